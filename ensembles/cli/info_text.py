@@ -160,6 +160,8 @@ def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
 
 def _transfers(information: dict[str, Any]) -> str:
     if not information["recorded_calls"]:
+        if os.path.basename(information["program"]) == "conftest":
+            return "No call was recorded: set ENSIO_DISABLE=1 while configure runs its test programs."
         return "No call was recorded: docs/user/troubleshooting.md lists the causes."
     if information.get("counters"):
         return counter_headline(information)
@@ -183,6 +185,8 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
     found = information["time_in_io"]
     if not found["tasks"]:
         text = f"{seconds_text(information['io_time_s'])} summed over tasks"
+        if "unseen" in information:
+            text += ", without the I/O that was not seen"
         return [_line("I/O time", text)] if information["io_time_s"] else []
 
     def time_text(time_s: float, share: float | None, *more: str, of: str = "the run") -> str:

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
@@ -18,7 +18,8 @@ from pathlib import Path
 from ensembles.cli.options import add_new_run_directory, warn
 from ensembles.model.errors import EnsioError
 from ensembles.model.masked_command import mask_command
-from ensembles.recorder.elf import read_interpreter
+from ensembles.model.units import STRACE
+from ensembles.recorder.elf import defines_symbol, read_interpreter
 from ensembles.recorder.install_paths import install_prefixes
 from ensembles.recorder.run_directory import new_run_directory, shown
 
@@ -67,6 +68,13 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _LOADERS = ("ld-", "ld.so", "ld64.")
 _LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
+_LIBRARIES = {
+    "HDF5": "H5Dwrite",
+    "NetCDF": "nc_put_vara",
+    "PnetCDF": "ncmpi_put_vara",
+    "MPI-IO": "MPI_File_open",
+}
+"""Libraries of layers, and a function of each."""
 _LONG_SPOOL_BYTES = 4 << 20
 _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
 
@@ -108,12 +116,10 @@ def execute(args: argparse.Namespace) -> int:
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
         return _cannot_start(command[0], "not found on PATH", _NOT_FOUND)
-    static = check_loader(command[0])
-    if static:
-        warn(
-            f"note: {command[0]} is linked statically, so the preload library cannot record it, only other "
-            f"programs that it starts; {_LINK_AGAIN}"
-        )
+    check_loader(command[0])
+    unseen = [text for word in started_programs(command) if (text := unseen_in(word))]
+    for text in unseen:
+        warn(f"note: {text}")
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command), extend=args.extend)
     try:
@@ -121,7 +127,7 @@ def execute(args: argparse.Namespace) -> int:
         environment[b"ENSIO_COMMAND"] = command_text(mask_command(command))
         if checks_addresses(command):
             let_address_sanitizer_start(environment)
-        status = run_command(command, environment)
+        status = run_command(command, environment, lambda pid: complete_account(directory, pid))
     except OSError as error:
         if not was_there:
             directory.rmdir()
@@ -132,14 +138,58 @@ def execute(args: argparse.Namespace) -> int:
         from ensembles.readers.native.cutting import cut_spools  # imports NumPy
 
         cut_spools(directory)
-    _report_outcome(directory, f"{command[0]} is linked statically: {_LINK_AGAIN}" if static else "")
+    if any(word.startswith("LD_PRELOAD=") for word in command):
+        unseen.append("LD_PRELOAD was set anew, without the preload library of ensio")
+    _report_outcome(directory, unseen[0] if unseen else "")
     return status
 
 
-def check_loader(program: str) -> bool:
-    """Return whether a program is linked statically and does not contain the recorder.
+def started_programs(command: Sequence[str]) -> list[str]:
+    """Return the programs that a command line starts: its first word and, behind a launcher, the next one.
 
-    The answer is False for scripts and for programs that another program starts.
+    Examples
+    --------
+    >>> from ensembles.cli.run import started_programs
+    >>> started_programs(["env", "A=1", "nice", "-n", "5", "cat", "sh"])
+    ['env', 'nice', 'cat']
+    """
+    started: list[str] = []
+    for word in command:
+        if started and os.path.basename(started[-1]) not in LAUNCHERS:
+            break
+        if not word.startswith("-") and shutil.which(word):
+            started.append(word)
+    return started
+
+
+def unseen_in(program: str) -> str:
+    """Say which calls of a program the preload library does not see, and what to do; "": none is known."""
+    path = shutil.which(program)
+    interpreter = None if path is None else read_interpreter(path)
+    if path is None or interpreter is None or _has_in_it(path, b"\0ENSIO_DISABLE\0"):
+        return ""
+    loader = os.path.basename(interpreter or path)
+    is_go = _has_in_it(path, b"\0.note.go.buildid\0")
+    if loader.startswith("ld-musl"):
+        return f"{program} uses the C library musl, and the preload library is for glibc: build it with glibc"
+    if is_go:
+        return f"{program} is written in Go, whose I/O does not go through the C library; {STRACE}"
+    if not interpreter and not loader.startswith(_LOADERS):
+        return (
+            f"{program} is linked statically, so the preload library cannot record it, only other programs "
+            f"that it starts; {_LINK_AGAIN}"
+        )
+    inside = [name for name, symbol in _LIBRARIES.items() if defines_symbol(path, symbol)]
+    if inside:
+        return (
+            f"{program} contains {' and '.join(inside)}, whose calls the preload library does not see, only "
+            f"what they do below; {_LINK_AGAIN}"
+        )
+    return ""
+
+
+def check_loader(program: str) -> None:
+    """Check that a program would start under the preload library.
 
     Raises
     ------
@@ -147,16 +197,12 @@ def check_loader(program: str) -> bool:
         The C library of the program is musl, so that it would not start under the preload library.
     """
     path = shutil.which(program)
-    interpreter = None if path is None else read_interpreter(path)
-    if path is None or interpreter is None:
-        return False
-    loader = os.path.basename(interpreter or path)
+    loader = "" if path is None else os.path.basename(read_interpreter(path) or path)
     if loader.startswith("ld-musl"):
         raise EnsioError(
             f"{program} uses the C library musl ({loader}) and would not start under the preload library, "
             "which is for glibc: build it with glibc, for example with gcc instead of musl-gcc"
         )
-    return not interpreter and not loader.startswith(_LOADERS) and not _has_in_it(path, b"\0ENSIO_DISABLE\0")
 
 
 def find_preload_library() -> Path:
@@ -276,8 +322,12 @@ def let_address_sanitizer_start(environment: dict[bytes, bytes]) -> None:
     environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
-def run_command(command: Sequence[str], environment: Mapping[bytes, bytes]) -> int:
+def run_command(
+    command: Sequence[str], environment: Mapping[bytes, bytes], at_end: Callable[[int], object] | None = None
+) -> int:
     """Run a command to its end, and forward signals to it.
+
+    `at_end` is called with its process id once it has ended, while the kernel still has its counters.
 
     Returns
     -------
@@ -303,11 +353,14 @@ def run_command(command: Sequence[str], environment: Mapping[bytes, bytes]) -> i
         child = subprocess.Popen(
             command, env=environment, close_fds=False, restore_signals=False, preexec_fn=give_back
         )
-        while child.poll() is None:
+        while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             arrived = signal.sigwaitinfo(waited)
             # A signal from the terminal reaches the whole foreground group, including the child.
             if arrived.si_signo != signal.SIGCHLD and arrived.si_code <= 0:
                 child.send_signal(arrived.si_signo)
+        if at_end is not None:
+            at_end(child.pid)
+        child.wait()
     finally:
         signal.signal(signal.SIGCHLD, dispositions[signal.SIGCHLD])
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -341,6 +394,15 @@ def _ignored_by_shell(pid: int) -> set[int]:
     return {number for number in _IGNORED_BY_PYTHON if ignored >> (number - 1) & 1}
 
 
+def complete_account(directory: Path, pid: int) -> None:
+    """Complete the account of a process that has ended without a call that the recorder sees."""
+    for path in directory.glob(f"*-{pid}-*.spool"):
+        from ensembles.readers.native.kernel_bytes import complete_account  # imports NumPy
+
+        with suppress(OSError, EnsioError, ValueError):
+            complete_account(path, pid)
+
+
 def _cannot_start(program: str, problem: str, status: int) -> int:
     warn(f"{program}: {problem}")
     return status
@@ -366,7 +428,7 @@ def _report_outcome(directory: Path, why_nothing: str) -> None:
     else:
         sentence = (
             f"nothing was recorded in {place}: unless a message above gives the reason, the program used no "
-            "file, or it is a shell or a launcher, which are not recorded, or it is linked statically and "
-            "must be linked again with ensio-cc"
+            "file, or it is a shell or a launcher, which are not recorded, and what it started is linked "
+            "statically, or was started without the LD_PRELOAD of ensio"
         )
     warn(sentence)

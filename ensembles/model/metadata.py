@@ -119,27 +119,44 @@ class Mount:
         return path == self.point or path.startswith(self.point.rstrip("/") + "/")
 
 
+KERNEL_BYTES = ("read", "written", "fetched", "dirtied", "excluded_read", "excluded_written")
+"""Numbers of `KernelBytes`."""
+
+
 @dataclass(frozen=True, slots=True)
-class UnseenIo:
-    """What the kernel counted in a relinked program, whose shared libraries are not recorded.
+class KernelBytes:
+    """What the kernel counted in the processes of a run, to compare with what was recorded.
 
     Attributes
     ----------
-    bytes_read, bytes_written : int
-        Bytes of all reads and writes of the processes, by any library.
+    read, written : int
+        Bytes that all reads and writes of the processes moved, also on pipes and sockets.
+    fetched, dirtied : int
+        Bytes that were fetched from storage, and made dirty to be sent there.
+    excluded_read, excluded_written : int
+        Bytes of calls that are not recorded because of their file, pipes and sockets included.
+    facts : tuple of str
+        ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
+        ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a
+        process had a context of libaio, or rings of io_uring, at its end.
     libraries : tuple of str
-        File names of their shared libraries that may do I/O.
+        File names of shared libraries of a relinked program that may do I/O.
 
     Examples
     --------
-    >>> from ensembles.model.metadata import UnseenIo
-    >>> UnseenIo(0, 1_000_000, ("libstdc++.so.6",)).libraries
+    >>> from ensembles.model.metadata import KernelBytes
+    >>> KernelBytes(0, 1_000_000, 0, 1_003_520, libraries=("libstdc++.so.6",)).libraries
     ('libstdc++.so.6',)
     """
 
-    bytes_read: int
-    bytes_written: int
-    libraries: tuple[str, ...]
+    read: int
+    written: int
+    fetched: int
+    dirtied: int
+    excluded_read: int = 0
+    excluded_written: int = 0
+    facts: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -175,7 +192,7 @@ class RunMetadata:
     dropped_by_reason: dict[str, int] = field(default_factory=dict)
     calls_on_other_paths: int = 0
     sites: SiteTable = field(default_factory=SiteTable)
-    unseen_io: UnseenIo | None = None
+    kernel_bytes: KernelBytes | None = None
     summed: str = ""
     flights: dict[str, Flights] = field(default_factory=dict)
     counters: Counters | None = None

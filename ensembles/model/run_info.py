@@ -15,7 +15,7 @@ from ensembles.model.filters import parse_numbers, within_ranges
 from ensembles.model.flights import Flights
 from ensembles.model.lustre import Striping, decode_layout
 from ensembles.model.masked_command import mask_command
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
+from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.sites import Site
 from ensembles.model.units import count_text
 
@@ -205,9 +205,9 @@ class RunInfo:
         return POINT_TO_POINT if self._metadata.summed else frozenset()
 
     @property
-    def unseen_io(self) -> UnseenIo | None:
-        """Bytes that the kernel counted in a relinked program, and its shared libraries; None: unknown."""
-        return self._metadata.unseen_io
+    def kernel_bytes(self) -> KernelBytes | None:
+        """Bytes that the kernel counted in the recorded processes; None: unknown."""
+        return self._metadata.kernel_bytes
 
     @property
     def lost_calls(self) -> int:

@@ -9,6 +9,10 @@ BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 """Units of bytes; each is 1024 times the one before it."""
 
 
+STRACE = "strace -f -ttt -T -y -o FILE records it (ensio info FILE)"
+"""What to do about I/O that the recorder cannot see."""
+
+
 def bytes_text(count: float) -> str:
     """Format a number of bytes to three digits with a binary unit.
 

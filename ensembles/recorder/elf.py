@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from contextlib import suppress
+from typing import BinaryIO
 
 from ensembles.files.untrusted import open_regular
 
@@ -12,6 +14,7 @@ _MAGIC = b"\x7fELF"
 _PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
 _INTERPRETER = 3  # PT_INTERP
 _NOTES = 4  # PT_NOTE
+_SYMBOLS = 2  # SHT_SYMTAB
 _BUILD_ID = 3  # NT_GNU_BUILD_ID
 _CLASS_64 = 2
 _HEADS = {1: ("28xI10xHH", "II8xI12x"), 2: ("32xQ14xHH", "I4xQ16xQ16x")}
@@ -35,25 +38,49 @@ def read_interpreter(path: str) -> str | None:
         not an ELF program, or cannot be read.
     """
     with suppress(OSError, ValueError, LookupError, OverflowError, struct.error), open_regular(path) as file:
-        head = file.read(64)
-        if head[:4] != _MAGIC:
-            return None
-        order = _ORDERS[head[5]]
-        if struct.unpack_from(f"{order}H", head, 16)[0] not in _PROGRAMS:
-            return None
-        where, segment = (order + form for form in _HEADS[head[4]])
-        place, size, count = struct.unpack_from(where, head.ljust(64, b"\0"))
-        if size < struct.calcsize(segment) or size * count > _MOST_BYTES:
-            return None
-        file.seek(place)
-        table = file.read(size * count)
-        for number in range(count):
-            kind, begin, length = struct.unpack_from(segment, table, number * size)
-            if kind == _INTERPRETER:
-                file.seek(begin)
-                return os.fsdecode(file.read(min(length, os.pathconf("/", "PC_PATH_MAX"))).rstrip(b"\0"))
+        for begin, length in _segments(file, _INTERPRETER):
+            file.seek(begin)
+            return os.fsdecode(file.read(min(length, os.pathconf("/", "PC_PATH_MAX"))).rstrip(b"\0"))
         return ""
     return None
+
+
+def _segments(file: BinaryIO, wanted: int) -> list[tuple[int, int]]:
+    """Return position and length of the segments of a kind in a program; ValueError: it is none."""
+    head = file.read(64)
+    order = _ORDERS[head[5]] if head[:4] == _MAGIC else ""
+    if not order or struct.unpack_from(f"{order}H", head, 16)[0] not in _PROGRAMS:
+        raise ValueError("not an ELF program")
+    where, segment = (order + form for form in _HEADS[head[4]])
+    place, size, count = struct.unpack_from(where, head.ljust(64, b"\0"))
+    if size < struct.calcsize(segment) or size * count > _MOST_BYTES:
+        raise ValueError("not an ELF program")
+    file.seek(place)
+    table = file.read(size * count)
+    found = (struct.unpack_from(segment, table, number * size) for number in range(count))
+    return [(begin, length) for kind, begin, length in found if kind == wanted]
+
+
+def defines_symbol(path: str, name: str) -> bool:
+    """Return whether a 64-bit program contains a function of this name, by its symbol table."""
+    wanted = name.encode() + b"\0"
+    with (
+        suppress(OSError, ValueError, LookupError, struct.error),
+        open_regular(path) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        if content[:4] != _MAGIC or content[4] != _CLASS_64 or content.find(wanted) < 0:
+            return False
+        order = _ORDERS[content[5]]
+        place, size, count = struct.unpack_from(order + "40xQ10xHH", content)
+        places = range(place, place + count * size, size)
+        sections = [struct.unpack_from(order + "4xI16xQQI", content, at) for at in places]
+        for kind, begin, length, strings in sections:
+            if kind == _SYMBOLS:
+                names = content[sections[strings][1] : sections[strings][1] + sections[strings][2]]
+                symbols = struct.iter_unpack(order + "IBBHQQ", content[begin : begin + length])
+                return any(section and names.startswith(wanted, at) for at, _, _, section, *_ in symbols)
+    return False
 
 
 def read_build_id(path: str) -> str:
@@ -74,22 +101,14 @@ def read_build_id(path: str) -> str:
         The file cannot be read.
     """
     with open_regular(path) as file, suppress(ValueError, LookupError, OverflowError, struct.error):
-        head = file.read(64)
-        if head[:4] != _MAGIC or head[4] != _CLASS_64:
-            return ""
-        order = _ORDERS[head[5]]
-        place, size, count = struct.unpack_from(order + _HEADS[_CLASS_64][0], head)
-        if size < 56 or size * count > _MOST_BYTES:
-            return ""
-        file.seek(place)
-        table = file.read(size * count)
-        for number in range(count):
-            kind, _, begin, _, _, length = struct.unpack_from(f"{order}IIQQQQ", table, number * size)
-            if kind == _NOTES and length <= _MOST_BYTES:
-                file.seek(begin)
-                found = _build_id_in(file.read(length), order)
-                if found:
-                    return found
+        notes = _segments(file, _NOTES)
+        file.seek(5)
+        order = _ORDERS[file.read(1)[0]]
+        for begin, length in notes:
+            file.seek(begin)
+            found = _build_id_in(file.read(min(length, _MOST_BYTES)), order)
+            if found:
+                return found
     return ""
 
 

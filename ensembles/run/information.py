@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.units import count_text, seconds_text
@@ -57,14 +57,9 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     """
     found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sizes
-    unseen = _unseen(run, found)
+    unseen = run.unseen
     around = _surroundings(run)
-    notes = (
-        run.notes
-        + unseen
-        + _implausible(run, table, totals.io_time_ns)
-        + _outside_of_calls(run, table.events, around)
-    )
+    notes = run.notes + ([unseen.sentence] if unseen else []) + _implausible(run, table, totals.io_time_ns)
     return {
         "run": run.path,
         "program": run.info.program,
@@ -107,6 +102,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "span_s": table.span_ns / _NS_PER_S,
         "io_time_s": totals.io_time_ns / _NS_PER_S,
         **_headline(run, found),
+        **({} if unseen is None else {"unseen": unseen.to_json()}),
         **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
@@ -149,33 +145,6 @@ def _implausible(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
             "damaged; copy the record again, or choose the calls by --time"
         )
     return notes
-
-
-def _unseen(run: Run, found: RunSums) -> list[str]:
-    from ensembles.structure.unseen import unseen_sentence
-
-    if run.info.environment.get("ENSIO_LAYERS"):
-        return []
-    sentence = unseen_sentence(
-        run.info.unseen_io,
-        calls=sum(totals.count for call, totals in found.table.totals.items() if call.op != "wait"),
-        read=found.totals.bytes_read,
-        written=found.totals.bytes_written,
-        excluded_calls=run.info.excluded_calls,
-        nodes=len(run.info.hosts),
-    )
-    return [sentence] if sentence else []
-
-
-def _outside_of_calls(run: Run, events: int, around: dict[str, Any]) -> list[str]:
-    from ensembles.structure.unseen import outside_of_calls_sentence
-
-    if not around:
-        return []
-    kept = events if run.info.mode == "trace" else 0
-    process = around["surroundings"]["process"]
-    sentence = outside_of_calls_sentence(process, kept, len(run.info.processes))
-    return [sentence] if sentence else []
 
 
 def _flights(run: Run) -> dict[str, Any]:
@@ -237,10 +206,13 @@ def share_of_tasks(information: Mapping[str, Any]) -> str:
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
-    from ensembles.run.headline import find_headline
+    from ensembles.run.headline import TimeInIo, find_headline
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
-    return find_headline(run, moved, found.times).to_json()
+    headline = find_headline(run, moved, found.times)
+    if run.unseen is not None and run.unseen.is_much:
+        headline = replace(headline, time_in_io=TimeInIo())
+    return headline.to_json()
 
 
 def _failed_calls(run: Run, found: RunSums) -> list[dict[str, Any]] | None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ensembles.model.events import Call
     from ensembles.model.filters import Quantity
     from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.unseen import Unseen
 
 __all__ = ["Process", "Run"]
 
@@ -115,6 +116,28 @@ class Run(RunWithTotals):
     def counters(self) -> Counters | None:
         """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
         return self.info.counters
+
+    @cached_property
+    def unseen(self) -> Unseen | None:
+        """I/O that the kernel counted and the recorder did not see; None: too little, or unknown.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more.
+        """
+        from ensembles.structure.unseen import find_unseen
+
+        has_gaps = self.info.lost_calls or self.info.environment.get("ENSIO_LAYERS")
+        if self.info.kernel_bytes is None or has_gaps:
+            return None
+        ranks = self.reading.ranks
+        sums = {
+            call: (int(ranks.count[mine].sum()), int(ranks.moved[mine].sum()))
+            for number, call in enumerate(ranks.calls)
+            if (mine := ranks.call == number).any()
+        }
+        return find_unseen(self.info.kernel_bytes, sums, len(self.info.hosts))
 
     @cached_property
     def phases(self) -> Phases | None:

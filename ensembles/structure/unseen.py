@@ -1,135 +1,186 @@
-"""I/O that is not recorded: inside shared libraries of a relinked program, or without calls."""
+"""I/O that is not recorded: what the kernel counted in the processes, less what recorded calls explain."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from ensembles.model.metadata import UnseenIo
-from ensembles.model.units import bytes_text
+from ensembles.model.events import Call
+from ensembles.model.metadata import KernelBytes
+from ensembles.model.units import STRACE, bytes_text, count_text
 
-_LEAST_BYTES = 1 << 20
+_LEAST_BYTES = 1 << 19
+"""What programs move besides their files: start of the program, names of users, locales."""
 _LEAST_SHARE = 0.1
-_EXCLUDED_CALL_BYTES = 1 << 16
+_LEAST_FETCHED = 8 << 20
+"""Bytes below which loading a program and its libraries may be the reason."""
 _MPI = re.compile(r"libmpi|libmca|libopen-")
 _OF_IO = re.compile(
     r"lib(hdf5|h5|p?netcdf|adios|sio|gfortran|FortranRuntime|flang_rt|ifcore|nvf|stdc\+\+|c\+\+|sqlite|z\.|bz2)"
 )
 """Libraries whose purpose is I/O, and run-time libraries of languages."""
 _MOST_NAMED = 8
-_LEAST_OUTSIDE = 8 << 20
-"""Bytes without calls below which loading a program and libraries may be the reason."""
-_RECORD_BYTES = 48
-"""Size of a call in the recorder's mapped file (``struct ensio_event``)."""
-_PREPARED_BYTES = 2 << 20
-"""Pages of that file that are prepared ahead, for each process."""
+_STORAGE = ("posix", "stdio")
+_PAGE_BYTES = 4096
+_INODE_BYTES = 512
+_CHANGES = re.compile(r"f?chmod|f?truncate|(posix_)?fallocate|(sym|un)?link|re(name|move)|(mk|rm)dir")
+"""Calls that change inodes."""
+_BUFFER_BYTES = 8192
+"""A stream reads up to a buffer beyond what its calls return, after each opening and each seek."""
+_COPIES = {"read": "copy_file_range", "write": "sendfile"}
+"""Calls that are recorded as the other operation, and move as many bytes of this one."""
 
 
-def unseen_sentence(
-    unseen: UnseenIo | None, *, calls: int, read: int, written: int, excluded_calls: int, nodes: int
-) -> str:
-    """Describe the bytes that a relinked program moved inside shared libraries, and the remedy.
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """I/O that the kernel counted and no recorded call explains.
 
-    The kernel counts more than file I/O: what goes through pipes and sockets, and calls on excluded files.
-    The sentence therefore needs a large difference, and libraries other than MPI's; on several nodes, where
-    MPI may use sockets, it needs a run without any recorded I/O call.
+    Attributes
+    ----------
+    read_bytes, written_bytes : int
+        Moved by system calls.
+    fetched_bytes, dirtied_bytes : int
+        Fetched from storage, and made dirty, without read and write calls: by mapped files, libaio, io_uring.
+    sentence : str
+        What was not seen, why, and what to do.
+    is_much : bool
+        Whether the times of the recorded calls say little about the I/O of the run.
+    """
+
+    read_bytes: int
+    written_bytes: int
+    fetched_bytes: int
+    dirtied_bytes: int
+    sentence: str
+    is_much: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes, without the sentence, which is among the notes."""
+        return {key: value for key, value in asdict(self).items() if key != "sentence"}
+
+
+def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], nodes: int = 1) -> Unseen | None:
+    """Compare what the kernel counted with what was recorded.
+
+    A recorded write makes the pages dirty that it touches, so that each call explains a page more than its
+    bytes. What is fetched from storage may be read-ahead, or the loading of the program: it counts
+    only where something was seen that fetches without calls.
 
     Parameters
     ----------
-    unseen : UnseenIo or None
-    calls : int
-        Recorded I/O calls, without those that wait in MPI.
-    read, written : int
-        Recorded bytes.
-    excluded_calls : int
-        Calls on excluded files, each taken as 64 KiB.
+    kernel : KernelBytes
+    calls : mapping of Call to (int, int)
+        Number of calls of each function, and bytes that they moved, those inside other calls included.
     nodes : int
-        Number of nodes.
+        Number of nodes. On several of them, shared libraries of MPI in a relinked program may use sockets,
+        and bytes are compared only if there is no I/O call.
 
     Returns
     -------
-    str
-        Empty if nothing, or little, is missing.
+    Unseen or None
+        None: what is not explained is less than 512 KiB, or than 10 % of what the kernel counted.
 
     Examples
     --------
-    >>> from ensembles.model.metadata import UnseenIo
-    >>> from ensembles.structure.unseen import unseen_sentence
-    >>> unseen = UnseenIo(4_000, 80 << 20, ("libgfortran.so.5",))
-    >>> unseen_sentence(unseen, calls=16, read=0, written=16 << 20, excluded_calls=0, nodes=1).split(":")[0]
-    'the program wrote 80.0 MiB, and 16.0 MiB of them are recorded'
+    >>> from ensembles.model.events import Call
+    >>> from ensembles.model.metadata import KernelBytes
+    >>> from ensembles.structure.unseen import find_unseen
+    >>> written = {Call("write", "posix", "write"): (1, 6)}
+    >>> find_unseen(KernelBytes(0, 50 << 20, 0, 0), written).sentence.partition(":")[0]
+    'the kernel counted 50.0 MiB written by calls, and 6 B are recorded'
     """
-    libraries = [name for name in unseen.libraries if not _MPI.match(name)] if unseen else []
-    if unseen is None or not libraries:
-        return ""
-    slack = excluded_calls * _EXCLUDED_CALL_BYTES
-    found = []
-    for word, all_bytes, recorded in (
-        ("wrote", unseen.bytes_written, written),
-        ("read", unseen.bytes_read, read),
-    ):
-        missing = all_bytes - recorded - slack
-        enough = max(_LEAST_BYTES, _LEAST_SHARE * all_bytes) if calls or word == "read" else 0
-        if missing > enough and (nodes < 2 or not calls):
-            found.append(f"{word} {bytes_text(all_bytes)}, and {bytes_text(recorded)} of them are recorded")
-    if not found:
-        return ""
-    # A program loads dozens of libraries; those that may well have moved the bytes come first.
-    named = [name for name in libraries if _OF_IO.match(name)] or libraries
-    more = len(named) - _MOST_NAMED
-    names = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return (
-        f"the program {'; it '.join(found)}: the recorder is linked into it and does not see what shared "
-        f"libraries do (loaded: {names}); start it with ensio run, or link these libraries "
-        "statically"
+    linked = "linked" in kernel.facts
+    libraries = [name for name in kernel.libraries if not _MPI.match(name)]
+    has_io = any(call.op in ("read", "write") for call in calls)
+    comparable = not linked or nodes < 2 or not has_io
+    slack = _BUFFER_BYTES * sum(
+        count for call, (count, _) in calls.items() if call.layer == "stdio" and call.op in ("open", "seek")
+    )
+    recorded = {op: _recorded(calls, op, linked) for op in ("read", "write")}
+    read = kernel.read - recorded["read"] - kernel.excluded_read - slack
+    written = kernel.written - recorded["write"] - kernel.excluded_written
+    read = read if comparable and _is_considerable(read, kernel.read) else 0
+    least = 1 if linked and libraries and not has_io else _LEAST_BYTES
+    written = written if comparable and _is_considerable(written, kernel.written, least) else 0
+    maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
+    ways = [name for name in ("libaio", "io_uring") if name in kernel.facts]
+    ways += [f"mapped files ({count_text(maps, 'call')} of mmap)"] if maps else []
+    explained = max(recorded["write"] + kernel.excluded_written, kernel.written)
+    explained += sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
+    # A small write makes large folios dirty as a whole. Reading ahead makes them.
+    dirtied = kernel.dirtied - explained - (0 if ways else kernel.read)
+    dirtied = dirtied if _is_considerable(dirtied, kernel.dirtied) else 0
+    fetched = kernel.fetched - max(recorded["read"] + kernel.excluded_read, kernel.read)
+    fetched = fetched if ways and _is_considerable(fetched, kernel.fetched, _LEAST_FETCHED) else 0
+    parts = []
+    by_calls = [
+        f"{bytes_text(all_bytes)} {word} by calls, and {bytes_text(recorded[op])} are recorded"
+        for word, op, missing, all_bytes in (
+            ("written", "write", written, kernel.written),
+            ("read", "read", read, kernel.read),
+        )
+        if missing
+    ]
+    scans = read and not written and any(call.name == "fscanf" for call in calls)
+    if by_calls:
+        parts.append(
+            f"the kernel counted {', and '.join(by_calls)}: {_why(kernel, linked, libraries, scans)}"
+        )
+    if dirtied or fetched:
+        moved = [f"made {bytes_text(dirtied)} of files dirty"] if dirtied else []
+        moved += [f"fetched {bytes_text(fetched)} from storage"] if fetched else []
+        through = (
+            f"through {' and '.join(ways)}" if ways else "perhaps through mapped files, libaio or io_uring"
+        )
+        parts.append(
+            f"the processes {' and '.join(moved)} without read and write calls, {through}, which is not "
+            "recorded" + (": use read and write calls to see this I/O" if not parts else "")
+        )
+    if not parts and "unchecked" in kernel.facts:
+        parts.append(f"the bytes of a process cannot be checked: {_why(kernel, linked, libraries, False)}")
+    elif not parts:
+        return None
+    by_kernel = fetched and {"libaio", "io_uring"} & set(ways)
+    is_much = bool(written or dirtied or (read and not scans) or by_kernel or "unchecked" in kernel.facts)
+    return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much)
+
+
+def _is_considerable(missing: int, of: int, least: int = _LEAST_BYTES) -> bool:
+    return missing >= max(least, _LEAST_SHARE * of)
+
+
+def _recorded(calls: Mapping[Call, tuple[int, int]], op: str, linked: bool) -> int:
+    """Return the bytes of the recorded calls on storage, or of all layers where those below are unseen."""
+    return sum(
+        moved
+        for call, (_, moved) in calls.items()
+        if (call.op == op and (linked or call.layer in _STORAGE)) or call.name == _COPIES[op]
     )
 
 
-def outside_of_calls_sentence(process: Mapping[str, int], calls: int = 0, processes: int = 0) -> str:
-    """Describe what the processes moved from and to storage without calls of the kind of read and write.
+def _dirty_bytes(call: Call) -> int:
+    """Return what a call may make dirty besides its bytes: the page at the edge of a write, or an inode."""
+    if call.layer == "stdio":  # writes when its buffer is flushed
+        return _PAGE_BYTES if call.op in ("close", "sync", "seek") else 0
+    if call.op == "open" or _CHANGES.match(call.name):
+        return _INODE_BYTES
+    return _PAGE_BYTES if call.op == "write" else 0
 
-    The kernel counts what it fetches from storage for a process, and what the process makes dirty, apart from
-    what its calls return and take. Data of libaio and io_uring, and pages of mapped files, are in the former
-    only. Read calls on cached files are in the latter only, so that the rest may be larger.
 
-    Parameters
-    ----------
-    process : mapping of str to int
-        Increases of the kernel's counters (`SurroundingsTotals.process`).
-    calls, processes : int
-        Calls that the recorder kept, and processes: its own mapped files are among the dirty pages.
-
-    Returns
-    -------
-    str
-        Empty unless 8 MiB or more were moved so, and no less than by calls.
-
-    Examples
-    --------
-    >>> from ensembles.structure.unseen import outside_of_calls_sentence
-    >>> process = {"read_by_calls": 4096, "read_bytes": 64 << 20, "written_by_calls": 4096, "write_bytes": 0}
-    >>> outside_of_calls_sentence(process).split(",")[0]
-    'the processes fetched 64.0 MiB from storage'
-    """
-    found = []
-    own = calls * _RECORD_BYTES + processes * _PREPARED_BYTES
-    for words, moved, by_calls in (
-        (
-            "fetched {} from storage, and read calls returned {} in all",
-            process.get("read_bytes", 0),
-            process.get("read_by_calls", 0),
-        ),
-        (
-            "made {} of files dirty, and write calls took {} in all",
-            process.get("write_bytes", 0) - process.get("cancelled_write_bytes", 0) - own,
-            process.get("written_by_calls", 0),
-        ),
-    ):
-        if moved - by_calls >= max(_LEAST_OUTSIDE, by_calls):
-            found.append(words.format(bytes_text(moved), bytes_text(by_calls)))
-    if not found:
-        return ""
-    return (
-        f"the processes {'; they '.join(found)}: the rest went through asynchronous I/O of the kernel "
-        "(libaio, io_uring), mapped files or read-ahead, which are not recorded"
-    )
+def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -> str:
+    if linked and libraries:
+        # A program loads dozens of libraries; those that may well have moved the bytes come first.
+        named = [name for name in libraries if _OF_IO.match(name)] or libraries
+        more = len(named) - _MOST_NAMED
+        names = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return (
+            "the recorder is linked into the program and does not see what shared libraries do (loaded: "
+            f"{names}); start it with ensio run, or link these libraries statically"
+        )
+    if "go" in kernel.facts:
+        return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"
+    if scans:
+        return "the bytes of fscanf are not counted"
+    return f"the rest does not go through the C library (raw system calls, static child programs); {STRACE}"

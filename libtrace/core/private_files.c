@@ -16,6 +16,8 @@
 #define STACK_BYTES (256 << 10)
 #define LINE_ROOM 16384
 
+struct ensio_own_bytes ensio_own_bytes;
+
 /* The C library's internal name of clone: ThreadSanitizer treats calls of the public one as forks. */
 extern int __clone(int (*run)(void *given), void *stack, int flags, void *given, ...);
 
@@ -154,7 +156,7 @@ void ensio_private_each_line(const char *path, int (*each)(char *line, void *sta
     int fd = ensio_private_open(path, O_RDONLY, 0), stop = 0;
     if (fd < 0)
         return;
-    for (long got; !stop && (got = ENSIO_RAW(SYS_read, fd, buffer + held, sizeof buffer - held)) > 0;) {
+    for (long got; !stop && (got = ensio_raw_read(fd, buffer + held, sizeof buffer - held)) > 0;) {
         char *line = buffer, *end;
         held += (size_t)got;
         while (!stop && (end = memchr(line, '\n', held - (size_t)(line - buffer))) != NULL) {

@@ -21,6 +21,32 @@ static inline long ensio_raw_result(long result)
     return result == -1 ? -errno : result;
 }
 
+/* Bytes of the recorder's own I/O, which the kernel counts as the process's. */
+extern struct ensio_own_bytes {
+    uint64_t read, written;
+} ensio_own_bytes;
+
+static inline long ensio_raw_read(int fd, void *to, uint64_t bytes)
+{
+    const long got = ENSIO_RAW(SYS_read, fd, to, bytes);
+    ensio_own_bytes.read += got > 0 ? (uint64_t)got : 0;
+    return got;
+}
+
+static inline long ensio_raw_read_at(int fd, void *to, uint64_t bytes, uint64_t position)
+{
+    const long got = ENSIO_RAW(SYS_pread64, fd, to, bytes, position);
+    ensio_own_bytes.read += got > 0 ? (uint64_t)got : 0;
+    return got;
+}
+
+static inline long ensio_raw_write_at(int fd, const void *bytes, uint64_t length, uint64_t position)
+{
+    const long wrote = ENSIO_RAW(SYS_pwrite64, fd, bytes, length, position);
+    ensio_own_bytes.written += wrote > 0 ? (uint64_t)wrote : 0;
+    return wrote;
+}
+
 static inline int ensio_raw_open(const char *path, int flags, unsigned mode)
 {
     return (int)ENSIO_RAW(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);

@@ -6,10 +6,11 @@
 #include <core/recorder.h>
 #include <files/flights.h>
 #include <spool/spool.h>
-#include <spool/unseen_io.h>
 #include <summary/cells.h>
 #include <summary/keep_slowest.h>
+#include <surroundings/account.h>
 #include <surroundings/sample.h>
+#include <threads/thread.h>
 #include <threads/windows.h>
 
 #include <string.h>
@@ -136,17 +137,15 @@ int ensio_collect_begin(void)
     int begun = -ENOENT;
     begin_anew();
     if (ensio_spool) {
-        ensio_spool->excluded_calls += ensio_thread.excluded_calls;
-        ensio_thread.excluded_calls = 0;
+        ensio_thread_settle(&ensio_thread);
         /* Afterwards all stored events are in the summary. */
         ensio_windows_drain(0);
         ensio_keep_longest_calls();
         ensio_surroundings_end();
         ensio_spool_touch();
         ensio_losses_store();
-#ifndef ENSIO_PRELOAD
-        ensio_unseen_io_store();
-#endif
+        ensio_account_take();
+        ensio_account_store();
         ensio_flights_store();
         state->head = *ensio_spool;
         if (ensio_collector_has_summary())
@@ -423,7 +422,7 @@ int64_t ensio_collector_read(void *to, uint64_t bytes, uint64_t position)
 {
     uint64_t done = 0;
     while (done < bytes) {
-        const long got = ENSIO_RAW(SYS_pread64, state->spool_fd, (uint8_t *)to + done, bytes - done, position + done);
+        const long got = ensio_raw_read_at(state->spool_fd, (uint8_t *)to + done, bytes - done, position + done);
         if (got == -EINTR)
             continue;
         if (got < 0)

@@ -48,8 +48,7 @@ static int write_at(const void *bytes, uint64_t length, uint64_t position)
     if (position + length > file.room || position + length > ensio_longest_file())
         return -ENOSPC;
     for (uint64_t done = 0; done < length;) {
-        const long wrote =
-            ENSIO_RAW(SYS_pwrite64, file.fd, (const uint8_t *)bytes + done, length - done, position + done);
+        const long wrote = ensio_raw_write_at(file.fd, (const uint8_t *)bytes + done, length - done, position + done);
         if (wrote == -EINTR)
             continue;
         if (wrote <= 0)

@@ -20,8 +20,8 @@
 #include <spool/run_directory.h>
 #include <spool/space_budget.h>
 #include <spool/spool.h>
-#include <spool/unseen_io.h>
 #include <summary/keep_slowest.h>
+#include <surroundings/account.h>
 #include <surroundings/sample.h>
 #include <threads/thread.h>
 #include <threads/windows.h>
@@ -80,9 +80,7 @@ int ensio_ensure_spool(void)
     ensio_text_store(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
     ensio_descriptors_store_files();
     ensio_mappings_store_files();
-#ifndef ENSIO_PRELOAD
-    ensio_unseen_io_libraries();
-#endif
+    ensio_account_begin();
     if (ended) /* nothing will end it */
         ensio_spool_set_state(ENSIO_STATE_ENDED);
     return 0;
@@ -128,9 +126,7 @@ static int64_t begin_first(void *unused)
         say_why_not(joined);
         return 0;
     }
-#ifndef ENSIO_PRELOAD
-    ensio_unseen_io_begin(0);
-#endif
+    ensio_account_prepare(0);
     ensio_banner_begin();
     ensio_threads_begin();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -157,9 +153,7 @@ int ensio_begin(void)
     } else if (!ensio_process->generation) { /* a forked child makes its spool when it has something to record */
         parents_spool = ensio_spool;
         ended = 0;
-#ifndef ENSIO_PRELOAD
-        ensio_unseen_io_begin(1);
-#endif
+        ensio_account_prepare(1);
         ensio_spool_forget();
         ensio_requests_forget();
         ensio_windows_forget();
@@ -170,14 +164,6 @@ int ensio_begin(void)
     return !ensio_settings.off;
 }
 
-static void end_spool(void)
-{
-#ifndef ENSIO_PRELOAD
-    ensio_unseen_io_store();
-#endif
-    ensio_spool_end(ENSIO_STATE_ENDED);
-}
-
 void ensio_end(void)
 {
     if (ensio_settings.off || !ensio_process->generation || !ensio_owns_memory())
@@ -185,8 +171,7 @@ void ensio_end(void)
     struct ensio_held held = ensio_lock();
     ended = 1;
     if (ensio_spool) {
-        ensio_spool->excluded_calls += ensio_thread.excluded_calls;
-        ensio_thread.excluded_calls = 0;
+        ensio_thread_settle(&ensio_thread);
         ensio_requests_end();
         ensio_windows_drain(ensio_thread.storing > 0);
         ensio_keep_longest_calls();
@@ -197,7 +182,8 @@ void ensio_end(void)
             ensio_thread_leave();
         } else {
             ensio_surroundings_end();
-            end_spool();
+            ensio_account_take();
+            ensio_spool_end(ENSIO_STATE_ENDED);
         }
     }
     ensio_unlock(held);
@@ -218,6 +204,7 @@ int ensio_hand_over(void)
     const int running = ensio_spool && ensio_spool->state == ENSIO_STATE_RUNNING;
     if (running) {
         ensio_surroundings_end();
+        ensio_account_take();
         ensio_spool_end(ENSIO_STATE_REPLACED);
     }
     ensio_unlock(held);

@@ -23,6 +23,7 @@
 struct ensio_spool *ensio_spool;
 struct ensio_losses *ensio_losses;
 struct ensio_flights *ensio_flights;
+struct ensio_account *ensio_account;
 uint32_t ensio_spool_number;
 
 #define WINDOW_KINDS (ENSIO_WINDOW_FLIGHTS + 1)
@@ -310,6 +311,7 @@ static int64_t make(void *unused)
     };
     ensio_spool = head;
     ensio_losses = (struct ensio_losses *)(void *)((char *)head + ENSIO_SPOOL_LOSSES_BYTES);
+    ensio_account = (struct ensio_account *)(void *)((char *)head + ENSIO_SPOOL_ACCOUNT_BYTES);
     ensio_flights = (struct ensio_flights *)(void *)((char *)head + ENSIO_SPOOL_FLIGHTS_BYTES);
     ensio_spool_number++;
     text_window = NULL;

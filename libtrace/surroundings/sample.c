@@ -1,5 +1,6 @@
 #include "sample.h"
 
+#include "account.h"
 #include "sources.h"
 
 #include <core/private_files.h>
@@ -68,6 +69,8 @@ static void read_source(size_t number, struct ensio_surroundings *row)
     const uint32_t read = sources[number](row);
     const uint64_t took = processor_ns() - before;
     row->read |= read;
+    if (read & ENSIO_READ_PROCESS)
+        ensio_account_sample(row);
     row->cost_ns += (uint32_t)took;
     state.of[number].is_missing |= !read && !state.of[number].read_at;
     state.of[number].read_at = row->ticks;

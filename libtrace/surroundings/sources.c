@@ -22,7 +22,7 @@ const char *ensio_source_text(const char *path)
     const int fd = whole.full ? -1 : ensio_private_open(name, O_RDONLY, 0);
     if (fd < 0)
         return NULL;
-    const long got = ENSIO_RAW(SYS_read, fd, text + 1, sizeof text - 2);
+    const long got = ensio_raw_read(fd, text + 1, sizeof text - 2);
     ensio_raw_close(fd);
     text[got > 0 ? got + 1 : 1] = '\0';
     return got > 0 ? text : NULL;

@@ -47,6 +47,13 @@ void ensio_suppress_end(void)
         ensio_thread.generation = ensio_process->generation;
 }
 
+void ensio_thread_settle(struct ensio_thread *thread)
+{
+    if (ensio_spool)
+        ensio_spool->excluded_calls += thread->excluded_calls;
+    thread->excluded_calls = 0;
+}
+
 static pthread_key_t at_end_of_thread;
 
 /* Each number is used once while there are any; afterwards numbers of ended threads are reused. (A thread may end more
@@ -87,9 +94,7 @@ static void end_of_thread(void *state)
     ensio_windows_give_back(thread);
     if (thread->number != UINT32_MAX && free_count < MOST_THREADS)
         free_numbers[free_count++] = (uint16_t)thread->number;
-    if (ensio_spool)
-        ensio_spool->excluded_calls += thread->excluded_calls;
-    thread->excluded_calls = 0;
+    ensio_thread_settle(thread);
     ensio_unlock(held);
 }
 
@@ -118,8 +123,7 @@ void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
     struct ensio_held held = ensio_lock();
     thread->clock_due = now + CLOCK_RENEWAL_TICKS;
     if (ensio_spool) {
-        ensio_spool->excluded_calls += thread->excluded_calls;
-        thread->excluded_calls = 0;
+        ensio_thread_settle(thread);
         ensio_window_drain(thread, thread->storing > 0);
         ensio_spool_touch();
         ensio_surroundings_sample(now);

@@ -23,7 +23,10 @@ void ensio_threads_begin(void);
  * case. */
 uint16_t ensio_number_of_thread(struct ensio_thread *thread);
 
-/* The caller of the following function holds the lock. */
+/* The caller of the following functions holds the lock. */
+
+/* Adds what the thread has counted to the head of the spool. */
+void ensio_thread_settle(struct ensio_thread *thread);
 
 /* Assigns the thread a number in the process, if it has none, and arranges that its end is noted. */
 void ensio_thread_number(struct ensio_thread *thread);

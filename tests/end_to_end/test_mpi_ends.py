@@ -10,7 +10,7 @@ from test_mpi import FLAVOURS, MPI, compiled
 import ensembles
 
 WITHOUT = r"(\d) of the 2 ranks that called MPI_Init \(rank [01, ]+\) ended without MPI_Finalize"
-KILLED = r"did not end its recording \(still running, or killed\): \d+ \(rank [01]\) on"
+KILLED = r"did not end its recording \(still running, killed, or left by .*\): \d+ \(rank [01]\) on"
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

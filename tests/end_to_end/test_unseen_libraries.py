@@ -1,13 +1,20 @@
-"""I/O that a relinked program does inside shared libraries: said when it is linked, and by ensio info."""
+"""I/O that no wrapper sees, in shared libraries or by raw calls: said by ensio-cc and ensio info."""
 
 import json
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from places import BUILD, ENSIO_CC, PROGRAMS
 from test_linking import environment, shell
+
+import ensembles
+
+ENSIO = Path(sys.executable).with_name("ensio")
+MIB = 1 << 20
 
 PRINTING = """program printing
   print *, "no file is opened"
@@ -72,8 +79,8 @@ def test_run_time_library_is_named_with_the_option_that_helps(tmp_path, compiler
     assert option in said
     shell("./app data", tmp_path, BUILD, ENSIO_DIR="run")
     (note,) = notes_of("run", tmp_path)
-    assert note.startswith("the program wrote ")
-    assert "and 0 B of them are recorded" in note
+    assert note.startswith("the kernel counted ")
+    assert " written by calls, and 0 B are recorded" in note
     assert f"(loaded: {library}" in note
     # The remedies are true.
     assert linked(f"{compiler} {PROGRAMS}/{source} {option}", tmp_path) == ""
@@ -148,3 +155,58 @@ def test_hdf5_behind_its_fortran_library_is_named(tmp_path):
     said = linked(f"gfortran -I{folder} app.f90 {libraries}", tmp_path)
     assert re.search(r"libhdf5_serial_fortran\.so\S*", said)
     assert re.search(r"libhdf5_serial\.so\S*", said)
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile"])
+@pytest.mark.parametrize(
+    ("kind", "column", "reason"),
+    [
+        ("raw", "written_bytes", "raw system calls"),
+        ("alias", "written_bytes", "raw system calls"),
+        ("mmap", "dirtied_bytes", "through mapped files (1 call of mmap)"),
+        ("libaio", "dirtied_bytes", "through libaio,"),
+    ],
+)
+def test_a_mebibyte_that_no_wrapper_saw_is_told(recorder, tmp_path, kind, column, reason, mode):
+    if (recorder.way, kind) == ("relinked", "alias"):
+        return  # the linker lets the recorder in here
+    program = recorder.build("moves_unseen")
+    recorder.execute(program, tmp_path / "file", kind, 1, environment={"ENSIO_MODE": mode}, check=True)
+    run = ensembles.open(recorder.run)
+    assert run.unseen is not None
+    assert 0.85 * MIB < getattr(run.unseen, column) < 1.1 * MIB
+    assert reason in run.unseen.sentence
+    assert "not-io" not in {finding.id for finding in ensembles.diagnose(run).findings}
+
+
+@pytest.mark.parametrize("kind", ["sparse", "pipe"])
+def test_where_all_calls_are_recorded_nothing_is_told(recorder, tmp_path, kind):
+    recorder.execute(recorder.build("moves_unseen"), tmp_path / "file", kind, 8, check=True)
+    assert ensembles.open(recorder.run).unseen is None
+
+
+def test_a_process_that_leaves_by_a_raw_call_has_ended(preload, tmp_path):
+    """``ensio run`` reads the counters of the process before it is reaped."""
+    program = preload.build("moves_unseen")
+    command = [ENSIO, "run", "-o", preload.run, "--", program, tmp_path / "file", "raw", "3", "exit"]
+    environment = {"ENSIO_PRELOAD": str(preload.library)}
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | environment)
+    run = ensembles.open(preload.run)
+    assert run.notes == []
+    assert run.unseen is not None
+    assert run.unseen.written_bytes == 3 * MIB
+
+
+def test_bytes_of_children_are_not_counted_in_their_parents_too(preload, tmp_path):
+    """A forked child with pipes only, a child program, and one behind a shell."""
+    script = (
+        "import os, subprocess; data = b'x' * 3000000; open('a', 'wb').write(data)\n"
+        "subprocess.run(['cp', 'a', 'b'], check=True)\n"
+        "subprocess.run('cat a | cat > c; :', shell=True, check=True)\n"
+        "ends = os.pipe(); pid = os.fork()\n"
+        "for i in range(700 * (not pid)): os.write(ends[1], data[:4096]); os.read(ends[0], 4096)\n"
+        "if not pid: os._exit(0)\n"
+        "os.waitpid(pid, 0)"
+    )
+    preload.execute(sys.executable, "-c", script, cwd=tmp_path, check=True)
+    assert ensembles.open(preload.run).unseen is None

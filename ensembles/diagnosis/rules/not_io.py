@@ -31,6 +31,7 @@ class NotIo(EvidenceRule):
         lasts_s, io_s = case.run_s, case.model.io_s
         if not len(case) or lasts_s <= 0 or io_s >= MOST_SHARE * lasts_s:
             return []
+        _refuse_unseen(case.run)
         _refuse_untraced(case.run, lasts_s)
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
@@ -57,6 +58,18 @@ class NotIo(EvidenceRule):
         ]
 
 
+def _refuse_unseen(run: Run) -> None:
+    """Refuse a run with much I/O that was not recorded, whose time is unknown.
+
+    Raises
+    ------
+    NotApplicable
+        The kernel counted bytes that no recorded call moved.
+    """
+    if run.unseen is not None and run.unseen.is_much:
+        raise NotApplicable(f"unseen: {run.unseen.sentence}")
+
+
 def _refuse_untraced(run: Run, lasts_s: float) -> None:
     """Refuse a log whose counters hold much more time than its calls: DXT traces reads and writes only.
 
@@ -75,9 +88,15 @@ def _refuse_untraced(run: Run, lasts_s: float) -> None:
         )
 
 
+def _find_summed(run: Run) -> Finding | None:
+    """Find little I/O in sums by task, where they hold it all."""
+    _refuse_unseen(run)
+    return find_summed(run, MOST_SHARE)
+
+
 rule = NotIo(
     "not-io",
     lambda case: None,
     counted=lambda run: find_counted(run, MOST_SHARE),
-    summed=lambda run: find_summed(run, MOST_SHARE),
+    summed=_find_summed,
 )

@@ -63,9 +63,9 @@ def notes_on_ends(processes: Sequence[Process]) -> list[str]:
     if len(processes) == 1:
         who, names = f"process {names[0]}", []
     its, they = ("its", "it") if count == 1 else ("their", "they")
-    why = "still running, or killed"
+    why = "still running, killed, or left by a raw system call, as programs in Go do"
     if _are_workers_of_python(running, processes):
-        why += ", as Python's multiprocessing.Pool ends its workers"
+        why = "killed, as Python's multiprocessing.Pool ends its workers"
     named = f": {' and '.join(names)}" if names and count <= _MOST_NAMED else ""
     return [f"{who} did not end {its} recording ({why}){named}; every call that {they} had completed is here"]
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ensembles.model.masked_command import mask_command
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
+from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import few
 from ensembles.readers.native.clock_alignment import Alignment
+from ensembles.readers.native.kernel_bytes import kernel_bytes, left_by_raw_call
 from ensembles.readers.native.losses import by_reason
 from ensembles.readers.native.rank_assignment import Member
 from ensembles.readers.native.spool import Spool
@@ -18,7 +19,6 @@ from ensembles.readers.native.spool import Spool
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."
 _BLOCK = b"block."
-_MOST_BYTES = 1 << 62
 _COUNT_DIGITS = 8
 
 
@@ -177,7 +177,7 @@ def _described(
         user=user,
         start_unix_ns=aligned_ns(spool, alignment, "first"),
         end_unix_ns=aligned_ns(spool, alignment, "last"),
-        ended=member.replaced or spool.ended,
+        ended=member.replaced or spool.ended or left_by_raw_call(spool),
         threads=member.threads,
         first_thread=member.first_thread,
         dropped_events=head.dropped_events + (spool.pending if is_trace else 0),
@@ -229,23 +229,8 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
             (spool.losses for spool in spools), sum(process.dropped_events for process in processes)
         ),
         calls_on_other_paths=sum(spool.losses.calls_on_other_paths for spool in spools),
-        unseen_io=_unseen_io(spools),
+        kernel_bytes=kernel_bytes(spools),
     )
-
-
-def _unseen_io(spools: Sequence[Spool]) -> UnseenIo | None:
-    """Add up what the kernel counted in the relinked processes that reached their end."""
-    read = written = 0
-    libraries: dict[str, None] = {}
-    known = False
-    for spool in spools:
-        counts = spool.properties.get(b"chars", b"").split()
-        if len(counts) == 2 and all(count.isdigit() and len(count) < 19 for count in counts):
-            known = True
-            read, written = read + int(counts[0]), written + int(counts[1])
-            names = spool.properties.get(b"libraries", b"").split(b":")
-            libraries.update(dict.fromkeys(os.fsdecode(name) for name in names if name))
-    return UnseenIo(min(read, _MOST_BYTES), min(written, _MOST_BYTES), tuple(libraries)) if known else None
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:

@@ -15,6 +15,7 @@ from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, WINDOW
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
+from ensembles.readers.native.kernel_bytes import account_in_job_file, account_of_spool
 from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
 from ensembles.readers.native.spool_bytes import Contents, Piece
 from ensembles.readers.native.spool_texts import KnownTexts
@@ -178,6 +179,8 @@ class Spool:
         Sums of the calls in `job_summary` by function.
     own_losses : Losses
         Losses recorded in the first window of a spool.
+    own_account : namedtuple or None
+        Account of bytes in the first window of a spool (``struct ensio_account``).
     flights : list of (int, int)
         Locations of the flights of requests: offset in the spool and number.
     own_flight_sums : tuple of int
@@ -214,6 +217,7 @@ class Spool:
     job_summary: JobSummary | None = None
     call_rows: np.ndarray | None = None
     own_losses: Losses = NOTHING_KNOWN
+    own_account: Any = None
     flights: list[tuple[int, int]] = field(default_factory=list)
     own_flight_sums: tuple[int, ...] = ()
 
@@ -221,6 +225,11 @@ class Spool:
     def losses(self) -> Losses:
         """Counts of calls that the process did not keep, and the reasons."""
         return losses_in_job_file(self.properties) if self.job_path else self.own_losses
+
+    @property
+    def account(self) -> Any:
+        """What the kernel counted (``struct ensio_account``); None: unknown."""
+        return account_in_job_file(self.properties) if self.job_path else self.own_account
 
     @property
     def flight_sums(self) -> tuple[int, ...]:
@@ -322,6 +331,7 @@ def _read(path: str, descriptor: int, known: KnownTexts | None) -> Spool:
     spool = Spool(path, checked_head(path, beginning), os.fstat(descriptor))
     spool.head_bytes = beginning[: SPOOL.size]
     spool.own_losses = losses_of_spool(beginning)
+    spool.own_account = account_of_spool(beginning)
     spool.own_flight_sums = sums_of_spool(beginning)
     wanted = TEXT_BYTES + spool.head.text_bytes
     if wanted > len(beginning) == _FIRST_READ_BYTES:

@@ -18,7 +18,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING, OPS, Call, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.flights import Flights
-from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
+from ensembles.model.metadata import KERNEL_BYTES, KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sites import SiteTable
@@ -421,7 +421,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         table, read_numbers(group, "block_bytes").tolist(), strict=True
     ):
         mounts[host] = (*mounts.get(host, ()), Mount(point, kind, source, block))
-    dropped, other, unseen = _read_losses(file)
+    dropped, other, kernel = _read_losses(file)
     return RunMetadata(
         tasks=read_number(file, "tasks", _MOST_TASKS),
         threads=read_number(file, "threads", _MOST_THREADS),
@@ -443,7 +443,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         file_facts=facts,
         dropped_by_reason=dropped,
         calls_on_other_paths=other,
-        unseen_io=unseen,
+        kernel_bytes=kernel,
         summed=os.fsdecode(read_attribute(file, "summed")) if "summed" in file.attrs else "",
         counters=None,
         **text,
@@ -462,8 +462,8 @@ def _read_seconds(file: h5py.File, name: str) -> float | None:
     return float(read_attribute(file, name)) if name in file.attrs else None
 
 
-def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, UnseenIo | None]:
-    """Read dropped events by reason, calls on other paths and unrecorded I/O; older files lack them."""
+def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, KernelBytes | None]:
+    """Read dropped events by reason, calls on other paths and bytes of the kernel; older files lack them."""
     if not has_part(file, "losses"):
         return {}, 0, None
     group = open_group(file, "losses")
@@ -471,13 +471,12 @@ def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, UnseenIo | None]
     if min(counts, default=0) < 0:
         raise ValueError("a number of lost calls is negative")
     found = dict(zip(read_texts(group, "reason"), counts, strict=True))
-    unseen = None
-    if "kernel_bytes_read" in group.attrs:
-        read, written = (
-            read_number(group, f"kernel_bytes_{way}", _MOST_BYTES) for way in ("read", "written")
-        )
-        unseen = UnseenIo(read, written, tuple(read_texts(group, "libraries")))
-    return found, read_number(group, "calls_on_other_paths", _MOST_CALLS), unseen
+    kernel = None
+    if f"kernel_bytes_{KERNEL_BYTES[-1]}" in group.attrs:
+        numbers = [read_number(group, f"kernel_bytes_{name}", _MOST_BYTES) for name in KERNEL_BYTES]
+        texts = (tuple(read_texts(group, name)) for name in ("kernel_facts", "libraries"))
+        kernel = KernelBytes(*numbers, *texts)
+    return found, read_number(group, "calls_on_other_paths", _MOST_CALLS), kernel
 
 
 def _read_flights(file: h5py.File) -> dict[str, Flights]:

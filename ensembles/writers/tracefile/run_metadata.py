@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.flights import Flights
-from ensembles.model.metadata import Process, RunMetadata
+from ensembles.model.metadata import KERNEL_BYTES, Process, RunMetadata
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.writers.tracefile.columns import put_column, put_text, put_texts
 
@@ -80,10 +80,11 @@ def _write_losses(group: h5py.Group, metadata: RunMetadata) -> None:
     put_texts(group, "reason", list(metadata.dropped_by_reason), "why events were dropped")
     _put_numbers(group, "events", list(metadata.dropped_by_reason.values()), "")
     group.attrs["calls_on_other_paths"] = metadata.calls_on_other_paths
-    if metadata.unseen_io is not None:
-        group.attrs["kernel_bytes_read"] = metadata.unseen_io.bytes_read
-        group.attrs["kernel_bytes_written"] = metadata.unseen_io.bytes_written
-        put_texts(group, "libraries", metadata.unseen_io.libraries, "shared libraries that are not recorded")
+    if (kernel := metadata.kernel_bytes) is not None:
+        for name in KERNEL_BYTES:
+            group.attrs[f"kernel_bytes_{name}"] = getattr(kernel, name)
+        put_texts(group, "kernel_facts", kernel.facts, "facts of the account of bytes")
+        put_texts(group, "libraries", kernel.libraries, "shared libraries that are not recorded")
 
 
 def _write_flights(group: h5py.Group, metadata: RunMetadata) -> None:

@@ -20,6 +20,7 @@
 #define ENSIO_SPOOL_BYTES 65536        /* length of the first window */
 #define ENSIO_SPOOL_LOSSES_BYTES 2048  /* from the start of the first window to struct ensio_losses */
 #define ENSIO_SPOOL_FLIGHTS_BYTES 3072 /* from the start of the first window to struct ensio_flights */
+#define ENSIO_SPOOL_ACCOUNT_BYTES 3584 /* from the start of the first window to struct ensio_account */
 #define ENSIO_SPOOL_TEXT_BYTES 4096    /* from the start of the first window to its first text entry */
 #define ENSIO_WINDOW_HEADER_BYTES 64   /* from the start of any other window to its first event or text entry */
 
@@ -159,6 +160,41 @@ struct ensio_losses {
     uint64_t dropped_for[ENSIO_DROP_REASONS]; /* dropped_events by reason */
     uint64_t calls_on_other_paths;            /* calls that name a path beyond the limit of a process */
     uint64_t calls_without_site;              /* calls from sites beyond the limit of a process */
+};
+
+/* Facts of an account. */
+#define ENSIO_ACCOUNT_TAKEN 1    /* `end` was read; without it the numbers mean nothing */
+#define ENSIO_ACCOUNT_LINKED 2   /* the recorder is linked into the program: shared libraries are not seen */
+#define ENSIO_ACCOUNT_GO 4       /* the program is written in Go */
+#define ENSIO_ACCOUNT_CHILDREN 8 /* the process has waited for children, whose bytes the kernel adds to its own */
+#define ENSIO_ACCOUNT_AIO 16     /* a context of libaio was there at the end */
+#define ENSIO_ACCOUNT_URING 32   /* rings of io_uring were there at the end */
+#define ENSIO_ACCOUNT_EXITED 64  /* the process exited, and its end was read by the process that waited for it */
+
+/* Counters of /proc/self/io: those of the process, and of the children that it has waited for. */
+struct ensio_kernel_bytes {
+    uint64_t read_by_calls;    /* rchar */
+    uint64_t written_by_calls; /* wchar */
+    uint64_t read_bytes;
+    uint64_t write_bytes; /* without cancelled_write_bytes */
+};
+
+/* Bytes of calls that are not recorded because of their file, pipes and sockets included. Those of a forked child that
+ * has nothing to record are in the account of its parent, as in the kernel's. */
+struct ensio_excluded_bytes {
+    uint64_t read;
+    uint64_t written;
+};
+
+/* What the kernel counted while the process was recorded, and what of it is known not to be among the recorded calls:
+ * in the first window, at ENSIO_SPOOL_ACCOUNT_BYTES. All modes keep it. */
+struct ensio_account {
+    struct ensio_kernel_bytes begin;
+    struct ensio_kernel_bytes end; /* at the latest sample */
+    struct ensio_excluded_bytes excluded;
+    uint64_t own_read; /* bytes of the recorder itself */
+    uint64_t own_written;
+    uint64_t facts; /* ENSIO_ACCOUNT_...; stored last */
 };
 
 /* Flags of flights. */

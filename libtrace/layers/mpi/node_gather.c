@@ -144,7 +144,7 @@ static int write_at(int fd, const void *bytes, uint64_t length, uint64_t positio
     if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && position + length > limit.rlim_cur)
         return EFBIG; /* exceeding it would raise SIGXFSZ in the program */
     for (uint64_t done = 0; done < length;) {
-        const long wrote = ENSIO_RAW(SYS_pwrite64, fd, (const uint8_t *)bytes + done, length - done, position + done);
+        const long wrote = ensio_raw_write_at(fd, (const uint8_t *)bytes + done, length - done, position + done);
         if (wrote == -EINTR)
             continue;
         if (wrote <= 0)

@@ -143,7 +143,7 @@ void ensio_write_left_out(struct ensio_thread *thread, uint16_t call, int fd, ui
     const int is_failure = moved < 0 && moved != -EAGAIN && moved != -EINTR && !ensio_unwanted_calls[call];
     uint32_t file = 0;
     if (ENSIO_LIKELY(!is_failure) || !ensio_is_owner()) {
-        thread->excluded_calls++;
+        ensio_leave_out(thread, ENSIO_WRITES, moved);
         return;
     }
     const uint64_t duration = ensio_ticks() - start;

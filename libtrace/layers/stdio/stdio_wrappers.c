@@ -55,12 +55,15 @@ enum {
 
 /* A write to a stream whose calls are not recorded, which may fail. */
 #define LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_) \
-    if ((int)OP_OF_##call != (int)OP_write) { \
-        thread->excluded_calls++; \
-        return ENSIO_REAL(symbol) arguments; \
-    } \
     before; \
     type result; \
+    if ((int)OP_OF_##call != (int)OP_write) { \
+        result = ENSIO_REAL(symbol) arguments; \
+        const uint64_t bytes = (uint64_t)(bytes_); \
+        (void)bytes; \
+        ensio_leave_out(thread, ENSIO_READS, (int64_t)(moved_)); \
+        return result; \
+    } \
     TIMED_IF_FAILED(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
     const uint64_t bytes = (uint64_t)(bytes_); \
     const int64_t moved = (moved_); \

@@ -122,7 +122,7 @@ def test_workers_that_their_pool_ends_are_one_note_with_its_cause(tmp_path: Path
         add(tmp_path, 100 + rank, rank=rank, tasks=4, parent_pid=parent, **program, **worker)
     (note,) = en.open(tmp_path).notes
     assert note.startswith(
-        "2 of 4 processes did not end their recording (still running, or killed, as Python's "
+        "2 of 4 processes did not end their recording (killed, as Python's "
         "multiprocessing.Pool ends its workers): 101 (rank 1) on alpha and 102 (rank 2) on alpha; every call"
     )
     assert main(["pattern", str(tmp_path)]) == 0

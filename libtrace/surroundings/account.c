@@ -1,0 +1,178 @@
+#include "account.h"
+
+#include "sources.h"
+
+#include <core/bounded_string.h>
+#include <core/private_files.h>
+#include <core/rawsys.h>
+#include <core/recorder.h>
+#include <spool/spool.h>
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Below this, what a process moved without calls is not worth looking at the list of its mappings. */
+#define LEAST_BYTES (256U << 10)
+#define GO_NOTE 4 /* the build id of a Go program, in a note of the name "Go" */
+
+static struct ensio_excluded_bytes before_the_spool;
+struct ensio_excluded_bytes *ensio_excluded_bytes = &before_the_spool;
+static struct ensio_own_bytes own_at_begin;
+static uint64_t facts_of_program;
+static int counts_from_zero;
+
+/* Libraries that most programs have, and those that inspect the machine or talk to a network. */
+static const char left_out[] =
+    "linux-*:ld-*:ld64*:libc.so*:libm.so*:libdl.so*:libpthread.so*:librt.so*:libgcc_s.so*:libmvec.so*:libgomp.so*:"
+    "libquadmath.so*:libutil.so*:libresolv.so*:libhwloc.so*:libnuma.so*:libudev.so*:libsystemd.so*:libevent*:"
+    "libopen-*:libpmi*:libucm.so*:libucp.so*:libucs.so*:libuct.so*:libfabric.so*:libcap.so*:lib?san.so*:libubsan.so*";
+
+static int has_go_note(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const char *at = (const char *)(info->dlpi_addr + part->p_vaddr), *end = at + part->p_memsz;
+        while (part->p_type == PT_NOTE && at + sizeof(ElfW(Nhdr)) + 4 <= end) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            if (note->n_type == GO_NOTE && memcmp(note + 1, "Go\0", 4) == 0)
+                return 1;
+            at += sizeof *note + (note->n_namesz + 3U) / 4 * 4 + (note->n_descsz + 3U) / 4 * 4;
+        }
+    }
+    return 0;
+}
+
+static int add_library(struct dl_phdr_info *info, size_t size, void *state)
+{
+    struct ensio_string *all = state;
+    const char *name = ensio_base_name(info->dlpi_name ? info->dlpi_name : "");
+    const uint32_t bytes = (uint32_t)strnlen(name, 256);
+    if (!*name && has_go_note(info))
+        facts_of_program |= ENSIO_ACCOUNT_GO;
+    if (!*name || bytes == 256 || ensio_listed(name, left_out) || bytes + 2 > all->room - all->length)
+        return 0;
+    if (all->text[all->length - 1] != '=')
+        ensio_add(all, ":");
+    ensio_add(all, name);
+    return 0;
+}
+
+/* Libraries are listed once, at the beginning: later, another thread may hold the dynamic linker's lock and wait for
+ * the recorder's. */
+static char libraries[2048];
+static uint32_t libraries_bytes;
+
+static void look_at_program(void)
+{
+    struct ensio_string all = ensio_string_in(libraries, sizeof libraries);
+#ifndef ENSIO_PRELOAD
+    facts_of_program |= ENSIO_ACCOUNT_LINKED;
+#endif
+    ensio_add(&all, "libraries=");
+    dl_iterate_phdr(add_library, &all);
+    ensio_add_bytes(&all, "", 1);
+    libraries_bytes = all.length;
+}
+
+static struct ensio_kernel_bytes bytes_of(const struct ensio_surroundings *row)
+{
+    const uint64_t written = row->write_bytes, cancelled = row->cancelled_write_bytes;
+    return (struct ensio_kernel_bytes){row->read_by_calls, row->written_by_calls, row->read_bytes,
+                                       written > cancelled ? written - cancelled : 0};
+}
+
+static int64_t read_counters(void *row)
+{
+    return ensio_read_process(row);
+}
+
+static struct ensio_surroundings counters(void)
+{
+    struct ensio_surroundings row = {0};
+    row.read = (uint32_t)ensio_with_private_files(read_counters, &row);
+    return row;
+}
+
+void ensio_account_prepare(int forked)
+{
+    counts_from_zero = forked;
+    if (!forked)
+        look_at_program();
+    own_at_begin = ensio_own_bytes;
+}
+
+/* What making the spool took of the counters of a forked child is among the recorder's own bytes. */
+void ensio_account_begin(void)
+{
+#ifndef ENSIO_PRELOAD
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
+#endif
+    ensio_excluded_bytes = &ensio_account->excluded;
+    ensio_account->facts = facts_of_program;
+    if (!counts_from_zero) {
+        const struct ensio_surroundings row = counters();
+        ensio_account->begin = bytes_of(&row);
+        own_at_begin = ensio_own_bytes;
+    }
+    counts_from_zero = 0;
+}
+
+static void set(const struct ensio_surroundings *row, uint64_t facts)
+{
+    ensio_account->end = bytes_of(row);
+    ensio_account->own_read = ensio_own_bytes.read - own_at_begin.read;
+    ensio_account->own_written = ensio_own_bytes.written - own_at_begin.written;
+    __atomic_store_n(&ensio_account->facts, ENSIO_ACCOUNT_TAKEN | facts_of_program | facts, __ATOMIC_RELEASE);
+}
+
+void ensio_account_sample(const struct ensio_surroundings *row)
+{
+    struct rusage children;
+    const int has_waited = ENSIO_RAW(SYS_getrusage, RUSAGE_CHILDREN, &children) == 0 && children.ru_minflt;
+    set(row, has_waited ? ENSIO_ACCOUNT_CHILDREN : 0);
+}
+
+static int add_mechanism(char *line, void *facts)
+{
+    if (strstr(line, " /[aio]"))
+        *(uint64_t *)facts |= ENSIO_ACCOUNT_AIO;
+    if (strstr(line, " anon_inode:[io_uring]"))
+        *(uint64_t *)facts |= ENSIO_ACCOUNT_URING;
+    return 0;
+}
+
+static int64_t look_at_mappings(void *facts)
+{
+    ensio_private_each_line("/proc/self/maps", add_mechanism, facts);
+    return 0;
+}
+
+void ensio_account_take(void)
+{
+    const struct ensio_surroundings row = counters();
+    const struct ensio_kernel_bytes *begin = &ensio_account->begin;
+    uint64_t facts = 0;
+    if (!row.read)
+        return;
+    ensio_account_sample(&row);
+    if (ensio_account->end.read_bytes + ensio_account->end.write_bytes >
+        begin->read_bytes + begin->write_bytes + ensio_spool->allocated_bytes + LEAST_BYTES)
+        ensio_with_private_files(look_at_mappings, &facts);
+    ensio_account->facts |= facts;
+}
+
+void ensio_account_store(void)
+{
+    char text[512];
+    const uint64_t *numbers = (const uint64_t *)(const void *)ensio_account;
+    struct ensio_string all = ensio_string_in(text, sizeof text);
+    ensio_add(&all, "account=");
+    for (size_t i = 0; i < sizeof *ensio_account / sizeof *numbers; i++) {
+        ensio_add(&all, i ? " " : "");
+        ensio_add_number(&all, numbers[i]);
+    }
+    ensio_add_bytes(&all, "", 1);
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
+}

@@ -1,0 +1,63 @@
+/* Moves bytes where no wrapper sees it, or in small writes that all are seen: moves_unseen FILE KIND MiB [exit]. */
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MIB (1 << 20)
+extern ssize_t __write(int fd, const void *bytes, size_t length);
+static char block[MIB] __attribute__((aligned(4096)));
+
+static void by_libaio(int fd, long at)
+{
+    static aio_context_t context;
+    struct iocb request = {.aio_lio_opcode = IOCB_CMD_PWRITE, .aio_fildes = (unsigned)fd, .aio_nbytes = MIB};
+    struct iocb *requests[] = {&request};
+    struct io_event event;
+    request.aio_buf = (unsigned long)block;
+    request.aio_offset = at;
+    if (!context)
+        syscall(SYS_io_setup, 8, &context);
+    syscall(SYS_io_submit, context, 1, requests);
+    syscall(SYS_io_getevents, context, 1, 1, &event, NULL);
+}
+
+int main(int count, char **words)
+{
+    const char *kind = words[2];
+    const long all = atol(words[3]) * MIB;
+    const int fd = open(words[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
+    memset(block, 1, sizeof block);
+    if (strcmp(kind, "sparse") == 0) { /* a byte in each page */
+        for (long at = 0; at < all; at += 4096)
+            pwrite(fd, block, 1, at);
+        return 0;
+    }
+    if (strcmp(kind, "pipe") == 0) {
+        int ends[2];
+        pipe(ends);
+        for (long at = 0; at < all; at += 4096)
+            if (write(ends[1], block, 4096) != 4096 || read(ends[0], block, 4096) != 4096)
+                return 1;
+        return 0;
+    }
+    ftruncate(fd, all);
+    char *mapped = strcmp(kind, "mmap") ? NULL : mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    for (long at = 0; at < all; at += MIB) {
+        if (strcmp(kind, "raw") == 0)
+            syscall(SYS_write, fd, block, MIB);
+        else if (strcmp(kind, "alias") == 0)
+            __write(fd, block, MIB);
+        else if (strcmp(kind, "libaio") == 0)
+            by_libaio(fd, at);
+        else if (mapped)
+            memcpy(mapped + at, block, MIB);
+    }
+    if (count > 4)
+        syscall(SYS_exit_group, 0);
+    return 0;
+}

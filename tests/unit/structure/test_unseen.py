@@ -1,0 +1,128 @@
+"""What the kernel counted and no recorded call explains: its bytes, its reason, and when nothing is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from ensembles.model.events import Call
+from ensembles.model.metadata import KernelBytes
+from ensembles.structure.unseen import Unseen, find_unseen
+
+OPEN, WRITE, MMAP = (
+    Call(name, "posix", op) for name, op in (("open", "open"), ("write", "write"), ("mmap", "meta"))
+)
+FSEEK, FREAD, FSCANF = (
+    Call(name, "stdio", op) for name, op in (("fseek", "seek"), ("fread", "read"), ("fscanf", "read"))
+)
+MIB = 1 << 20
+
+
+def linked(*libraries: str) -> str:
+    kernel = KernelBytes(4_000, 80 * MIB, 0, 0, facts=("linked",), libraries=libraries)
+    unseen = find_unseen(kernel, {WRITE: (16, 16 * MIB)})
+    assert unseen is not None
+    return unseen.sentence
+
+
+def test_libraries_of_io_are_named_alone() -> None:
+    told = linked("libcurl.so.4", "libhdf5.so.103", "libkrb5.so.3", "libgfortran.so.5")
+    assert told.startswith("the kernel counted 80.0 MiB written by calls, and 16.0 MiB are recorded: ")
+    assert "(loaded: libhdf5.so.103, libgfortran.so.5)" in told
+
+
+def test_of_many_others_some_are_named() -> None:
+    told = linked(*(f"libother{number}.so" for number in range(40)))
+    assert "libother0.so" in told
+    assert "libother7.so and 32 more)" in told
+
+
+@pytest.mark.parametrize("mib", [1, 50])
+def test_raw_calls_are_told_with_their_bytes(mib: int) -> None:
+    unseen = find_unseen(KernelBytes(9_000, mib * MIB + 6, 0, mib * MIB), {WRITE: (1, 6)})
+    assert unseen is not None
+    assert (unseen.written_bytes, unseen.dirtied_bytes, unseen.is_much) == (mib * MIB, 0, True)
+    assert f"{mib}.0" in unseen.sentence
+    assert "strace" in unseen.sentence
+
+
+def test_go_is_the_reason_where_the_program_is_written_in_it() -> None:
+    unseen = find_unseen(KernelBytes(0, 9 * MIB, 0, 0, facts=("go",)), {})
+    assert unseen is not None
+    assert "Go" in unseen.sentence
+
+
+def test_a_go_process_that_left_without_its_counters_cannot_be_checked() -> None:
+    unseen = find_unseen(KernelBytes(0, 0, 0, 0, facts=("go", "unchecked")), {WRITE: (1, 6)})
+    assert unseen is not None
+    assert unseen.is_much
+    assert unseen.sentence.startswith(
+        "the bytes of a process cannot be checked: the program is written in Go"
+    )
+
+
+def test_bytes_of_pipes_and_excluded_files_are_not_missing() -> None:
+    kernel = KernelBytes(30 * MIB, 40 * MIB, 0, 0, excluded_read=30 * MIB, excluded_written=39 * MIB)
+    assert find_unseen(kernel, {WRITE: (1, MIB)}) is None
+
+
+def test_a_page_for_each_small_write_is_explained() -> None:
+    """5,000 files of 100 B, as the kernel counted them: a page each."""
+    calls = {OPEN: (5_000, 0), WRITE: (5_000, 500_000)}
+    assert find_unseen(KernelBytes(0, 500_000, 0, 20_480_000), calls) is None
+
+
+def of_mib(mib: int, **more: int) -> KernelBytes:
+    return KernelBytes(**{"read": 0, "written": 0, "fetched": 0, "dirtied": mib * MIB} | more)
+
+
+@pytest.mark.parametrize(
+    ("facts", "calls", "named"),
+    [
+        (("io_uring",), {}, "through io_uring,"),
+        (("libaio",), {}, "through libaio,"),
+        ((), {MMAP: (2, 0)}, "through mapped files (2 calls of mmap),"),
+        ((), {}, "perhaps through mapped files, libaio or io_uring,"),
+    ],
+)
+def test_a_mechanism_is_named_only_where_it_was_seen(facts, calls, named) -> None:
+    unseen = find_unseen(KernelBytes(0, 0, 0, MIB, facts=facts), calls)
+    assert isinstance(unseen, Unseen)
+    assert (unseen.dirtied_bytes, unseen.is_much) == (MIB, True)
+    assert unseen.sentence.startswith(
+        "the processes made 1.00 MiB of files dirty without read and write calls, "
+    )
+    assert named in unseen.sentence
+
+
+def test_writes_into_large_folios_of_data_that_were_read_are_explained() -> None:
+    assert (
+        find_unseen(of_mib(40, read=40 * MIB, written=480), {FREAD: (40, 40 * MIB), WRITE: (160, 480)})
+        is None
+    )
+
+
+def test_what_read_ahead_or_the_loader_fetched_is_not_io_of_the_program() -> None:
+    """A script with zarr on a cold cache, by its counters."""
+    kernel = KernelBytes(9 * MIB, 0, 43 * MIB, 0)
+    assert find_unseen(kernel, {FREAD: (100, 9 * MIB)}) is None
+    aio = find_unseen(KernelBytes(9 * MIB, 0, 43 * MIB, 0, facts=("libaio",)), {FREAD: (100, 9 * MIB)})
+    assert aio is not None
+    assert (aio.fetched_bytes, aio.is_much) == (34 * MIB, True)
+
+
+def test_streams_read_a_buffer_at_each_seek() -> None:
+    calls = {FSEEK: (2_000, 0), FREAD: (2_000, 200_000)}
+    assert find_unseen(KernelBytes(8_200_000, 0, 0, 0), calls) is None
+
+
+def test_bytes_of_fscanf_are_said_not_to_be_counted() -> None:
+    unseen = find_unseen(KernelBytes(2 * MIB, 0, 0, 0), {FSCANF: (300_000, 0)})
+    assert unseen is not None
+    assert "the bytes of fscanf are not counted" in unseen.sentence
+    assert not unseen.is_much
+
+
+def test_libraries_of_mpi_on_several_nodes_may_use_sockets() -> None:
+    kernel = KernelBytes(0, 80 * MIB, 0, 0, facts=("linked",), libraries=("libgfortran.so.5",))
+    assert find_unseen(kernel, {WRITE: (16, 16 * MIB)}, nodes=2) is None
+    assert find_unseen(kernel, {OPEN: (1, 0)}, nodes=2) is not None
