@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.counters import Counters
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
@@ -25,7 +25,6 @@ from ensembles.readers.foreign.darshan import counter_semantics, counters, job, 
 from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, DamagedLog, damaged, read_header
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
-from ensembles.readers.foreign.darshan.library import is_installed
 from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
 from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums
 from ensembles.summaries.cells import CellSummary
@@ -50,17 +49,13 @@ def read(path: str) -> DarshanImport:
     Raises
     ------
     EnsioError
-        The library does not read this log, or is not installed.
+        The library does not read this log.
     """
     try:
         with open(path, "rb") as file:
             read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-    if not is_installed():
-        raise EnsioError(
-            f"{path} is a Darshan log, which is read by the package darshan: pip install darshan"
-        )
     return DarshanImport(path)
 
 
@@ -177,6 +172,8 @@ class DarshanImport:
     ) -> Mapping[str, np.ndarray] | None:
         kind = head["kind"]
         if kind == "error":
+            if "library" in head:
+                raise MissingLibrary(head["library"])
             raise (
                 EnsioError(head["text"])
                 if "text" in head
