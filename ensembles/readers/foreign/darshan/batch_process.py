@@ -2,8 +2,8 @@
 
 It loads Darshan's library once; the first frame (`frames`) says whether that works. For each path on standard
 input (a length of four bytes, then the path) it forks: a damaged log ends only the child. The child collects
-the frames of its log, and writes them after the library has done its work; a frame ``end`` or ``error`` is the
-last.
+the frames of its log, and writes them after the library has done its work; a frame ``end`` or ``error`` is
+the last.
 """
 
 from __future__ import annotations
