@@ -155,6 +155,8 @@ class Counters:
         By name of the module, the outermost interface first.
     heatmaps : dict of str to HeatMap
         By name of the module whose traffic it holds.
+    unread : tuple of str
+        Names of the log's modules that may hold more I/O, and are not read.
 
     Examples
     --------
@@ -168,3 +170,4 @@ class Counters:
     run_time_s: float
     modules: dict[str, ModuleCounters] = field(default_factory=dict)
     heatmaps: dict[str, HeatMap] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()

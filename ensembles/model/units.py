@@ -74,9 +74,19 @@ def ratio_text(ratio: float) -> str:
     >>> ratio_text(1.256), ratio_text(26.2), ratio_text(131072.0)
     ('× 1.26', '× 26.2', '× 131,072')
     """
-    if 999.5 <= abs(ratio) < math.inf:
-        return f"× {ratio:,.0f}"
-    return f"× {ratio:.3g}"
+    return f"× {digits_text(ratio)}"
+
+
+def digits_text(value: float) -> str:
+    """Format a number to three digits, or to a whole number if that has more.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import digits_text
+    >>> digits_text(2.0), digits_text(6000.0)
+    ('2', '6,000')
+    """
+    return f"{value:,.0f}" if 999.5 <= abs(value) < math.inf else f"{value:.3g}"
 
 
 def count_text(count: int, noun: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.finding import Check, Finding, find_spans, spans_text
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, digits_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -53,7 +53,8 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         Check(
             "more-bytes",
             True,
-            f"{count_text(number, 'task')} ({spans_text(spans)}) {move} up to {most:.3g} times the mean",
+            f"{count_text(number, 'task')} ({spans_text(spans)}) {move} up to {digits_text(most)} times "
+            "the mean",
         ),
         Check("same-time-per-byte", True, f"their time per byte is {alike:.2g} times that of the others"),
         Check("others-wait", None, "counters do not show whether the others wait for them"),
@@ -62,7 +63,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     return counted_finding(
         case,
         "imbalance",
-        f"{number:,} of {run.tasks:,} tasks {move} up to {most:.3g} times the mean",
+        f"{number:,} of {run.tasks:,} tasks {move} up to {digits_text(most)} times the mean",
         advice,
         checks,
         {"most_to_mean": most, "tasks_heavy": number},

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.model.units import seconds_text
+from ensembles.model.units import digits_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -33,7 +33,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         Check(
             "again-and-again",
             True,
-            f"{count:,} opens and stats are {count / pairs:.3g} for each task and file",
+            f"{count:,} opens and stats are {digits_text(count / pairs)} for each task and file",
         ),
         Check(
             "which-files", None, "counters of several files do not show which of these calls takes the time"
@@ -42,7 +42,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     return counted_finding(
         case,
         "metadata-storm",
-        f"{count:,} opens and stats, {count / pairs:.3g} for each task and file, up to "
+        f"{count:,} opens and stats, {digits_text(count / pairs)} for each task and file, up to "
         f"{seconds_text(each_s)} each",
         advice,
         checks,

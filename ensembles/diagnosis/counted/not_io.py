@@ -12,13 +12,18 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-def find_counted(run: Run, most_share: float) -> Finding | None:
-    """Compare the time of the slowest rank in the slowest interface with the length of the job."""
+def find_counted(run: Run, most_share: float, traced_s: float = 0.0) -> Finding | None:
+    """Compare the time of the slowest rank in all interfaces, or in traced calls, with the run."""
     counters = run.counters
-    if counters is None or counters.run_time_s <= 0 or "POSIX" not in counters.modules:
-        raise NotApplicable("the log has no counters of POSIX: switch the module on when you record")
+    if counters is None or counters.run_time_s <= 0 or not counters.modules:
+        raise NotApplicable("the log has no counters of I/O: switch the module POSIX on when you record")
+    if counters.unread:
+        raise NotApplicable(
+            f"I/O that Darshan's module {' or '.join(counters.unread)} counted may be all of it: record the "
+            "run with ensio run"
+        )
     # Interfaces lie inside one another, and files of one are not always files of the other.
-    io_s = sum(module.slowest_rank_s for module in counters.modules.values())
+    io_s = max(traced_s, sum(module.slowest_rank_s for module in counters.modules.values()))
     share = io_s / counters.run_time_s
     if share >= most_share:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, digits_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -96,6 +96,6 @@ def find_counted(run: Run) -> Finding | None:
         checks,
         BOTH_ADVICE if at_once else ADVICE,
         (0.0, most_s),
-        f"POSIX wrote {written_bytes / asked_bytes:.3g} times the bytes of MPI-IO, and read "
+        f"POSIX wrote {digits_text(written_bytes / asked_bytes)} times the bytes of MPI-IO, and read "
         f"{bytes_text(read_bytes)} for it (data sieving)",
     )

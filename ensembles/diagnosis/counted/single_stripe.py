@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.diagnosis.counted.case import CountedCase, counted_case, counted_finding
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import share_text
+from ensembles.model.units import digits_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -57,7 +57,9 @@ def _find_in(case: CountedCase, advice: str, posix: CountedCase) -> Finding | No
     files_text = f"{number} shared file{'s' * (number != 1)}"
     checks = [
         Check("one-target", True, f"{files_text} with a stripe count of 1"),
-        Check("many-writers", True, f"on average, {most:.3g} tasks are in calls on it at the same time"),
+        Check(
+            "many-writers", True, f"on average, {digits_text(most)} tasks are in calls on it at the same time"
+        ),
         Check(
             "others-are-faster",
             None,

@@ -9,6 +9,7 @@ import numpy as np
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.units import digits_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -71,7 +72,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     return counted_finding(
         case,
         "slow-target",
-        f"files on target {number} take {factor:.3g} times as long as those on the other "
+        f"files on target {number} take {digits_text(factor)} times as long as those on the other "
         f"{len(targets) - 1} targets",
         advice,
         checks,

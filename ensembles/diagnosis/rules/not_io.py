@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
@@ -12,9 +10,6 @@ from ensembles.diagnosis.loop_around import loop_text
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.model.units import seconds_text, share_text
-
-if TYPE_CHECKING:
-    from ensembles.run.run import Run
 
 MOST_SHARE = 0.05
 
@@ -30,7 +25,15 @@ class NotIo(EvidenceRule):
         lasts_s, io_s = case.run_s, case.model.io_s
         if not len(case) or lasts_s <= 0 or io_s >= MOST_SHARE * lasts_s:
             return []
-        _refuse_untraced(case.run, lasts_s)
+        if case.run.counters is not None:
+            # DXT traces reads and writes only; the counters hold all calls.
+            found = find_counted(case.run, MOST_SHARE, io_s)
+            if found is None:
+                raise NotApplicable(
+                    "the counters hold much more time in I/O than the traced calls, most of it in calls that "
+                    "were not traced (ensio info): record the run with ensio run, which traces all calls"
+                )
+            return [found]
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
         title = f"I/O is {share_text(share, 1)} of the critical path of this run"
@@ -54,24 +57,6 @@ class NotIo(EvidenceRule):
                 title,
             )
         ]
-
-
-def _refuse_untraced(run: Run, lasts_s: float) -> None:
-    """Refuse a log whose counters hold much more time than its calls: DXT traces reads and writes only.
-
-    Raises
-    ------
-    NotApplicable
-        Some rank spent `MOST_SHARE` of the run or more in calls that were counted.
-    """
-    if run.counters is None:
-        return
-    counted_s = sum(module.slowest_rank_s for module in run.counters.modules.values())
-    if counted_s >= MOST_SHARE * lasts_s:
-        raise NotApplicable(
-            f"the counters hold {seconds_text(counted_s)} of I/O of one rank, most of it in calls that were "
-            "not traced (ensio info): record the run with ensio run, which traces all calls"
-        )
 
 
 rule = NotIo(

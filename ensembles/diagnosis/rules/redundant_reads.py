@@ -11,7 +11,7 @@ from ensembles.diagnosis.read_again import read_again
 from ensembles.diagnosis.reads_of_files import reads_of_files
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.model.units import share_text
+from ensembles.model.units import digits_text, share_text
 
 LEAST_REDUNDANCY = 2.0
 
@@ -77,14 +77,14 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         Check(
             "same-bytes",
             True,
-            f"{len(ranks)} tasks read ranges that add up to {mean:.3g} times the range of the file",
+            f"{len(ranks)} tasks read ranges that add up to {digits_text(mean)} times the range of the file",
         ),
         Check("dense", True, f"each reads at least {share_text(_DENSE)} of the bytes of its range"),
     )
     return Remedy(
         rows,
         saved,
-        f"tasks read the same bytes: {mean:.3g} times what the files hold",
+        f"tasks read the same bytes: {digits_text(mean)} times what the files hold",
         ADVICE,
         checks,
         {"redundancy": mean, "files": int(found.sum())},

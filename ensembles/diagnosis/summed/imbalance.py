@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.diagnosis.finding import Check, Finding, numbers_text
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, digits_text
 from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     move = "moves" if len(tasks) == 1 else "move"
     who = f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)})"
     checks = (
-        Check("more-bytes", True, f"{who} {move} up to {most:.3g} times the mean"),
+        Check("more-bytes", True, f"{who} {move} up to {digits_text(most)} times the mean"),
         Check("same-time-per-byte", True, f"their time per byte is {alike:.2g} times that of the others"),
         without_order("whether the others wait for them"),
     )
     return summed_finding(
         case,
         "imbalance",
-        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {most:.3g} times the mean",
+        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {digits_text(most)} times the mean",
         advice,
         checks,
         {"most_to_mean": most, "tasks_heavy": len(tasks)},

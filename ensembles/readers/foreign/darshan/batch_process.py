@@ -20,7 +20,7 @@ from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, ch
 from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame, warm_up
 from ensembles.readers.foreign.darshan.sandbox_process import limit, write_counters
 
-COUNTED = ("MPI-IO", "POSIX", "STDIO")
+COUNTED = ("MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
 
 
 def main() -> int:

@@ -25,6 +25,8 @@ struct ensio_fd { char version[8]; int swap_flag; };
 
 _RECORDS = {
     "POSIX": ("struct darshan_posix_file", "posix"),
+    "DFS": ("struct darshan_dfs_file", "dfs"),
+    "DAOS": ("struct darshan_daos_object", "daos"),
     "MPI-IO": ("struct darshan_mpiio_file", "mpiio"),
     "STDIO": ("struct darshan_stdio_file", "stdio"),
     "H5F": ("struct darshan_hdf5_file", "h5f"),
@@ -32,7 +34,9 @@ _RECORDS = {
     "PNETCDF_FILE": ("struct darshan_pnetcdf_file", "pnetcdf_file"),
     "PNETCDF_VAR": ("struct darshan_pnetcdf_var", "pnetcdf_var"),
 }
-"""Modules of counters: type of their records, and prefix of the variables with the counters' names."""
+"""Modules of counters: type of their records, and prefix of the variables with the counters' names.
+
+Before Darshan 3.5 the library does not know DFS and DAOS."""
 
 _OTHER_RECORDS = {"LUSTRE": "struct darshan_lustre_record", "HEATMAP": "struct darshan_heatmap_record"}
 _COMPONENT_COUNTERS = 7
@@ -138,6 +142,7 @@ def load() -> tuple[Any, Any]:
 def warm_up() -> None:
     """Parse the types and read the names of counters, so that forked processes find them done."""
     ffi, library = load()
+    known = [names for names in _RECORDS.values() if hasattr(library, f"{names[1]}_counter_names")]
     for kind in (
         "struct ensio_fd *",
         "struct darshan_job *",
@@ -146,13 +151,13 @@ def warm_up() -> None:
         "int *",
         "char[]",
         "void **",
-        *(f"{record} *" for record, _ in _RECORDS.values()),
+        *(f"{record} *" for record, _ in known),
     ):
         ffi.typeof(kind)
     for name in ("open", "get_job", "get_exe", "get_modules", "get_name_records", "get_record", "get_mod"):
         getattr(library, f"darshan_log_{name}")
     _ = library.darshan_free
-    for _, prefix in _RECORDS.values():
+    for _, prefix in known:
         _listed(f"{prefix}_counter_names")
         _listed(f"{prefix}_f_counter_names")
 

@@ -21,7 +21,7 @@ from ensembles.readers.foreign.darshan.frames import ROWS, SEGMENT_BYTES, write_
 from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, Header, check_job, read_header
 from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame
 
-COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "POSIX", "STDIO")
+COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
 TRACED = ("DXT_MPIIO", "DXT_POSIX")
 
 _RECORD = "Qqq64sqq"

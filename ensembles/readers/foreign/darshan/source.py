@@ -107,6 +107,7 @@ class DarshanImport:
             max(self.state.end_ns - self.state.start_ns, 0) * 1e-9,
             {name: self._sums[name].finished() for name in LAYERS if name in self._sums},
             self._heatmaps.finished(),
+            job.unread(self.state),
         )
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
