@@ -213,6 +213,7 @@ def test_io_through_daos_is_counted_once_and_is_no_little_io(tmp_path):
     info = collect_information(run)
     assert (info["bytes_read"], info["bytes_written"]) == (64 * MIB, 16 * MIB + 800)
     assert info["io_time_s"] == pytest.approx(80.0, abs=1e-3)
+    assert [row.time_s for row in run.by_rank()] == pytest.approx([20.0] * 4, abs=1e-3)
     modules = info["counters"]["modules"]
     assert {name: module["time_s"] for name, module in modules.items() if name != "STDIO"} == pytest.approx(
         {"DFS": 80.0, "DAOS": 72.0}

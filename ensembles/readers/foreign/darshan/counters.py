@@ -178,16 +178,19 @@ class Counters:
                 if moved[i] or time:
                     around.setdefault(file, _File()).add(of_rank, time)
             return nothing > 0
-        if module == "DAOS":
-            return np.full(len(rank), any(call.layer == "dfs" for call in self.sums))
-        if module not in ("POSIX", "DFS") or not around:
+        if module == "DAOS" and any(call.layer == "dfs" for call in self.sums):
+            inside = nothing == 0
+            inner = [(of_rank, time) for _, of_rank, time in pairs]
+        elif module in ("POSIX", "DFS") and around:
+            inside = np.array([file in around for file in identity.tolist()], bool)
+            inner = [
+                (of_rank, around[file].give(of_rank, time)) for file, of_rank, time in pairs if file in around
+            ]
+        else:
             return nothing > 0
-        inside = np.array([file in around for file in identity.tolist()], bool)
-        inner = [
-            (of_rank, around[file].give(of_rank, time)) for file, of_rank, time in pairs if file in around
-        ]
         own = np.array([pair for pair in inner if pair[0] >= 0 and pair[1]], np.int64).reshape(-1, 2)
-        outer = next(way_around.call for way_around in WAYS["MPI-IO"] if way_around.call.op == way.call.op)
+        ways = WAYS["DFS" if module == "DAOS" else "MPI-IO"]
+        outer = next(way_around.call for way_around in ways if way_around.call.op == way.call.op)
         zeros = np.zeros(len(own), np.int64)
         rows = dict.fromkeys(("count", "errors", "moved", "time_ns"), zeros)
         rows |= {

@@ -167,8 +167,13 @@ class RecordSums:
             if counter in value:
                 self._alignment[name].update(np.unique(value[counter][value[counter] > 0])[:16].tolist())
 
-    def finished(self) -> ModuleCounters:
+    def finished(self, run_time_s: float) -> ModuleCounters:
         """Make the tables.
+
+        Parameters
+        ----------
+        run_time_s : float
+            From start to end of the job, s.
 
         Returns
         -------
@@ -194,6 +199,7 @@ class RecordSums:
             by_rank,
             low_s,
             high_s,
+            run_time_s,
         )
 
 

@@ -101,11 +101,12 @@ class DarshanImport:
         finally:
             os.close(memory)
         job.finish(self.metadata, self.state, self.counters, self._converter)
+        run_time_s = max(self.state.end_ns - self.state.start_ns, 0) * 1e-9
         self.metadata.counters = Counters(
             self.metadata.recorder,
             self.metadata.tasks,
-            max(self.state.end_ns - self.state.start_ns, 0) * 1e-9,
-            {name: self._sums[name].finished() for name in LAYERS if name in self._sums},
+            run_time_s,
+            {name: self._sums[name].finished(run_time_s) for name in LAYERS if name in self._sums},
             self._heatmaps.finished(),
             job.unread(self.state),
         )
