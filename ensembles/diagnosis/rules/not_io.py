@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.not_io import find_counted
+from ensembles.diagnosis.counted.not_io import counted_bound_s, find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
 from ensembles.diagnosis.loop_around import loop_text
@@ -25,14 +25,14 @@ class NotIo(EvidenceRule):
         lasts_s, io_s = case.run_s, case.model.io_s
         if not len(case) or lasts_s <= 0 or io_s >= MOST_SHARE * lasts_s:
             return []
-        if case.run.counters is not None:
-            # DXT traces reads and writes only; the counters hold all calls.
-            found = find_counted(case.run, MOST_SHARE, io_s)
-            if found is None:
-                raise NotApplicable(
-                    "the counters hold much more time in I/O than the traced calls, most of it in calls that "
-                    "were not traced (ensio info): record the run with ensio run, which traces all calls"
-                )
+        # DXT traces reads and writes only; the counters hold all calls.
+        counted_s = counted_bound_s(case.run)
+        if counted_s >= MOST_SHARE * lasts_s:
+            raise NotApplicable(
+                f"the counters hold {seconds_text(counted_s)} of I/O of one rank, most of it in calls that "
+                "were not traced (ensio info): record the run with ensio run, which traces all calls"
+            )
+        if counted_s > io_s and (found := find_counted(case.run, MOST_SHARE)) is not None:
             return [found]
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
