@@ -179,7 +179,7 @@ class Counters:
                     around.setdefault(file, _File()).add(of_rank, time)
             return nothing > 0
         if module == "DAOS" and any(call.layer == "dfs" for call in self.sums):
-            inside = nothing == 0
+            inside: np.ndarray = nothing == 0
             inner = [(of_rank, time) for _, of_rank, time in pairs]
         elif module in ("POSIX", "DFS") and around:
             inside = np.array([file in around for file in identity.tolist()], bool)
