@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
-from ensembles.structure.counters import MORE_THAN_ALL, counters_json, main_interface
+from ensembles.structure.counters import MORE_THAN_ALL, counters_json, main_interface, rate_text
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
 
@@ -81,7 +81,7 @@ def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list
         found.append(
             (
                 "data rate",
-                f"{bytes_text(outer['rate'])}/s",
+                rate_text(outer),
                 f"by the slowest task, metadata included ({outer['layer']})",
             )
         )
@@ -102,7 +102,7 @@ def _interfaces(counters: dict[str, Any]) -> MomentsTable:
             f"{module['file_kinds']['all']:,}",
             *(seconds_text(module[key]) for key in ("read_s", "write_s", "meta_s", "mean_task_s")),
             ("≤ " if module["slowest_is_bound"] else "") + seconds_text(module["slowest_rank_s"]),
-            "" if module["rate"] is None else f"{bytes_text(module['rate'])}/s",
+            rate_text(module),
         )
         for name, module in counters["modules"].items()
     ]

@@ -54,7 +54,7 @@ def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
         else ""
     )
     parts = [
-        f"{run.info.start:%Y-%m-%d %H:%M:%S} UTC",
+        run.info.start_text,
         count_text(run.tasks, "task"),
         hosts,
         f"job {run.info.job}" if run.info.job else "",

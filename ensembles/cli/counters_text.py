@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
-from ensembles.structure.counters import MORE_THAN_ALL, main_interface
+from ensembles.structure.counters import MORE_THAN_ALL, main_interface, rate_text
 
 _WIDTH = 80
 _LABEL = 11
@@ -64,7 +64,7 @@ def counter_headline(information: dict[str, Any]) -> str:
     outer = main_interface(counters["modules"])
     rate = ""
     if outer is not None:
-        rate = f"{bytes_text(outer['rate'])}/s by the slowest task, metadata included ({outer['layer']})"
+        rate = f"{rate_text(outer)} by the slowest task, metadata included ({outer['layer']})"
     for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
         lines.append(_line(label, bytes_text(information[key])))
     if rate:
@@ -211,7 +211,7 @@ def _interface_table(modules: dict[str, dict[str, Any]]) -> str:
             seconds_text(module["meta_s"]),
             seconds_text(module["mean_task_s"]),
             ("≤ " if module["slowest_is_bound"] else "") + seconds_text(module["slowest_rank_s"]),
-            "" if module["rate"] is None else f"{bytes_text(module['rate'])}/s",
+            rate_text(module),
         )
         for name, module in modules.items()
     ]

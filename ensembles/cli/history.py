@@ -102,8 +102,14 @@ def _add(args: argparse.Namespace) -> int:
     if args.darshan:
         return _add_darshan(args, labels)
     if args.experiment is None:
-        raise EnsioError("which experiment do these runs repeat? Name it with --experiment NAME")
+        raise EnsioError(
+            "which experiment do these runs repeat? Name it with --experiment NAME (--darshan LOG: by "
+            "executable and size)"
+        )
     runs = [open_run(args, path, len(args.runs)) for path in args.runs]
+    for path, run in zip(args.runs, runs, strict=True):
+        if run.counters is not None and not run.info.has_all_events:
+            raise EnsioError(f"{path} holds counters, not calls: ensio history add --darshan {path}")
     history = open_history(args, first=args.runs[0])
     for path, run in zip(args.runs, runs, strict=True):
         record = RunRecord.of_run(run)

@@ -99,8 +99,8 @@ def _what_ran(information: dict[str, Any]) -> str:
         lines.append(_line("MPI", textwrap.shorten(version, _WIDTH - _LABEL, placeholder=" ...")))
     for label, text in storage_lines(information["filesystems"], information["hints"]):
         lines += _wrapped(label, text)
-    start = information["start"].replace("T", " ")[:19]
-    lines.append(_line("start", f"{start} UTC"))
+    start = information["start"]
+    lines.append(_line("start", f"{start.replace('T', ' ')[:19]} UTC" if start else "unknown"))
     counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
     counts += [count_text(information["files"], "file"), count_text(information["recorded_calls"], "call")]
     lines.append(_line("recorded", " · ".join(counts)))

@@ -35,7 +35,7 @@ def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
         "command": list(run.info.command),
         "tasks": run.tasks,
         "job": run.info.job,
-        "start": run.info.start.isoformat(),
+        "start": run.info.start and run.info.start.isoformat(),
         "mode": run.mode,
         "complete": not run.notes,
     }
@@ -50,7 +50,7 @@ def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
             entry["run"],
             _name(entry),
             f"{entry['tasks']:,}",
-            entry["start"].replace("T", " ")[:19],
+            (entry["start"] or "unknown").replace("T", " ")[:19],
             "" if entry["complete"] else "warnings",
         )
         for entry in runs

@@ -189,7 +189,9 @@ def record_of(log: CountedLog) -> RunRecord:
         op: sum(cell["time_ns"] - cell["inner_ns"] for _, of, cell in cells if of == op) * 1e-9
         for op in moved
     }
-    rates = {op: moved[op] * log.tasks / time_s[op] for op in moved if moved[op] and time_s[op]}
+    # Calls of threads overlap: the mean task is in them no longer than the run lasts.
+    of_task_s = {op: min(each / log.tasks, span_s or math.inf) for op, each in time_s.items()}
+    rates = {op: moved[op] / of_task_s[op] for op in moved if moved[op] and time_s[op]}
     notes = [ONLY_COUNTED]
     if log.has_segments:
         notes.append("the log also has DXT segments: ensio history add LOG --experiment NAME reads them")

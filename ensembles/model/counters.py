@@ -89,6 +89,8 @@ class ModuleCounters:
         ``high_s``: bounds of the rank's time with shared records included.
     shared_low_s, shared_high_s : float
         Bounds of the time of any rank in shared records.
+    run_time_s : float
+        From start to end of the job, s; 0: under one second.
     """
 
     module: str
@@ -106,6 +108,7 @@ class ModuleCounters:
     by_rank: Mapping[str, np.ndarray]
     shared_low_s: float
     shared_high_s: float
+    run_time_s: float
 
     def total(self, column: str) -> int | float:
         """Return the sum of a column of `SUMS` over all files."""
@@ -132,11 +135,17 @@ class ModuleCounters:
         return bool((self.by_file["is_shared"].astype(bool) & np.isnan(self.by_file["slowest_s"])).any())
 
     @property
+    def rate_is_bound(self) -> bool:
+        """Whether `rate` is a lower bound: calls of threads overlap, so that their times exceed the job."""
+        return 0 < self.run_time_s < self.slowest_rank_s
+
+    @property
     def rate(self) -> float | None:
         """Data rate by the slowest rank, bytes/s; None: no time, no bytes, or unknown."""
         moved = self.total("bytes_read") + self.total("bytes_written")
         known = self.slowest_rank_s > 0 and not self.slowest_is_bound
-        return moved / self.slowest_rank_s if moved and known else None
+        time_s = self.run_time_s if self.rate_is_bound else self.slowest_rank_s
+        return moved / time_s if moved and known else None
 
 
 @dataclass(slots=True)
@@ -155,6 +164,8 @@ class Counters:
         By name of the module, the outermost interface first.
     heatmaps : dict of str to HeatMap
         By name of the module whose traffic it holds.
+    unread : tuple of str
+        Names of the log's modules that may hold more I/O, and are not read.
 
     Examples
     --------
@@ -168,3 +179,4 @@ class Counters:
     run_time_s: float
     modules: dict[str, ModuleCounters] = field(default_factory=dict)
     heatmaps: dict[str, HeatMap] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()

@@ -13,6 +13,10 @@ class EnsioError(Exception):
     """
 
 
+class MissingLibrary(EnsioError):
+    """An optional library or program is missing or fails by itself, which says nothing about the input."""
+
+
 class SeveralRuns(EnsioError):
     """A path holds several runs, of which one has to be named.
 

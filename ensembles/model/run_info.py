@@ -119,10 +119,16 @@ class RunInfo:
         return self._metadata.origin_unix_ns
 
     @property
-    def start(self) -> datetime.datetime:
-        """Time 0 of the run, in UTC."""
+    def start(self) -> datetime.datetime | None:
+        """Time 0 of the run, in UTC; None: unknown, as where the clock was not set or times are relative."""
         epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-        return epoch + datetime.timedelta(microseconds=self.origin_unix_ns // 1000)
+        found = epoch + datetime.timedelta(microseconds=self.origin_unix_ns // 1000)
+        return None if found.year <= epoch.year else found
+
+    @property
+    def start_text(self) -> str:
+        """Time 0 of the run as a text; empty if it is unknown."""
+        return "" if self.start is None else f"{self.start:%Y-%m-%d %H:%M:%S} UTC"
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -468,7 +474,7 @@ class RunInfo:
             command = f"{command} (programs {', '.join(map(os.path.basename, programs))})"
         on = self.hosts[0] if len(self.hosts) == 1 else f"{len(self.hosts) or 'unknown'} nodes"
         tasks = f"{self.tasks} task{'s' * (self.tasks != 1)}"
-        return f"{command}, {tasks} on {on}, {self.start:%Y-%m-%d %H:%M:%S} UTC"
+        return ", ".join(filter(None, (command, f"{tasks} on {on}", self.start_text)))
 
 
 def _ends_with(given: tuple[str, ...], own: tuple[str, ...]) -> bool:

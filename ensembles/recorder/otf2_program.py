@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import MissingLibrary
 from ensembles.recorder.install_paths import install_prefixes
 
 HEAD = struct.Struct("=IIQ")
@@ -62,14 +62,14 @@ def program() -> str:
 
     Raises
     ------
-    EnsioError
+    MissingLibrary
         The program does not exist, because ensio was built without libotf2.
     """
     for prefix in install_prefixes():
         path = prefix / "bin" / "ensio-otf2"
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
-    raise EnsioError(
+    raise MissingLibrary(
         f"OTF2 archives need the program ensio-otf2, which was not built: apt-get install {PACKAGE} pkgconf, "
         "then ./dev setup in the sources (or cmake -S . -B build && cmake --build build, and install again)"
     )

@@ -81,7 +81,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "clock_error_s": run.info.clock_error_s,
         "filesystems": filesystems_of(run, table.files),
         "hints": hints_of(run, table.files),
-        "start": run.info.start.isoformat(),
+        "start": run.info.start and run.info.start.isoformat(),
         "mode": run.mode,
         "durations_known": found.durations_known,
         "complete": not run.notes and not unseen,

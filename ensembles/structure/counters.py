@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
-from ensembles.model.units import count_text
+from ensembles.model.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
@@ -208,6 +208,12 @@ def main_interface(modules: Mapping[str, dict[str, Any]]) -> dict[str, Any] | No
     )
 
 
+def rate_text(module: Mapping[str, Any]) -> str:
+    """Format the data rate of a module of `counters_json`; empty if it is unknown."""
+    sign = "≥ " if module["rate_is_bound"] else ""
+    return "" if module["rate"] is None else f"{sign}{bytes_text(module['rate'])}/s"
+
+
 def _modules(run: RunInfo) -> list[ModuleCounters]:
     return [] if run.counters is None else list(run.counters.modules.values())
 
@@ -239,6 +245,7 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
         "slowest_rank_s": module.slowest_rank_s,
         "slowest_is_bound": module.slowest_is_bound,
         "rate": module.rate,
+        "rate_is_bound": module.rate_is_bound,
         "file_kinds": {
             "all": len(reads),
             "read_only": int((reads & ~writes).sum()),

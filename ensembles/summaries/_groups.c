@@ -115,43 +115,4 @@ done:
 }
 
 /* The row before each row in its group, or -1. Return the first row whose group has no entry in `last`, or -1. */
-static Py_ssize_t find_previous(const int64_t *group, Py_ssize_t rows, int64_t *last, Py_ssize_t groups,
-                                int64_t *previous)
-{
-    for (Py_ssize_t i = 0; i < groups; i++)
-        last[i] = -1;
-    for (Py_ssize_t row = 0; row < rows; row++) {
-        if (group[row] < 0 || group[row] >= groups)
-            return row;
-        previous[row] = last[group[row]];
-        last[group[row]] = row;
-    }
-    return -1;
-}
-
-static PyObject *previous_rows(PyObject *module, PyObject *args)
-{
-    (void)module;
-    enum { GROUP, PREVIOUS, COLUMNS, LAST = COLUMNS, ARRAYS };
-    static const array_kind wanted[ARRAYS] = {{"group", 8, 0}, {"previous", 8, WRITTEN}, {"last", 8, WRITTEN}};
-    Py_buffer views[ARRAYS] = {0};
-    PyObject *result = NULL;
-    if (get_only_arrays(views, args, wanted, ARRAYS, COLUMNS) != 0)
-        goto done;
-    Py_ssize_t misfit;
-    Py_BEGIN_ALLOW_THREADS
-    misfit = find_previous(views[GROUP].buf, length_of(&views[GROUP]), views[LAST].buf, length_of(&views[LAST]),
-                           views[PREVIOUS].buf);
-    Py_END_ALLOW_THREADS
-    if (misfit >= 0)
-        PyErr_Format(PyExc_IndexError, "row %zd is in no group", misfit);
-    else
-        result = Py_NewRef(Py_None);
-done:
-    release_arrays(views, ARRAYS);
-    return result;
-}
-
-PyMethodDef group_functions[] = {{"group_rows", group_rows, METH_VARARGS, NULL},
-                                 {"previous_rows", previous_rows, METH_VARARGS, NULL},
-                                 {NULL, NULL, 0, NULL}};
+PyMethodDef group_functions[] = {{"group_rows", group_rows, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

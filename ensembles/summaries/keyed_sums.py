@@ -133,37 +133,6 @@ def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return group.astype(np.int64), first[:count].copy()
 
 
-def previous_of_group(group: np.ndarray, groups: int) -> np.ndarray:
-    """Find the row before each row in its group.
-
-    Parameters
-    ----------
-    group : ndarray of int64, shape (n,)
-        Group of each row, as of `groups_of_rows`.
-    groups : int
-        Number of groups.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        -1: the row is the first of its group.
-
-    Raises
-    ------
-    IndexError
-        A group is negative or too large.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import previous_of_group
-    >>> previous_of_group(np.array([0, 1, 0, 0]), 2).tolist()
-    [-1, -1, 0, 2]
-    """
-    previous = np.empty(len(group), np.int64)
-    _compiled.previous_rows(np.ascontiguousarray(group), previous, np.empty(groups, np.int64))
-    return previous
-
-
 def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them.
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 MAGIC = 6567223
 MODULES = {"POSIX": 1, "MPI-IO": 2, "LUSTRE": 8, "STDIO": 9, "DXT_POSIX": 10, "DXT_MPIIO": 11}
-MODULES |= {"H5F": 3, "H5D": 4, "PNETCDF_FILE": 5, "PNETCDF_VAR": 6, "HEATMAP": 15}
+MODULES |= {"H5F": 3, "H5D": 4, "PNETCDF_FILE": 5, "PNETCDF_VAR": 6, "MDHIM": 12, "HEATMAP": 15}
+MODULES |= {"DFS": 16, "DAOS": 17}
 """Their places in the head since version 3.41; before, those behind the fifth were one lower."""
 VERSIONS = {"POSIX": 4, "MPI-IO": 3, "LUSTRE": 2, "STDIO": 2, "DXT_POSIX": 1, "DXT_MPIIO": 2}
 VERSIONS |= {"H5F": 3, "H5D": 1, "PNETCDF_FILE": 3, "PNETCDF_VAR": 1, "HEATMAP": 1}
+VERSIONS |= {"DFS": 1, "DAOS": 1, "MDHIM": 1}
 """Of their records, as the most common Darshan writes them; later ones know threads."""
 
 START_S = 1_700_000_000
@@ -39,7 +41,11 @@ MPIIO = {
 }
 STDIO = {"OPENS": 0, "READS": 2, "WRITES": 3, "BYTES_WRITTEN": 6, "BYTES_READ": 7}
 STDIO_F = {"META_TIME": 0, "WRITE_TIME": 1, "READ_TIME": 2, "WRITE_START": 5, "WRITE_END": 9}
+DFS = {"OPENS": 0, "READS": 4, "WRITES": 6, "BYTES_READ": 14, "BYTES_WRITTEN": 15}
+DAOS = {"ARRAY_READS": 10, "ARRAY_WRITES": 11, "BYTES_READ": 24, "BYTES_WRITTEN": 25}
 _SHAPES = {
+    "DFS": (52, 15, DFS, POSIX_F),
+    "DAOS": (64, 15, DAOS, POSIX_F),
     "POSIX": (69, 17, POSIX, POSIX_F),
     "MPI-IO": (51, 17, MPIIO, POSIX_F),
     "STDIO": (14, 15, STDIO, STDIO_F),
@@ -89,7 +95,8 @@ class MadeLog:
             else:
                 whole[places[name]] = int(value)
         shape = f"{self.order}Qq{whole_count}q{real_count}d"
-        self._add(module, struct.pack(shape, identity, rank, *whole, *real))
+        further = bytes({"DFS": 32, "DAOS": 48}.get(module, 0))
+        self._add(module, struct.pack(shape, identity, rank, *whole, *real) + further)
 
     def trace(
         self,

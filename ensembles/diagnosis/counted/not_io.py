@@ -12,13 +12,31 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-def find_counted(run: Run, most_share: float) -> Finding | None:
-    """Compare the time of the slowest rank in the slowest interface with the length of the job."""
-    counters = run.counters
-    if counters is None or counters.run_time_s <= 0 or "POSIX" not in counters.modules:
-        raise NotApplicable("the log has no counters of POSIX: switch the module on when you record")
+def counted_bound_s(run: Run) -> float:
+    """Bound the time of any rank in counted calls, s; 0: nothing was counted.
+
+    Raises
+    ------
+    NotApplicable
+        The log has modules of I/O that are not read.
+    """
+    if run.counters is None:
+        return 0.0
+    if run.counters.unread:
+        raise NotApplicable(
+            f"Darshan's module {' or '.join(run.counters.unread)} may hold more I/O, and is not read: record "
+            "the run with ensio run"
+        )
     # Interfaces lie inside one another, and files of one are not always files of the other.
-    io_s = sum(module.slowest_rank_s for module in counters.modules.values())
+    return sum(module.slowest_rank_s for module in run.counters.modules.values())
+
+
+def find_counted(run: Run, most_share: float) -> Finding | None:
+    """Compare the time of the slowest rank in all interfaces with the length of the job."""
+    counters = run.counters
+    if counters is None or counters.run_time_s <= 0 or not counters.modules:
+        raise NotApplicable("the log has no counters of I/O: switch the module POSIX on when you record")
+    io_s = counted_bound_s(run)
     share = io_s / counters.run_time_s
     if share >= most_share:
         return None

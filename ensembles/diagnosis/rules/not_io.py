@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.not_io import find_counted
+from ensembles.diagnosis.counted.not_io import counted_bound_s, find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where
 from ensembles.diagnosis.loop_around import loop_text
@@ -32,7 +32,15 @@ class NotIo(EvidenceRule):
         if not len(case) or lasts_s <= 0 or io_s >= MOST_SHARE * lasts_s:
             return []
         _refuse_unseen(case.run)
-        _refuse_untraced(case.run, lasts_s)
+        # DXT traces reads and writes only; the counters hold all calls.
+        counted_s = counted_bound_s(case.run)
+        if counted_s >= MOST_SHARE * lasts_s:
+            raise NotApplicable(
+                f"the counters hold {seconds_text(counted_s)} of I/O of one rank, most of it in calls that "
+                "were not traced (ensio info): record the run with ensio run, which traces all calls"
+            )
+        if counted_s > io_s and (found := find_counted(case.run, MOST_SHARE)) is not None:
+            return [found]
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
         title = f"I/O is {share_text(share, 1)} of the critical path of this run"
@@ -68,24 +76,6 @@ def _refuse_unseen(run: Run) -> None:
     """
     if run.unseen is not None and run.unseen.is_much:
         raise NotApplicable(f"unseen: {run.unseen.sentence}")
-
-
-def _refuse_untraced(run: Run, lasts_s: float) -> None:
-    """Refuse a log whose counters hold much more time than its calls: DXT traces reads and writes only.
-
-    Raises
-    ------
-    NotApplicable
-        Some rank spent `MOST_SHARE` of the run or more in calls that were counted.
-    """
-    if run.counters is None:
-        return
-    counted_s = sum(module.slowest_rank_s for module in run.counters.modules.values())
-    if counted_s >= MOST_SHARE * lasts_s:
-        raise NotApplicable(
-            f"the counters hold {seconds_text(counted_s)} of I/O of one rank, most of it in calls that were "
-            "not traced (ensio info): record the run with ensio run, which traces all calls"
-        )
 
 
 def _find_summed(run: Run) -> Finding | None:

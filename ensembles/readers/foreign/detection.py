@@ -13,9 +13,11 @@ from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import header
 from ensembles.readers.foreign.dftracer.files import dftracer_files, is_dftracer
 from ensembles.readers.foreign.otf2 import source as otf2
+from ensembles.readers.foreign.strace.lines import files_of
 
 _STRACE = re.compile(
-    rb"(?:\[pid +\d+\] +|\d+ +)?(?:(?:\d+\.\d{3,9}|\d\d:\d\d:\d\d(?:\.\d+)?) )?"
+    rb"(?:\[pid +\d+\] +|\d+ +)? *(?:(?:\d+\.\d{3,9}|\d\d:\d\d:\d\d(?:\.\d+)?) )?"
+    rb"(?:\(\+ +[\d.]+\) )?(?:\[ *[\da-f?]+\] )*"
     rb"(?:[a-z_]\w*\(.*(?: = (?:-?\d|0x|\?)| <unfinished \.\.\.>$)|<\.\.\. \w+ resumed>|\+\+\+ |--- SIG)"
 )
 
@@ -44,14 +46,20 @@ def is_strace(beginning: bytes) -> bool:
     True
     """
     lines = beginning.split(b"\n")[:-1] or [beginning]
-    lines = [line for line in lines[:20] if line.strip() and not line.startswith(b"strace: ")]
+    lines = [line for line in lines if line.strip() and not line.startswith((b"strace: ", b" > "))][:20]
     matching = [line for line in lines if _STRACE.match(line)]
     return bool(matching) and 2 * len(matching) > len(lines)
 
 
 def has_strace(path: str, beginning: bytes | None) -> bool:
-    """Test whether a file is output of strace."""
-    return beginning is not None and is_strace(beginning)
+    """Test whether a file is output of strace, or all files in a folder that ``-ff`` may have named."""
+    if beginning is not None:
+        return is_strace(beginning)
+    try:
+        files = files_of(path)
+    except OSError:
+        return False
+    return bool(files) and all(is_strace(_beginning_of(file, 4096)) for file in files)
 
 
 def read_strace(path: str) -> ForeignTrace:

@@ -86,7 +86,7 @@ def _pairs(text: bytes) -> Iterable[tuple[str, str]]:
     for line in text.split(b"\0"):
         key, equals, value = line.partition(b"=")
         if equals and key:
-            yield os.fsdecode(key), os.fsdecode(value)
+            yield os.fsdecode(key), _plain(value) if key == b"mount" else os.fsdecode(value)
 
 
 def distinct_properties(spools: Iterable[Spool]) -> list[dict[bytes, bytes]]:

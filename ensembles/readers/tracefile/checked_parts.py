@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import os
 import struct
-from contextlib import suppress
 from typing import Any
 
 import h5py
 import numpy as np
 
 from ensembles.files.untrusted import open_regular
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import MissingLibrary
 from ensembles.model.events import COLUMNS
 
 _HEADER = b"OHDR"
@@ -110,7 +109,7 @@ def find_plugins(group: h5py.Group, path: str) -> None:
 
     Raises
     ------
-    EnsioError
+    MissingLibrary
         A filter is missing.
     """
     for name in COLUMNS:
@@ -124,12 +123,17 @@ def find_plugins(group: h5py.Group, path: str) -> None:
             code, _, _, label = settings.get_filter(place)
             if h5py.h5z.filter_avail(code):
                 continue
-            with suppress(ImportError):
+            why = "which is not installed"
+            try:
                 import hdf5plugin  # noqa: F401 # the import registers its filters
+            except ModuleNotFoundError:
+                pass
+            except Exception as error:  # of whatever fails in another package
+                why = f"which hdf5plugin does not load ({error})"
             if not h5py.h5z.filter_avail(code):
                 known = label.decode("ascii", "replace") or "without a name"
-                raise EnsioError(
-                    f"{path} is compressed by HDF5's filter {code} ({known}), which is not installed: "
+                raise MissingLibrary(
+                    f"{path} is compressed by HDF5's filter {code} ({known}), {why}: "
                     "pip install hdf5plugin, or make the file again with ensio collect --filter gzip"
                 )
 

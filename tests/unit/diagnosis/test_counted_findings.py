@@ -7,11 +7,12 @@ from typing import Any
 
 import darshan
 import pytest
-from made_darshan_logs import MadeLog
+from made_darshan_logs import MadeLog, Segment
 
 import ensembles as en
 from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.diagnosis.text import diagnosis_text
+from ensembles.run.information import collect_information
 
 INPUT = Path(darshan.__file__).parent / "tests" / "input"
 MIB = 1 << 20
@@ -185,6 +186,62 @@ def test_logs_without_posix_say_what_to_switch_on(tmp_path):
     log = MadeLog(tasks=1, names={FILE: "/scratch/a"})
     log.count("STDIO", FILE, 0, OPENS=1, WRITES=1, BYTES_WRITTEN=MIB, F_WRITE_TIME=50)
     assert "no counters of POSIX" in refusal(log, tmp_path, "small-requests")
+
+
+def test_streams_alone_are_enough_for_little_io(tmp_path):
+    log = MadeLog(tasks=1, names={FILE: "/scratch/a"})
+    log.count("STDIO", FILE, 0, OPENS=1, WRITES=1, BYTES_WRITTEN=MIB, F_WRITE_TIME=0.5)
+    (found,) = diagnosed(log, tmp_path).findings
+    assert (found.id, found.gain_s) == ("not-io", (0.0, 0.5))
+
+
+def ior_over_daos(tasks: int, time_s: float) -> MadeLog:
+    """A file of DFS for each task, whose calls are made of calls on objects of DAOS; only words in STDIO."""
+    log = MadeLog(tasks=tasks, names={FILE + i: f"/file.{i}" for i in range(tasks)} | {99: "<STDOUT>"})
+    log.count("STDIO", 99, 0, OPENS=1, WRITES=20, BYTES_WRITTEN=800, F_WRITE_TIME=0.0001)
+    for rank in range(tasks):
+        amounts = {"BYTES_READ": 16 * MIB, "BYTES_WRITTEN": 4 * MIB}
+        times = {"F_READ_TIME": 0.75 * time_s, "F_WRITE_TIME": 0.25 * time_s}
+        log.count("DFS", FILE + rank, rank, OPENS=1, READS=16, WRITES=4, **amounts, **times)
+        times = {name: 0.9 * value for name, value in times.items()}
+        log.count("DAOS", 200 + rank, rank, ARRAY_READS=16, ARRAY_WRITES=4, **amounts, **times)
+    return log
+
+
+def test_io_through_daos_is_counted_once_and_is_no_little_io(tmp_path):
+    run = en.open(str(ior_over_daos(4, 20.0).write(tmp_path / "made.darshan")))
+    info = collect_information(run)
+    assert (info["bytes_read"], info["bytes_written"]) == (64 * MIB, 16 * MIB + 800)
+    assert info["io_time_s"] == pytest.approx(80.0, abs=1e-3)
+    assert [row.io_time_s for row in run.by_rank()] == pytest.approx([20.0] * 4, abs=1e-3)
+    modules = info["counters"]["modules"]
+    assert {name: module["time_s"] for name, module in modules.items() if name != "STDIO"} == pytest.approx(
+        {"DFS": 80.0, "DAOS": 72.0}
+    )
+    assert "not-io" not in [found.id for found in en.diagnose(run).findings]
+    assert not any("not shown" in note for note in run.notes)
+    (found,) = diagnosed(ior_over_daos(4, 0.5), tmp_path).findings
+    assert (found.id, found.gain_s[1]) == ("not-io", pytest.approx(0.5 + 0.45 + 0.0001))
+
+
+def test_modules_that_are_not_read_are_no_little_io(tmp_path):
+    log = MadeLog(tasks=1, names={FILE: "/scratch/a"})
+    log.count("POSIX", FILE, 0, OPENS=1, WRITES=1, BYTES_WRITTEN=MIB, F_WRITE_TIME=0.5)
+    log.parts["MDHIM"] = bytes(800)
+    assert "MDHIM" in refusal(log, tmp_path, "not-io")
+
+
+def test_the_bound_of_a_traced_log_holds_what_was_only_counted(tmp_path):
+    log = MadeLog(tasks=4, names={FILE + rank: f"/scratch/{rank}" for rank in range(4)})
+    for rank in range(4):
+        times = {"F_META_TIME": 2.5, "F_READ_TIME": 0.01}
+        log.count("POSIX", FILE + rank, rank, OPENS=3000, STATS=3000, READS=10, BYTES_READ=10 * MIB, **times)
+        reads = [Segment(i * MIB, MIB, 1 + 5 * i, 1.001 + 5 * i) for i in range(10)]
+        log.trace("DXT_POSIX", FILE + rank, rank, [], reads)
+    found = {each.id: each for each in diagnosed(log, tmp_path).findings}
+    assert found["not-io"].gain_s == (0.0, pytest.approx(2.51))
+    assert found["metadata-storm"].gain_s[1] <= found["not-io"].gain_s[1]
+    assert "6,000 for each task and file" in found["metadata-storm"].title
 
 
 def test_the_text_gives_one_reason_for_all_causes_that_need_single_calls(tmp_path):

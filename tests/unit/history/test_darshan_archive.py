@@ -12,6 +12,7 @@ if importlib.util.find_spec("darshan") is None or importlib.util.find_spec("cffi
     pytest.skip("the package darshan is not installed: its logs are not read", allow_module_level=True)
 
 import ensembles as en
+from ensembles.cli.main import main
 from ensembles.history.check import check
 from ensembles.history.darshan import AT_ONCE, add_logs, experiment_of, find_logs
 from ensembles.history.store import History
@@ -78,3 +79,14 @@ def test_experiments_are_executable_tasks_and_size(archive: Path) -> None:
     }
     assert "macsio, 16 tasks, about 64.0 MiB" in names
     assert "ior, 4 tasks, about 16.0 MiB" in names
+
+
+def test_a_log_of_counters_is_sent_to_the_option_for_logs(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log,) = archive.rglob("sample-badost.darshan")
+    db = ["--db", str(tmp_path / "runs.db")]
+    assert main(["history", "add", *db, str(log), "--experiment", "x"]) == 2
+    assert f"ensio history add --darshan {log}" in capsys.readouterr().err
+    assert main(["history", "add", *db, str(log)]) == 2
+    assert "--darshan LOG" in capsys.readouterr().err

@@ -21,6 +21,7 @@ CASES = {
         "pip install hdf5plugin",
         "from ensembles.writers.tracefile.filters import Filter; Filter('zstd', '').options()",
     ),
+    "darshan": ("pip install darshan", "from ensembles.readers.foreign.darshan.library import load; load()"),
 }
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ensembles import _compiled
-from ensembles.summaries.keyed_sums import groups_of_rows, previous_of_group, unique_counts
+from ensembles.summaries.keyed_sums import groups_of_rows, unique_counts
 
 KEYS = st.integers(1, 4).flatmap(
     lambda keys: arrays(np.int64, st.tuples(st.just(keys), st.integers(0, 400)), elements=st.integers(-3, 3))
@@ -21,11 +21,6 @@ def test_groups_are_those_of_equal_rows_in_the_order_of_their_first(keys):
     expected = [seen.setdefault(tuple(row), len(seen)) for row in keys.T.tolist()]
     assert group.tolist() == expected
     assert first.tolist() == [expected.index(number) for number in range(len(seen))]
-    before = previous_of_group(group, len(first))
-    last: dict[int, int] = {}
-    for row, number in enumerate(expected):
-        assert before[row] == last.get(number, -1)
-        last[number] = row
 
 
 def test_many_groups_are_as_those_of_numpy():
@@ -54,7 +49,3 @@ def test_arrays_that_do_not_fit_are_refused():
         _compiled.group_rows(np.empty(4, np.int32), np.empty(4, np.int64), rows, short)
     with pytest.raises(TypeError, match="one to 8 keys"):
         _compiled.group_rows(np.empty(4, np.int32), np.empty(4, np.int64))
-    with pytest.raises(IndexError, match="row 2 is in no group"):
-        previous_of_group(np.array([0, 1, 2]), 2)
-    with pytest.raises(IndexError, match="row 0 is in no group"):
-        previous_of_group(np.array([-1]), 2)

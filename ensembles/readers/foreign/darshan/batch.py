@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.readers.foreign.darshan.counters import CountedSummary
 from ensembles.readers.foreign.darshan.frames import FrameError, read_frame
 from ensembles.readers.foreign.darshan.header import DamagedLog, damaged
-from ensembles.readers.foreign.darshan.library import is_installed
 from ensembles.readers.foreign.darshan.source import DarshanImport
 
 
@@ -64,11 +63,9 @@ def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | Ensi
 
     Raises
     ------
-    EnsioError
-        Darshan's library is not installed.
+    MissingLibrary
+        Darshan's library is not installed, or does not work.
     """
-    if not is_installed():
-        raise EnsioError("Darshan logs are read by the package darshan: pip install darshan")
     child = None
     try:
         for path in paths:
@@ -76,6 +73,8 @@ def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | Ensi
                 child = _start()
             try:
                 yield path, _read(child, path)
+            except MissingLibrary:
+                raise
             except EnsioError as error:
                 _end(child)
                 child = None
@@ -95,13 +94,19 @@ def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | Ensi
 
 def _start() -> subprocess.Popen[bytes]:
     # -P: do not import modules from the current directory.
-    return subprocess.Popen(
+    child = subprocess.Popen(
         [sys.executable, "-P", "-m", f"{__package__}.batch_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
     )
+    assert child.stdout is not None
+    head = read_frame(child.stdout)[0]
+    if "library" in head:
+        _end(child)
+        raise MissingLibrary(head["library"])
+    return child
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -1,8 +1,9 @@
 """The process that reads the counters of many Darshan logs, each in a child process.
 
-It loads Darshan's library once. For each path on standard input (a length of four bytes, then the path) it
-forks: a damaged log ends only the child. The child collects the frames (`frames`) of its log, and writes them
-after the library has done its work; a frame ``end`` or ``error`` is the last.
+It loads Darshan's library once; the first frame (`frames`) says whether that works. For each path on standard
+input (a length of four bytes, then the path) it forks: a damaged log ends only the child. The child collects
+the frames of its log, and writes them after the library has done its work; a frame ``end`` or ``error`` is
+the last.
 """
 
 from __future__ import annotations
@@ -15,18 +16,22 @@ import sys
 from array import array
 
 from ensembles.files.untrusted import open_regular
-from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.frames import ROWS, write_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, check_job, read_header
-from ensembles.readers.foreign.darshan.library import DarshanError, Log, warm_up
+from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame, warm_up
 from ensembles.readers.foreign.darshan.sandbox_process import limit, write_counters
 
-COUNTED = ("MPI-IO", "POSIX", "STDIO")
+COUNTED = ("MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
 
 
 def main() -> int:
     """Read paths until the end of standard input."""
-    warm_up()
+    try:
+        warm_up()
+    except Exception as error:
+        write_frame(sys.stdout.buffer, error_frame("", error))
+        return 1
+    write_frame(sys.stdout.buffer, {"kind": "ready"})
     gc.freeze()  # a collection in a child would copy every page
     source = sys.stdin.buffer
     while len(head := source.read(4)) == 4:
@@ -66,18 +71,9 @@ def _read(path: str) -> None:
             write_frame(out, head, [identities[low : low + ROWS]])
         write_counters(log, modules, COUNTED, out, size_bytes)
         write_frame(out, {"kind": "end"})
-    except EnsioError as error:
+    except Exception as error:
         out = io.BytesIO()
-        write_frame(out, {"kind": "error", "text": str(error)})
-    except DarshanError as error:
-        out = io.BytesIO()
-        write_frame(out, {"kind": "error", "failed": str(error)})
-    except OSError as error:
-        out = io.BytesIO()
-        write_frame(out, {"kind": "error", "text": f"{path} cannot be read: {error.strerror}"})
-    except MemoryError:
-        out = io.BytesIO()
-        write_frame(out, {"kind": "error", "failed": "read the log in bounded memory"})
+        write_frame(out, error_frame(path, error))
     # After a crash of the library nothing of a log is written: the frames of others stay whole.
     sys.stdout.buffer.write(out.getbuffer())
     sys.stdout.buffer.flush()

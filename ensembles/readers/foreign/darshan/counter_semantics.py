@@ -113,10 +113,36 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
         None,
         False,
     ),
+    "DFS": _ways(
+        "dfs",
+        ("dfs_read", "dfs_write", "dfs_open, dfs_stat"),
+        ["READS", "READXS"],
+        ["WRITES", "WRITEXS"],
+        ["OPENS", "GLOBAL_OPENS", "LOOKUPS", "DUPS", "GET_SIZES", "PUNCHES", "REMOVES", "STATS"],
+        "",
+        True,
+    ),
+    "DAOS": _ways(
+        "daos",
+        ("daos_obj_fetch", "daos_obj_update", "daos_obj_open, daos_obj_punch"),
+        ["OBJ_FETCHES", "ARRAY_READS", "KV_GETS"],
+        ["OBJ_UPDATES", "ARRAY_WRITES", "KV_PUTS"],
+        [
+            *(f"OBJ_{what}" for what in ("OPENS", "PUNCHES", "DKEY_PUNCHES", "AKEY_PUNCHES")),
+            *(f"OBJ_{what}" for what in ("DKEY_LISTS", "AKEY_LISTS", "RECX_LISTS")),
+            *(
+                f"ARRAY_{what}"
+                for what in ("OPENS", "GET_SIZES", "SET_SIZES", "STATS", "PUNCHES", "DESTROYS")
+            ),
+            *(f"KV_{what}" for what in ("OPENS", "REMOVES", "LISTS", "DESTROYS")),
+        ],
+        "",
+        True,
+    ),
 }
-"""Counters of reads, writes and other calls, by module in the order of reading.
+"""Counters of reads, writes and other calls, by module.
 
 Darshan counts functions of the same kind together; they are shown under the name of the first function."""
 
-PREFIX = {"POSIX": "POSIX_", "MPI-IO": "MPIIO_", "STDIO": "STDIO_"}
+PREFIX = {module: module.replace("-", "") + "_" for module in WAYS}
 CALLS = tuple(way.call for ways in WAYS.values() for way in ways)

@@ -161,7 +161,8 @@ class Counters:
     ) -> np.ndarray:
         """Test which records have bytes that MPI-IO calls count too, and collect times inside MPI-IO calls.
 
-        All POSIX calls on a file that MPI-IO opened are assumed to be inside MPI-IO calls.
+        All POSIX and DFS calls on a file that MPI-IO opened are assumed to be inside MPI-IO calls, and all
+        calls on objects of DAOS inside those of DFS, if there are any.
 
         Returns
         -------
@@ -177,14 +178,19 @@ class Counters:
                 if moved[i] or time:
                     around.setdefault(file, _File()).add(of_rank, time)
             return nothing > 0
-        if module != "POSIX" or not around:
+        if module == "DAOS" and any(call.layer == "dfs" for call in self.sums):
+            inside: np.ndarray = nothing == 0
+            inner = [(of_rank, time) for _, of_rank, time in pairs]
+        elif module in ("POSIX", "DFS") and around:
+            inside = np.array([file in around for file in identity.tolist()], bool)
+            inner = [
+                (of_rank, around[file].give(of_rank, time)) for file, of_rank, time in pairs if file in around
+            ]
+        else:
             return nothing > 0
-        inside = np.array([file in around for file in identity.tolist()], bool)
-        inner = [
-            (of_rank, around[file].give(of_rank, time)) for file, of_rank, time in pairs if file in around
-        ]
         own = np.array([pair for pair in inner if pair[0] >= 0 and pair[1]], np.int64).reshape(-1, 2)
-        outer = next(way_around.call for way_around in WAYS["MPI-IO"] if way_around.call.op == way.call.op)
+        ways = WAYS["DFS" if module == "DAOS" else "MPI-IO"]
+        outer = next(way_around.call for way_around in ways if way_around.call.op == way.call.op)
         zeros = np.zeros(len(own), np.int64)
         rows = dict.fromkeys(("count", "errors", "moved", "time_ns"), zeros)
         rows |= {
@@ -197,7 +203,12 @@ class Counters:
         return inside
 
     def _inner_ns(self, call: Call) -> int:
-        """Return the time that MPI-IO calls spent in POSIX calls, ns."""
+        """Return the time that MPI-IO calls spent in POSIX calls, and DFS calls in those of DAOS, ns."""
+        if call.layer == "dfs":
+            inner = (
+                found.time_ns for of, found in self.sums.items() if (of.layer, of.op) == ("daos", call.op)
+            )
+            return min(self.sums[call].time_ns, sum(inner))
         if call.layer != "mpiio":
             return 0
         return sum(min(file.time_ns, file.inner_ns) for file in self._around.get(call.op, {}).values())

@@ -61,7 +61,8 @@ class Header(NamedTuple):
 def log_version(beginning: bytes) -> str | None:
     """Return the format version of a Darshan log.
 
-    Logs of Darshan 1 and 2 are compressed as a whole (gzip), but begin in the same way inside.
+    Logs of Darshan 1 and 2 are compressed as a whole (gzip), but begin in the same way inside. Those of
+    Darshan 1 have no magic number.
 
     Parameters
     ----------
@@ -80,13 +81,16 @@ def log_version(beginning: bytes) -> str | None:
     >>> log_version(b"3.41".ljust(8, bytes(1)) + struct.pack("<q", MAGIC))
     '3.41'
     """
-    if beginning.startswith(_GZIP):
+    is_packed = beginning.startswith(_GZIP)
+    if is_packed:
         try:
             beginning = zlib.decompressobj(31).decompress(beginning, 64)
         except zlib.error:
             return None
     if len(beginning) < 16 or not _VERSION.fullmatch(beginning[:8]):
         return None
+    if is_packed and beginning.startswith(b"1."):
+        return beginning[:8].rstrip(b"\0").decode("ascii")
     if MAGIC not in (struct.unpack_from("<q", beginning, 8)[0], struct.unpack_from(">q", beginning, 8)[0]):
         return None
     return beginning[:8].rstrip(b"\0").decode("ascii")

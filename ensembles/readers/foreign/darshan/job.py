@@ -24,6 +24,8 @@ MOST_TASKS = 1 << 24
 _LATEST_NS = (1 << 33) * 10**9
 _MODULE_OF = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
 _UNDERSTOOD = {*LAYERS, *CALLS, "LUSTRE", "HEATMAP", "BG/Q"}
+_WITHOUT_IO = {"APMPI", "APXC", "APSS"}
+"""Modules that count messages and network traffic."""
 _CORRUPT_VERSION = "3.20"
 
 
@@ -132,6 +134,11 @@ def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> No
     metadata.recorder = f"Darshan {told.get('lib_ver', '')}".strip()
 
 
+def unread(state: JobState) -> tuple[str, ...]:
+    """Return the names of modules that may hold I/O, and are not read."""
+    return tuple(sorted(set(state.modules) - _UNDERSTOOD - _WITHOUT_IO))
+
+
 def finish(metadata: RunMetadata, state: JobState, counters: Counters, converter: Converter) -> None:
     """Complete the metadata after the whole log has been read."""
     metadata.mode = "trace" if state.has_segments else "profile"
@@ -207,7 +214,7 @@ def _notes(
                 f"{count_text(counters.shared_records, 'file record')} with sums over all ranks: of single "
                 "ranks only the fastest and the slowest are known"
             )
-    passed = sorted(set(state.modules) - _UNDERSTOOD)
+    passed = sorted({*unread(state), *(_WITHOUT_IO & set(state.modules))})
     if passed:
         notes.append(f"counters of Darshan's modules {', '.join(passed)} are not shown")
     if state.nameless:

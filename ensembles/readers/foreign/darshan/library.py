@@ -6,6 +6,7 @@ Only `sandbox_process` calls the library, in a separate process, because the lib
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 from array import array
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from functools import cache
 from glob import escape, glob
 from typing import Any
+
+from ensembles.model.errors import EnsioError, MissingLibrary
 
 # The declarations of the package lack these. ensio_fd is the beginning of `struct darshan_fd_s`.
 _MORE = """
@@ -22,6 +25,8 @@ struct ensio_fd { char version[8]; int swap_flag; };
 
 _RECORDS = {
     "POSIX": ("struct darshan_posix_file", "posix"),
+    "DFS": ("struct darshan_dfs_file", "dfs"),
+    "DAOS": ("struct darshan_daos_object", "daos"),
     "MPI-IO": ("struct darshan_mpiio_file", "mpiio"),
     "STDIO": ("struct darshan_stdio_file", "stdio"),
     "H5F": ("struct darshan_hdf5_file", "h5f"),
@@ -29,7 +34,9 @@ _RECORDS = {
     "PNETCDF_FILE": ("struct darshan_pnetcdf_file", "pnetcdf_file"),
     "PNETCDF_VAR": ("struct darshan_pnetcdf_var", "pnetcdf_var"),
 }
-"""Modules of counters: type of their records, and prefix of the variables with the counters' names."""
+"""Modules of counters: type of their records, and prefix of the variables with the counters' names.
+
+Before Darshan 3.5 the library does not know DFS and DAOS."""
 
 _OTHER_RECORDS = {"LUSTRE": "struct darshan_lustre_record", "HEATMAP": "struct darshan_heatmap_record"}
 _COMPONENT_COUNTERS = 7
@@ -40,17 +47,61 @@ class DarshanError(Exception):
     """The library failed; the text names the operation."""
 
 
-def is_installed() -> bool:
-    """Test whether the packages ``darshan`` and ``cffi`` are installed, without importing them."""
-    return all(importlib.util.find_spec(name) is not None for name in ("darshan", "cffi"))
+def _unusable(reason: str) -> MissingLibrary:
+    """Make the error for a package that does not fit, or comes without the library."""
+    return MissingLibrary(
+        f"Darshan logs cannot be read here, because the package darshan {_version()} {reason}: pip install "
+        "'darshan>=3.4.6' with a Python for which it has a wheel, or put libdarshan-util.so of Darshan's "
+        "release on LD_LIBRARY_PATH"
+    )
+
+
+def _misfit(error: Exception) -> MissingLibrary:
+    return _unusable(f"does not fit ({type(error).__name__}: {error})")
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("darshan")
+    except importlib.metadata.PackageNotFoundError:
+        return "of unknown version"
+
+
+def error_frame(path: str, error: Exception) -> dict[str, Any]:
+    """Describe what ended the reading of a log as a frame: only an error of the library itself is damage.
+
+    Parameters
+    ----------
+    path : str
+    error : Exception
+
+    Returns
+    -------
+    dict
+        With ``failed`` if the log is damaged, ``library`` if the library is missing or does not fit, or
+        ``text`` if the log cannot be read.
+    """
+    found: dict[str, Any] = {"kind": "error"}
+    match error:
+        case MissingLibrary():
+            return found | {"library": str(error)}
+        case EnsioError():
+            return found | {"text": str(error)}
+        case DarshanError():
+            return found | {"failed": str(error)}
+        case MemoryError():
+            return found | {"failed": "read the log in bounded memory"}
+        case OSError():
+            return found | {"text": f"{path} cannot be read: {error.strerror}"}
+    return found | {"library": str(_misfit(error))}
 
 
 def _declarations(folder: str) -> str:
     """Load the C declarations from their file; importing the package would import all of it."""
     place = os.path.join(folder, "backend", "api_def_c.py")
     spec = importlib.util.spec_from_file_location("_ensio_darshan_declarations", place)
-    if spec is None or spec.loader is None:
-        raise DarshanError(f"load {place}")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     declarations: str = module.load_darshan_header()
@@ -63,28 +114,35 @@ def load() -> tuple[Any, Any]:
 
     Raises
     ------
-    DarshanError
-        The library cannot be loaded.
+    MissingLibrary
+        The library is not installed, or cannot be loaded.
     """
+    spec = importlib.util.find_spec("darshan")
+    if spec is None or importlib.util.find_spec("cffi") is None:
+        raise MissingLibrary(
+            "Darshan logs are read by the package darshan, which is not installed: pip install darshan"
+        )
     import cffi
 
-    spec = importlib.util.find_spec("darshan")
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    if not folders:
-        raise DarshanError("find the package darshan")
+    (folder, *_) = spec.submodule_search_locations or [""]
     ffi = cffi.FFI()
-    ffi.cdef(_declarations(folders[0]))
-    beside = os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*")
+    try:
+        ffi.cdef(_declarations(folder))
+    except Exception as error:
+        raise _misfit(error) from error
+    beside = os.path.join(escape(os.path.dirname(folder)), "darshan.libs", "libdarshan-util*.so*")
     bundled = glob(beside)
     try:
         return ffi, ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
     except OSError as error:
-        raise DarshanError(f"load libdarshan-util ({error})") from error
+        reason = str(error).partition("\n")[0].partition(".  ")[0]
+        raise _unusable(f"came without its library ({reason})") from error
 
 
 def warm_up() -> None:
     """Parse the types and read the names of counters, so that forked processes find them done."""
     ffi, library = load()
+    known = [names for names in _RECORDS.values() if hasattr(library, f"{names[1]}_counter_names")]
     for kind in (
         "struct ensio_fd *",
         "struct darshan_job *",
@@ -93,13 +151,13 @@ def warm_up() -> None:
         "int *",
         "char[]",
         "void **",
-        *(f"{record} *" for record, _ in _RECORDS.values()),
+        *(f"{record} *" for record, _ in known),
     ):
         ffi.typeof(kind)
     for name in ("open", "get_job", "get_exe", "get_modules", "get_name_records", "get_record", "get_mod"):
         getattr(library, f"darshan_log_{name}")
     _ = library.darshan_free
-    for _, prefix in _RECORDS.values():
+    for _, prefix in known:
         _listed(f"{prefix}_counter_names")
         _listed(f"{prefix}_f_counter_names")
 
@@ -130,8 +188,10 @@ class Log:
 
     Raises
     ------
+    MissingLibrary
+        The library cannot be loaded.
     DarshanError
-        The library cannot be loaded, or cannot open the file.
+        It cannot open the file.
     """
 
     def __init__(self, path: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ensembles.model.counters import SUMS, ModuleCounters
-from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS
+from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, WAYS
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
 LAYERS = {
@@ -21,6 +21,8 @@ LAYERS = {
     "PNETCDF_VAR": "pnetcdf",
     "PNETCDF_FILE": "pnetcdf",
     "MPI-IO": "mpiio",
+    "DFS": "dfs",
+    "DAOS": "daos",
     "POSIX": "posix",
     "STDIO": "stdio",
 }
@@ -29,15 +31,8 @@ LAYERS = {
 PREFIXES = {module: module.replace("-", "") + "_" for module in LAYERS}
 """Prefix of the counters' names of each module."""
 
-_KINDS = ("INDEP", "COLL", "SPLIT", "NB")
-_CALLS = {
-    "POSIX": (["READS"], ["WRITES"], ["OPENS", "SEEKS", "STATS", "FSYNCS", "FDSYNCS"]),
-    "MPI-IO": (
-        [f"{kind}_READS" for kind in _KINDS],
-        [f"{kind}_WRITES" for kind in _KINDS],
-        ["INDEP_OPENS", "COLL_OPENS", "SYNCS"],
-    ),
-    "STDIO": (["READS"], ["WRITES"], ["OPENS", "SEEKS", "FLUSHES"]),
+_CALLS: dict[str, tuple[Sequence[str], ...]] = {
+    **{module: tuple(way.counts for way in ways) for module, ways in WAYS.items()},
     "H5F": ([], [], ["OPENS", "FLUSHES"]),
     "H5D": (["READS"], ["WRITES"], ["OPENS", "FLUSHES"]),
     "PNETCDF_FILE": ([], [], ["CREATES", "OPENS", "REDEFS", "SYNCS"]),
@@ -172,8 +167,13 @@ class RecordSums:
             if counter in value:
                 self._alignment[name].update(np.unique(value[counter][value[counter] > 0])[:16].tolist())
 
-    def finished(self) -> ModuleCounters:
+    def finished(self, run_time_s: float) -> ModuleCounters:
         """Make the tables.
+
+        Parameters
+        ----------
+        run_time_s : float
+            From start to end of the job, s.
 
         Returns
         -------
@@ -199,6 +199,7 @@ class RecordSums:
             by_rank,
             low_s,
             high_s,
+            run_time_s,
         )
 
 

@@ -20,9 +20,9 @@ from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.frames import ROWS, SEGMENT_BYTES, write_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, Header, check_job, read_header
-from ensembles.readers.foreign.darshan.library import DarshanError, Log
+from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame
 
-COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "POSIX", "STDIO")
+COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
 TRACED = ("DXT_MPIIO", "DXT_POSIX")
 
 _RECORD = "Qqq64sqq"
@@ -45,12 +45,8 @@ def main(path: str, descriptor: int, room: int) -> int:
             check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))
         limit(os.stat(path).st_size, header)
         _tell(path, header, out, descriptor, room)
-    except EnsioError as error:
-        write_frame(out, {"kind": "error", "text": str(error)})
-    except DarshanError as error:
-        write_frame(out, {"kind": "error", "failed": str(error)})
-    except MemoryError:
-        write_frame(out, {"kind": "error", "failed": "read the log in bounded memory"})
+    except Exception as error:
+        write_frame(out, error_frame(path, error))
     return 0
 
 

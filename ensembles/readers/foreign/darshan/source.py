@@ -17,7 +17,7 @@ import numpy as np
 
 from ensembles.files.untrusted import open_regular
 from ensembles.model.counters import Counters
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
@@ -26,7 +26,6 @@ from ensembles.readers.foreign.darshan import counter_semantics, counters, job, 
 from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, DamagedLog, damaged, read_header
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
-from ensembles.readers.foreign.darshan.library import is_installed
 from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
 from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums
 from ensembles.summaries.cells import CellSummary
@@ -51,17 +50,13 @@ def read(path: str) -> DarshanImport:
     Raises
     ------
     EnsioError
-        The library does not read this log, or is not installed.
+        The library does not read this log.
     """
     try:
         with open_regular(path) as file:
             read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-    if not is_installed():
-        raise EnsioError(
-            f"{path} is a Darshan log, which is read by the package darshan: pip install darshan"
-        )
     return DarshanImport(path)
 
 
@@ -107,12 +102,14 @@ class DarshanImport:
         finally:
             os.close(memory)
         job.finish(self.metadata, self.state, self.counters, self._converter)
+        run_time_s = max(self.state.end_ns - self.state.start_ns, 0) * 1e-9
         self.metadata.counters = Counters(
             self.metadata.recorder,
             self.metadata.tasks,
-            max(self.state.end_ns - self.state.start_ns, 0) * 1e-9,
-            {name: self._sums[name].finished() for name in LAYERS if name in self._sums},
+            run_time_s,
+            {name: self._sums[name].finished(run_time_s) for name in LAYERS if name in self._sums},
             self._heatmaps.finished(),
+            job.unread(self.state),
         )
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
@@ -178,6 +175,8 @@ class DarshanImport:
     ) -> Mapping[str, np.ndarray] | None:
         kind = head["kind"]
         if kind == "error":
+            if "library" in head:
+                raise MissingLibrary(head["library"])
             raise (
                 EnsioError(head["text"])
                 if "text" in head

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
-import re
 import zlib
 
+import msgspec
+
 _GZIP = b"\x1f\x8b"
-_DFTRACER = re.compile(
-    rb'\s*\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?"(?:pid|ts)":"?\d'
-)
+
+
+class _First(msgspec.Struct, gc=False):
+    """What every record has; a trace in Chrome's format may lack the category."""
+
+    name: str
+    cat: str
+    pid: int
+    ph: str | int
+
+
+_RECORD = msgspec.json.Decoder(_First, strict=False)
+
+
+def bare(line: bytes) -> bytes:
+    """Return the record in a line of JSON, whose commas and brackets may be those of an array."""
+    return line.strip().removeprefix(b"[").removesuffix(b"]").strip().rstrip(b",").rstrip()
 
 
 def is_dftracer(beginning: bytes) -> bool:
@@ -19,8 +34,12 @@ def is_dftracer(beginning: bytes) -> bool:
             beginning = zlib.decompressobj(wbits=31).decompress(beginning, 1 << 16)
         except zlib.error:
             return False
-    lines = [line for line in beginning.split(b"\n", 64) if line.strip() not in (b"", b"[")]
-    return bool(lines) and _DFTRACER.match(lines[0]) is not None
+    first = next(filter(None, map(bare, beginning.split(b"\n", 64))), b"")
+    try:
+        _RECORD.decode(first)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+    return True
 
 
 def dftracer_files(path: str) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 
 from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.dftracer.files import bare
 
 BLOCK_BYTES = 1 << 22
 """Bytes of text that are parsed at a time."""
@@ -55,6 +56,7 @@ class Record(msgspec.Struct, gc=False):
 
     name: str
     ph: int | str
+    id: Name = None
     cat: str = ""
     pid: int = 0
     tid: int = 0
@@ -203,10 +205,10 @@ class TextFile:
             return self._decoded(b"\n".join(lines[:half])) + self._decoded(b"\n".join(lines[half:]))
         records = []
         for line in lines:
-            line = line.strip().rstrip(b",")
-            if line in (b"", b"[", b"]"):
+            line = bare(line)
+            if not line:
                 continue
-            record = _leniently(line.removesuffix(b"]").rstrip())
+            record = _leniently(line)
             if record is None:
                 self.skipped += 1
             else:

@@ -11,6 +11,7 @@ import numpy as np
 from ensembles.model.units import count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
+from ensembles.readers.foreign.dftracer.files import bare
 from ensembles.readers.foreign.dftracer.lines import NO_ARGUMENTS, Record
 
 _LAYER_OF = {
@@ -70,7 +71,7 @@ class Names:
     def note_rank(self, line: bytes) -> None:
         """Parse a line that may contain the rank of a process."""
         try:
-            record = msgspec.json.decode(line.strip().rstrip(b","), type=Record, strict=False)
+            record = msgspec.json.decode(bare(line), type=Record, strict=False)
             args = record.args or NO_ARGUMENTS
             rank = int(args.value) if args.name == "rank" else -1
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):

@@ -19,7 +19,8 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text
-from ensembles.readers.foreign.dftracer.files import dftracer_files
+from ensembles.readers.foreign.dftracer.copies import Copies
+from ensembles.readers.foreign.dftracer.files import bare, dftracer_files
 from ensembles.readers.foreign.dftracer.lines import (
     NO_ARGUMENTS,
     UNTOLD,
@@ -62,6 +63,7 @@ class DFTracerImport:
         self._left_out = self._other = self._bad = self._sizeless = 0
         self._region_blocks: list[dict[str, np.ndarray]] = []
         self._regions = self._regions_left_out = 0
+        self._copies = Copies()
         try:
             files = dftracer_files(path)
         except OSError as error:
@@ -141,6 +143,9 @@ class DFTracerImport:
         start = numbers[:, 0] * self._unit_ns
         duration = numbers[:, 1] * self._unit_ns
         self._names.note_times(pairs, start, start + duration)
+        single = self._copies.are_new(
+            [event.id for event in events], np.stack([rank, thread, codes, start, duration])
+        )
         columns = {
             "rank": rank,
             "thread": thread,
@@ -148,8 +153,8 @@ class DFTracerImport:
             "start": start - self.metadata.origin_unix_ns,
             "duration": duration,
         }
-        calls = codes >= 0
-        self._keep_regions(columns, ~calls)
+        calls = (codes >= 0) & single
+        self._keep_regions(columns, (codes < 0) & single)
         columns = {name: column[calls] for name, column in columns.items()}
         args = list(compress(args, calls))
         columns["file"] = np.fromiter(
@@ -228,6 +233,11 @@ class DFTracerImport:
                 f"the bytes moved by {self._sizeless:,} reads and writes are not in the trace: set "
                 "DFTRACER_INC_METADATA=1 to record them"
             )
+        if self._copies.found:
+            note(
+                f"left out {count_text(self._copies.found, 'record')} that forked processes wrote again from "
+                "their copy of DFTracer's buffer"
+            )
         if self._regions_left_out:
             note(f"left out {self._regions_left_out:,} calls of the program's functions from the regions")
         layers = {call.layer for call in metadata.calls}
@@ -279,10 +289,10 @@ def _first_time(block: bytes) -> int | None:
     decoder = msgspec.json.Decoder(_Timed, strict=False)
     first = None
     for line in block.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
-        if b'"ts":' not in line:
+        if b'"ts"' not in line:
             continue
         try:
-            time = decoder.decode(line.strip().rstrip(b",").removesuffix(b"]"))
+            time = decoder.decode(bare(line))
         except (msgspec.MsgspecError, RecursionError, ValueError):
             continue
         if 0 <= time.ts <= _LATEST_NS // 1_000 and (first is None or time.ts < first):
@@ -291,10 +301,9 @@ def _first_time(block: bytes) -> int | None:
 
 
 def _unit_in(block: bytes) -> int:
-    at = block.find(b'"name":"time_metric"')
-    if at < 0:
-        return 1_000
-    return next((ns for name, ns in _UNIT_NS.items() if f'"{name}"'.encode() in block[at : at + 60]), 1_000)
+    at = block.find(b'"time_metric"')
+    line = block[block.rfind(b"\n", 0, max(at, 0)) + 1 :].partition(b"\n")[0]
+    return next((ns for name, ns in _UNIT_NS.items() if at >= 0 and f'"{name}"'.encode() in line), 1_000)
 
 
 def _some(files: Sequence[TextFile]) -> str:

@@ -1,19 +1,105 @@
-"""Read the lines of strace output in bounded memory."""
+"""Read the lines of strace output in bounded memory: of one file, or of one for each process (``-ff``)."""
 
 from __future__ import annotations
 
+import heapq
+import os
 import re
 from collections.abc import Iterator
 
 from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.strace.call_arguments import time_ns
 
 LONGEST_LINE_BYTES = 1 << 20
-_BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 22
 _HOPELESS_BYTES = 1 << 28
 """Reading fails on a line of this length: a hole in the file may be terabytes long."""
 
+LINE = re.compile(
+    r"(?:\[pid +(\d+)\] +|(\d+) +)? *(\d{1,11})\.(\d{6,9}) (?:\(\+ +[\d.]+\) )?(?:\[ *[\da-f?]+\] )*"
+    r"(?:(\w+)\((.*)|<\.\.\. (\w+) resumed> ?(.*)|\+\+\+ (.*) \+\+\+|--- .*|(\?\?\?\?.*))",
+    re.ASCII | re.DOTALL,
+)
+"""A line: number of the process, time, call, its arguments or how it went on, and end of the process.
+
+Between time and call, ``-r`` beside ``-ttt``, ``-n`` and ``-i`` put more, which is passed over."""
+
+_MOST_RELATIVE_DIGITS = 6
+"""strace pads differences of times to this width; times since 1970 have been longer since January 1970."""
+
 _ATTACHED = re.compile(r"strace: Process \d+ attached$", re.ASCII)
+
+
+class Stamps:
+    """The times of the lines of a file.
+
+    Attributes
+    ----------
+    are_relative : bool
+        Whether each is the time since the line before (``strace -r``), so that the date is unknown.
+    """
+
+    def __init__(self) -> None:
+        self.are_relative = False
+        self._last: int | None = None
+
+    def time_ns(self, match: re.Match[str]) -> int:
+        """Return the time of the next line, ns since 1970, or since the first line."""
+        told = time_ns(match[3], match[4])
+        if self._last is None:
+            self.are_relative = len(match[3]) <= _MOST_RELATIVE_DIGITS
+        self._last = told + (self._last or 0) if self.are_relative else told
+        return self._last
+
+
+def files_of(path: str) -> list[str]:
+    """List the files of a trace: the file itself, or all of a folder that ``strace -ff`` may have named."""
+    if not os.path.isdir(path):
+        return [path]
+    with os.scandir(path) as entries:
+        return sorted(entry.path for entry in entries if _number_in(entry.name) and entry.is_file())
+
+
+def _number_in(path: str) -> str:
+    """Return the number of the process behind the last dot of a name, or an empty text."""
+    number = path.rpartition(".")[2]
+    return number if number.isascii() and number.isdigit() else ""
+
+
+def merged_lines(files: list[TextLines]) -> Iterator[str]:
+    """Iterate over the lines of files in the order of their times, with the number of the process.
+
+    Raises
+    ------
+    EnsioError
+        A file cannot be read, or its times cannot be compared with those of the others.
+    """
+    if len(files) == 1:
+        return iter(files[0])
+    numbers = [_number_in(file.path) for file in files]
+    if len(set(numbers)) < len(numbers):
+        raise EnsioError(
+            f"{os.path.dirname(files[0].path)} has several files of strace for one process number, as of "
+            "several nodes: put the files of each node into a folder"
+        )
+    timed = (_with_times(file, number) for file, number in zip(files, numbers, strict=True))
+    return (line for _, line in heapq.merge(*timed, key=lambda pair: pair[0]))
+
+
+def _with_times(file: TextLines, number: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with the number of its process, and their times."""
+    stamps, now = Stamps(), 0
+    for line in file:
+        if match := LINE.match(line):
+            now = stamps.time_ns(match)
+            if stamps.are_relative:
+                raise EnsioError(
+                    f"{file.path} has differences of times (strace -r), which -ff spreads over files: trace "
+                    "with strace -ff -ttt -T -o FILE"
+                )
+            line = line if match[1] or match[2] else f"{number} {line}"
+        yield now, line
 
 
 class TextLines:
@@ -22,17 +108,21 @@ class TextLines:
     Parameters
     ----------
     path : str
+    block_bytes : int
+        Bytes that are read at a time.
 
     Attributes
     ----------
+    path : str
     too_long : int
         Number of lines longer than `LONGEST_LINE_BYTES`, which are left out.
     torn : bool
         Whether the last line has no end.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self._block_bytes = block_bytes
         self.too_long = 0
         self.torn = False
 
@@ -55,9 +145,9 @@ class TextLines:
 
     def _raw(self) -> Iterator[str]:
         try:
-            with open_regular(self._path) as file:
+            with open_regular(self.path) as file:
                 held, skipping, hopeless = b"", False, 0
-                while text := file.read(_BLOCK_BYTES):
+                while text := file.read(self._block_bytes):
                     *lines, last = text.split(b"\n")
                     if not lines:
                         held += last
@@ -74,7 +164,7 @@ class TextLines:
                     hopeless = 0 if lines else hopeless + len(text)
                     if hopeless > _HOPELESS_BYTES:
                         raise EnsioError(
-                            f"{self._path} has hundreds of MB without a line end: it may be damaged, copy it "
+                            f"{self.path} has hundreds of MB without a line end: it may be damaged, copy it "
                             "again"
                         )
                     if len(held) > LONGEST_LINE_BYTES:
@@ -84,4 +174,4 @@ class TextLines:
                 if held and not skipping:
                     yield held.decode("latin-1")
         except OSError as error:
-            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
+            raise EnsioError(f"{self.path} cannot be read: {error.strerror or error}") from error

@@ -24,9 +24,15 @@ from ensembles.readers.foreign.strace.call_arguments import (
     SyscallResult,
     bounded_number,
     split_result,
-    time_ns,
 )
-from ensembles.readers.foreign.strace.lines import TextLines
+from ensembles.readers.foreign.strace.lines import (
+    BLOCK_BYTES,
+    LINE,
+    Stamps,
+    TextLines,
+    files_of,
+    merged_lines,
+)
 from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
 from ensembles.readers.foreign.strace.syscall_semantics import Syscall, Thread, apply_syscall
 from ensembles.summaries.cells import CellSummary
@@ -34,12 +40,8 @@ from ensembles.summaries.ranktable import RankTable
 
 _BLOCK_EVENTS = 1 << 16
 _MOST_UNFINISHED_BYTES = 1 << 16
+_LEAST_BLOCK_BYTES = 1 << 13
 
-_LINE = re.compile(
-    r"(?:\[pid +(\d+)\] +|(\d+) +)?(\d{1,11})\.(\d{6,9}) "
-    r"(?:(\w+)\((.*)|<\.\.\. (\w+) resumed> ?(.*)|\+\+\+ (.*) \+\+\+|--- .*|(\?\?\?\?.*))",
-    re.ASCII | re.DOTALL,
-)
 _UNFINISHED = " <unfinished ...>"
 _OWN_WORDS = ("strace: ", " > ", "/usr/bin/strace: ")
 _BORN = re.compile(r"(?:clone3?|v?fork)\b.* = (\d+)(?:<[^>]*>)?(?: <[\d.]+>)?$", re.ASCII)
@@ -56,11 +58,12 @@ class StraceImport:
     Parameters
     ----------
     path : str
+        A file, or the folder of ``strace -ff`` with a file for each process.
 
     Raises
     ------
     EnsioError
-        The file cannot be read, or has no times.
+        A file cannot be read, or has no times.
     """
 
     def __init__(self, path: str) -> None:
@@ -74,6 +77,7 @@ class StraceImport:
         self._stored = 0
         self._unnamed: Thread | None = None
         self._alone = 0
+        self._stamps = Stamps()
         self._births: dict[int, deque[tuple[int, str]]] = {}
         self._counts: Counter[str] = Counter()
         self._rows: list[tuple[int, ...]] = []
@@ -82,16 +86,24 @@ class StraceImport:
             raise EnsioError(f"{path} has no system call with a time: trace with strace -f -ttt -T -o FILE")
         self.metadata = RunMetadata(0, 0, origin, (), [], [], [], mode="trace", recorder="strace")
 
+    def _texts(self) -> list[TextLines]:
+        try:
+            paths = files_of(self._path)
+        except OSError as error:
+            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
+        block_bytes = max(BLOCK_BYTES // max(len(paths), 1), _LEAST_BLOCK_BYTES)
+        return [TextLines(path, block_bytes) for path in paths]
+
     def _look_through(self) -> int | None:
         """Collect the parents of all threads, and return the time of the first call (ns since 1970)."""
         origin = None
         flags: dict[str, str] = {}
-        for line in TextLines(self._path):
-            if origin is None and (match := _LINE.match(line)):
-                origin = time_ns(match[3], match[4])
+        for line in merged_lines(self._texts()):
+            if origin is None and (match := LINE.match(line)):
+                origin = Stamps().time_ns(match)
             if "clone" not in line and "fork" not in line:
                 continue
-            match = _LINE.match(line)
+            match = LINE.match(line)
             if match is None or (match[5] or match[7]) not in BIRTHS:
                 continue
             parent = match[1] or match[2] or "0"
@@ -108,9 +120,9 @@ class StraceImport:
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Yield blocks of calls in the order of their returns, as `ForeignTrace.blocks`."""
         limit = min(max_events, _BLOCK_EVENTS)
-        lines = TextLines(self._path)
-        for line in lines:
-            match = _LINE.match(line)
+        files = self._texts()
+        for line in merged_lines(files):
+            match = LINE.match(line)
             if match is None:
                 if line.strip() and not line.startswith(_OWN_WORDS):
                     self._counts["lines"] += 1
@@ -119,14 +131,14 @@ class StraceImport:
             if len(self._rows) >= limit:
                 yield self._block()
         yield self._block()
-        self._counts["lines"] += lines.too_long
+        self._counts["lines"] += sum(file.too_long for file in files)
         alive = {id(thread.process) for thread in self._threads.values()}
-        self._counts["endless"] = max(len(alive), int(lines.torn))
+        self._counts["endless"] = max(len(alive), int(any(file.torn for file in files)))
         self._finish()
 
     def _line(self, match: re.Match[str]) -> None:
         pid = self._pid_of(match)
-        now = time_ns(match[3], match[4])
+        now = self._stamps.time_ns(match)
         thread = self._threads.get(pid) or self._born(pid)
         process = thread.process
         process.first = process.first or now
@@ -288,6 +300,14 @@ class StraceImport:
     def _tell(self) -> None:
         note, counts = self.metadata.note, self._counts
         note("timer resolution 1 µs (strace); the duration of every call includes the overhead of strace")
+        if self._stamps.are_relative:
+            note("the times are differences (strace -r), added up: the date is unknown (use strace -ttt)")
+        unborn = [process for process in self._processes if not process.parent and not process.command]
+        if len(unborn) > 1:
+            note(
+                f"the trace has no clone, fork or exec call of {len(unborn):,} processes: threads among them "
+                "are shown as tasks (add process to strace -e trace=, and use -f)"
+            )
         sentences = {
             "lines": "invalid lines skipped: {:,}",
             "resumed": "calls skipped, because their beginning is missing: {:,}",

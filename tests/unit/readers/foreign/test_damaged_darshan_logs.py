@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import resource
 import struct
 import subprocess
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from made_darshan_logs import MAGIC, MadeLog, Segment, counted_log, traced_log
 
 import ensembles as en
+from ensembles.model.errors import MissingLibrary
+from ensembles.readers.foreign.darshan.batch import read_counters
 
 pytestmark = pytest.mark.slow
 
@@ -202,13 +205,14 @@ def _at_most_3_gib() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
 
-def test_a_log_of_darshan_2_is_called_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "second"), [(b"2.06", struct.pack("<q", MAGIC)), (b"1.21", struct.pack(">q", 4279))]
+)
+def test_a_log_of_darshan_1_or_2_is_called_so(tmp_path: Path, version: bytes, second: bytes) -> None:
     import gzip
 
-    (tmp_path / "log.gz").write_bytes(
-        gzip.compress(b"2.06".ljust(8, b"\0") + struct.pack("<q", MAGIC) + bytes(4000))
-    )
-    _refused(tmp_path / "log.gz", "format 2.06, which Darshan's library does not read")
+    (tmp_path / "log.gz").write_bytes(gzip.compress(version.ljust(8, b"\0") + second + bytes(4000)))
+    _refused(tmp_path / "log.gz", f"format {version.decode()}, which Darshan's library does not read")
 
 
 def test_a_log_of_the_future_or_without_compression_is_called_so(tmp_path: Path) -> None:
@@ -217,6 +221,46 @@ def test_a_log_of_the_future_or_without_compression_is_called_so(tmp_path: Path)
     _refused(tmp_path / "log", "format 4.00")
     (tmp_path / "log").write_bytes(content[:16] + b"\x02" + content[17:])
     _refused(tmp_path / "log", "not compressed by zlib or bzip2")
+
+
+def _package(folder: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool) -> None:
+    """Put a package darshan before the installed one: without its library, or as version 3.4.4 had it."""
+    installed = Path(importlib.util.find_spec("darshan").submodule_search_locations[0])  # type: ignore
+    made = folder / "darshan" / "backend"
+    made.mkdir(parents=True)
+    (folder / "darshan" / "__init__.py").touch()
+    declarations = (installed / "backend" / "api_def_c.py").read_text()
+    (made / "api_def_c.py").write_text(
+        declarations.replace("num_comps", "stripe_count") if is_old else declarations
+    )
+    if is_old:
+        (folder / "darshan.libs").symlink_to(installed.parent / "darshan.libs")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("is_old", "words"), [(False, "came without its library"), (True, "does not fit .*num_comps")]
+)
+def test_a_library_that_is_missing_or_does_not_fit_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool, words: str
+) -> None:
+    log = traced_log()
+    log.stripe(7, 1 << 20, [1, 2])
+    path = log.write(tmp_path / "log")
+    _package(tmp_path / "packages", monkeypatch, is_old)
+    with pytest.raises(MissingLibrary, match=words) as caught:
+        en.open(path)
+    assert "damaged" not in str(caught.value)
+    assert "pip install 'darshan>=3.4.6'" in str(caught.value)
+
+
+def test_an_archive_is_not_called_damaged_where_the_library_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [str(counted_log().write(tmp_path / name)) for name in ("one", "two")]
+    _package(tmp_path / "packages", monkeypatch, is_old=False)
+    with pytest.raises(MissingLibrary, match="came without its library"):
+        list(read_counters(paths))
 
 
 def test_commands_tell_damage_in_one_sentence(tmp_path: Path) -> None:

@@ -313,15 +313,6 @@ def test_a_call_whose_clock_was_set_back_has_no_duration(tmp_path: Path) -> None
     assert any("1 call with an end before the start" in note for note in run.notes)
 
 
-def test_without_the_package_the_sentence_names_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = traced_log().write(tmp_path / "log")
-    monkeypatch.setitem(sys.modules, "darshan", None)
-    with pytest.raises(en.EnsioError, match=r"pip install darshan"):
-        en.open(path)
-
-
 def _ensio(*words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     command = [str(ENSIO), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -172,6 +172,45 @@ def test_commas_and_brackets_of_the_chrome_format(tmp_path):
     )
 
 
+@pytest.mark.parametrize("text", [OLD, MIDDLE, NEW])
+@pytest.mark.parametrize(
+    ("write", "between"),
+    [
+        (json.dumps, "\n"),
+        (lambda record: json.dumps(record, sort_keys=True), ",\n"),
+        (lambda record: json.dumps(dict(reversed(record.items())), separators=(" ,", " : ")), " , \n"),
+        (lambda record: json.dumps(record).replace("/", r"\u002f"), "\n\n"),
+    ],
+)
+def test_any_writing_of_the_same_json_is_the_same_trace(tmp_path, text, write, between):
+    records = [json.loads(line.rstrip(",")) for line in text.splitlines() if line.startswith("{")]
+    again = between.join(map(write, records))
+    for number, whole in enumerate((again, f"[{again}]", f"[\n{again}\n]\n")):
+        run = ensembles.open(written(tmp_path, whole, f"{number}.pfw"))
+        assert table(run) == table(ensembles.open(written(tmp_path, text, "first.pfw")))
+        assert not any("invalid" in note for note in run.notes)
+
+
+def test_what_a_forked_process_writes_again_counts_once(tmp_path):
+    line = '{{"id":{},"name":"{}","cat":"POSIX","pid":7,"tid":{},"ts":{},"dur":{},"ph":"X"}}\n'
+    calls = [
+        (0, "open64", 7, 1000, 5),
+        (1, "lseek", 7, 1010, 0),
+        (2, "lseek", 7, 1010, 0),
+        (3, "read", 7, 1011, 9),
+    ]
+    first = "".join(line.format(*call) for call in calls)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    written(folder, first + line.format(4, "read", 8, 1011, 9), "a.pfw")
+    # The same ids are not copies where time or thread differs.
+    written(folder, first + line.format(4, "read", 7, 1030, 9) + first, "b.pfw")
+    run = ensembles.open(folder)
+    names = [row[1] for row in table(run)]
+    assert names == ["open", "lseek", "lseek", "read", "read", "read"]
+    assert "left out 8 records that forked processes wrote again" in " ".join(run.notes)
+
+
 def test_names_that_are_no_text_and_hostile_numbers_do_no_harm(tmp_path, capsys):
     text = NEW.replace("data/../f", "evil\x1b[31m\x07").encode().replace(b'"name":"n1"', b'"name":"n\xff1"')
     text = text.replace(b'"ret":4096,', b'"ret":%d,' % (1 << 62)).replace(

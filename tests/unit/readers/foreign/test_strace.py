@@ -358,6 +358,67 @@ def test_positions_that_two_threads_race_for_are_not_told(tmp_path):
     assert run.events.offset.tolist() == [-1, -1, -1, 50, 50]
 
 
+def by_call(run):
+    """How often each function moved which bytes, without what depends on numbers of processes."""
+    events = run.events
+    rows = zip(events.call.tolist(), events.requested.tolist(), events.moved.tolist(), strict=True)
+    return run.tasks, Counter((events.calls[call].name, *row) for call, *row in rows)
+
+
+SHELL = ["sh", "-c", "echo aaaa > f; (echo bb > g; sleep 0.1; cat f > h); wait"]
+
+
+def test_options_that_add_to_the_lines_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    expected = by_call(ensembles.open(traced(SHELL, tmp_path / "plain", ["-y", "-o", "LOG"])))
+    for option in ("-i", "-n", "-k", "-r"):
+        log = traced(SHELL, tmp_path / option, ["-y", option, "-o", "LOG"])
+        assert by_call(ensembles.open(log)) == expected, option
+
+
+def test_differences_of_times_are_added_up(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    expected = by_call(ensembles.open(traced(SHELL, tmp_path / "plain", ["-y", "-o", "LOG"])))
+    subprocess.run(["strace", "-f", "-r", "-T", "-y", "-o", tmp_path / "log", *SHELL], check=True)
+    run = ensembles.open(tmp_path / "log")
+    assert by_call(run) == expected
+    assert 0.1 < (run.events.start + run.events.duration).max() / 1e9 < 60
+    assert run.info.start is None
+    assert main(["info", str(tmp_path / "log")]) == 0
+    assert re.search(r"start +unknown\n", capsys.readouterr().out)
+    made = [f"     {step}.250000 read(3</f>, 5) = 5 <0.000100>\n" for step in (0, 1, 0)]
+    (tmp_path / "made").write_text("".join(made))
+    assert (ensembles.open(tmp_path / "made").events.start / 1e9).tolist() == [0, 1.25, 1.5]
+
+
+def test_a_folder_with_a_file_for_each_process_is_one_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    expected = ensembles.open(traced(SHELL, tmp_path / "plain", ["-y", "-o", "LOG"]))
+    (tmp_path / "d").mkdir()
+    subprocess.run(["strace", "-ff", "-ttt", "-T", "-o", tmp_path / "d" / "s", *SHELL], check=True)
+    run = ensembles.open(tmp_path / "d")
+    assert by_call(run) == by_call(expected)
+    # The descriptors of the parent are those of its children.
+    written = [run.files[file] for file, op in zip(run.events.file, run.events.op, strict=True) if op == 1]
+    assert {str(tmp_path / name) for name in "fgh"} <= set(written)
+    for file in (tmp_path / "d").iterdir():
+        file.write_text(re.sub(r"^\d+\.", "     0.", file.read_text(), flags=re.MULTILINE))
+    with pytest.raises(EnsioError, match=r"strace -r.* trace with strace -ff -ttt"):
+        ensembles.open(tmp_path / "d")
+
+
+def test_a_trace_without_births_says_that_threads_are_tasks(tmp_path):
+    program = "import threading as t; [t.Thread(target=open, args=('/etc/hostname',)).start() for _ in 'ab']"
+    command = [sys.executable, "-c", program]
+    calls = "trace=openat,read,close"
+    run = ensembles.open(traced(command, tmp_path / "few", ["-y", "-e", calls, "-o", "LOG"]))
+    assert run.tasks == 3
+    assert any("threads among them are shown as tasks" in note for note in run.notes)
+    run = ensembles.open(traced(command, tmp_path / "all", ["-y", "-o", "LOG"]))
+    assert run.tasks == 1
+    assert not any("shown as tasks" in note for note in run.notes)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -29,7 +29,7 @@ def spool(path: Path, rank: int, facts: dict, **properties: str) -> None:
     path.parent.mkdir(exist_ok=True)
     content = SpoolContent(
         threads=[made_events(3, rank)],
-        files={1: "/scratch/a", 2: "/home/ann/b", 7: "/link/c"},
+        files={1: "/scratch/a", 2: "/home/ann/b", 7: "/link/c", 8: "/link/d"},
         file_facts=facts,
         properties={"host": f"node{rank // 2}", **properties},
         head={"rank": rank, "first_realtime_ns": 10**18, "last_realtime_ns": 10**18 + 10**9},
@@ -49,6 +49,7 @@ def directory(tmp_path) -> Path:
         "env.OMP_NUM_THREADS": "",
     }
     first = {1: {"hint.cb_nodes": "4", "lustre.lov": "00"}, 7: {"mount": "/scratch"}}
+    first |= {8: {"mount": r"/with\040blank"}}
     spool(run / "0.spool", 0, first, mounts=MOUNTS, processors="1", **{"block./home": "1048576"}, **told)
     second = {1: {"hint.cb_nodes": "9", "hint.striping_unit": "1"}}
     spool(run / "1.spool", 1, second, **{"block./": "4096", "block./home": "8192"}, **told)
@@ -67,6 +68,7 @@ def test_facts_of_files_are_those_of_all_processes_and_the_first_one_is_believed
     assert run.info.file_facts == {
         "/scratch/a": {"hint.cb_nodes": "4", "lustre.lov": "00", "hint.striping_unit": "1"},
         "/link/c": {"mount": "/scratch"},
+        "/link/d": {"mount": "/with blank"},
     }
 
 
@@ -106,6 +108,7 @@ def test_every_node_has_its_mounts(run):
         ("/home/ann/b", "fuse.sshfs"),  # the later mount hides the earlier one
         ("/link/c", "lustre"),  # a symbolic link led there
         ("/with blank/c", "xfs"),
+        ("/link/d", "xfs"),
     ],
 )
 def test_a_file_lies_on_the_deepest_mount_above_it(run, path, kind):
