@@ -403,7 +403,7 @@ def test_a_folder_with_a_file_for_each_process_is_one_run(tmp_path, monkeypatch)
     assert {str(tmp_path / name) for name in "fgh"} <= set(written)
     for file in (tmp_path / "d").iterdir():
         file.write_text(re.sub(r"^\d+\.", "     0.", file.read_text(), flags=re.MULTILINE))
-    with pytest.raises(EnsioError, match=r"strace -r.* trace with strace -ff -ttt"):
+    with pytest.raises(ensembles.EnsioError, match=r"strace -r.* trace with strace -ff -ttt"):
         ensembles.open(tmp_path / "d")
 
 
