@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import zlib
+from contextlib import suppress
 from typing import BinaryIO
 
 
@@ -29,6 +30,13 @@ def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> Bin
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file, name one", os.fspath(path))
     return open(descriptor, "rb")
+
+
+def beginning_of(path: str, length: int) -> bytes:
+    """Read the first bytes of a regular file; none of what cannot be read."""
+    with suppress(OSError), open_regular(path) as file:
+        return file.read(length)
+    return b""
 
 
 def read_whole(path: str | os.PathLike[str], most_bytes: int) -> bytes:

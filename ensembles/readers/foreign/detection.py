@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import beginning_of
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import header
 from ensembles.readers.foreign.dftracer.files import dftracer_files, is_dftracer
@@ -26,13 +26,8 @@ def has_dftracer(path: str, beginning: bytes | None) -> bool:
     """Test whether a file, or a file in a folder, is a trace of DFTracer."""
     if beginning is not None:
         return is_dftracer(beginning)
-    try:
-        for file in dftracer_files(path):
-            with open_regular(file) as opened:
-                if is_dftracer(opened.read(4096)):
-                    return True
-    except OSError:
-        pass
+    with suppress(OSError):
+        return any(is_dftracer(beginning_of(file, 4096)) for file in dftracer_files(path))
     return False
 
 
@@ -76,18 +71,11 @@ def read_dftracer(path: str) -> ForeignTrace:
     return DFTracerImport(path)
 
 
-def _beginning_of(path: str, length: int) -> bytes:
-    """Read the first bytes of a file; none of an unreadable one."""
-    with suppress(OSError), open_regular(path) as file:
-        return file.read(length)
-    return b""
-
-
 def has_recorder(path: str, beginning: bytes | None) -> bool:
     """Test whether a folder is a trace of Recorder, whose metadata file lists the traced functions."""
     if beginning is not None:
         return False
-    listed = _beginning_of(os.path.join(path, "recorder.mt"), 1 << 14)
+    listed = beginning_of(os.path.join(path, "recorder.mt"), 1 << 14)
     return b"\nfopen\n" in listed and b"MPI_File_open" in listed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -25,6 +26,18 @@ def test_a_record_survives_its_encoding(tmp_path: Path) -> None:
     assert (record.tasks, record.totals["bytes_written"]) == (4, 800 << 20)
     assert {(kind.op, kind.calls) for kind in record.kinds} == {("write", 800), ("sync", 16)}
     assert record.rates_bytes_per_s["write"] > 0
+
+
+def test_a_record_that_inflates_without_end_takes_bounded_memory() -> None:
+    """64 KiB of zlib can hold 66 MiB, and longer ones gigabytes; records that are made are short."""
+    bomb = zlib.compress(b"\xdd\x04\0\0\0" + bytes(64 << 20), 9)  # a list of zeros
+    tracemalloc.start()
+    try:
+        with pytest.raises(EnsioError, match="a record of the history is damaged"):
+            RunRecord.decode(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_records_are_compared_as_runs_are(tmp_path: Path) -> None:

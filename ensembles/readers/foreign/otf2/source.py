@@ -12,12 +12,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import IO
 
 import numpy as np
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import beginning_of, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
@@ -103,8 +102,8 @@ def find_anchor(path: str, beginning: bytes | None) -> str | None:
     if beginning is not None:
         return path if _has_magic(beginning) else None
     try:
-        names = sorted(name for name in os.listdir(path) if name.endswith(".otf2"))
-        anchors = [os.path.join(path, name) for name in names if _is_anchor(os.path.join(path, name))]
+        paths = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".otf2"))
+        anchors = [each for each in paths if _has_magic(beginning_of(each, 6))]
     except OSError:
         return None
     return anchors[0] if len(anchors) == 1 else None
@@ -112,12 +111,6 @@ def find_anchor(path: str, beginning: bytes | None) -> str | None:
 
 def _has_magic(beginning: bytes) -> bool:
     return beginning[2:6] == MAGIC
-
-
-def _is_anchor(path: str) -> bool:
-    with suppress(OSError), open_regular(path) as file:
-        return _has_magic(file.read(6))
-    return False
 
 
 def recognises(path: str, beginning: bytes | None) -> bool:
