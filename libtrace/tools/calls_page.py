@@ -46,7 +46,11 @@ the tables say more.
   The preload library also records MPI-IO, `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize` that another tool
   passes on as `PMPI_...`.
 * `fcntl`: where it duplicates a descriptor.
-* `sendfile` is a read of the one file, `copy_file_range` a write of the other.
+* `sendfile`, `copy_file_range`, `splice`: a copy from file to file is two events, the call and its other
+  half (`sendfile_write` ...): a read of the one file, and then a write of the other. Each has one half of the
+  time of the call, as no one outside of the kernel knows its parts. Such a call has no memory of the program
+  to fill: the count that it is given is a limit, and `requested` is what moved. To or from a pipe or socket,
+  at the end of the file, and in a failure, it is one event.
 * `fscanf`: how many bytes it took is known to the stream alone; `moved` is 0.
 * `H5Dread`, `H5Dwrite`: bytes of the selection, in the dataset's own type. HDF5's calls within its calls
   are not recorded; `H5Idec_ref` is, where it let go of the last reference to a file or something in it.

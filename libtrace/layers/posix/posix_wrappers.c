@@ -40,9 +40,6 @@ enum {
 #define AT_OR_POSITION (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? AT_POSITION : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
 #define ERRNO (result < 0 ? errno : 0)
-/* An offset that the call has advanced by the bytes moved; the position of the other file may be moved too. */
-#define BEFORE(at, other, moves_other) \
-    ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
 
 /* A call on a descriptor whose calls are not recorded. `bytes_` may read a vector, which needs `moved`. */
 #define LEFT_OUT(call, symbol, arguments, bytes_) \
@@ -71,6 +68,20 @@ enum {
             ensio_store_of_mpi(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
         else \
             ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+        return result; \
+    }
+
+#define COPY(call, other, symbol, parameters, arguments, fd, at_, other_fd, other_at) \
+    ENSIO_WRAPPER(ssize_t, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol) arguments; \
+        const struct ensio_end first = ensio_end_of(CALL_##call, fd, at_); \
+        const struct ensio_end second = ensio_end_of(CALL_##other, other_fd, other_at); \
+        ssize_t result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_copied(thread, &first, &second, result < 0 ? -(int64_t)errno : result, start, duration); \
         return result; \
     }
 
