@@ -58,8 +58,9 @@ the tables say more.
   functions for all types of data in memory are one call: `TYPE` stands for `text`, `int`, `double` and so
   on in C, for `int1`, `real` and so on in Fortran, and `RANK_KIND` for the ranks and kinds of module
   procedures. A call inside a call of its layer is not recorded, so a call from Fortran is one event.
-  `ncmpi_iput_…`, `iget`, `bput` are events of the posting; the bytes of a request count there, and
-  `ncmpi_wait` and `ncmpi_wait_all` have none.
+  `ncmpi_iput_…`, `iget`, `bput` are events of the posting, stored when `ncmpi_wait` or `ncmpi_wait_all`
+  has completed the request; its bytes count in this event. One that is cancelled, or left when the file is
+  closed, moved nothing.
 * The layer `program` has no calls: under its numbers lie the phases and regions that a program names
   (`ensio.h`). They are not among the events.
 * Streams of wide characters (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system

@@ -60,18 +60,6 @@ void ensio_io_over(const struct ensio_io *io)
     __atomic_fetch_sub(&ensio_io_pending, one_of(io), __ATOMIC_RELAXED);
 }
 
-/* A request has the depth and the site of the call that posted it. */
-static void store(struct ensio_thread *thread, const struct ensio_io *io, int64_t moved, uint64_t duration)
-{
-    const uint32_t depth = thread->depth;
-    const uintptr_t caller = thread->caller;
-    thread->depth = io->depth;
-    thread->caller = io->flying.site ? io->flying.site : caller;
-    ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, duration);
-    thread->depth = depth;
-    thread->caller = caller;
-}
-
 void ensio_io_posted(struct ensio_thread *thread, struct ensio_io *io, uint64_t duration)
 {
     io->depth = (uint8_t)thread->depth | (uint32_t)ensio_carried(thread->depth) << 8;
@@ -82,7 +70,7 @@ void ensio_io_posted(struct ensio_thread *thread, struct ensio_io *io, uint64_t 
 
 void ensio_io_store(struct ensio_thread *thread, const struct ensio_io *io, int64_t moved, uint32_t flags)
 {
-    store(thread, io, moved, io->flying.posted);
+    ensio_flight_store(thread, &io->flying, io->call, io->file, io->offset, io->requested, moved, io->depth);
     ensio_flight_end(thread, &io->flying, io->call, io->depth, flags);
 }
 
@@ -90,9 +78,9 @@ void ensio_io_started(struct ensio_thread *thread, struct ensio_io *io, int resu
 {
     if (result != 0) {
         ensio_io_over(io);
-        io->depth = thread->depth;
-        ensio_io_blocks(io->depth, duration);
-        store(thread, io, -ensio_mpi_errno(result), duration);
+        ensio_io_blocks(thread->depth, duration);
+        ensio_store(thread, io->call, io->file, io->offset, io->requested, -ensio_mpi_errno(result), io->start,
+                    duration);
         return;
     }
     ensio_io_posted(thread, io, duration);

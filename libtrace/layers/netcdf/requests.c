@@ -19,7 +19,8 @@ struct ensio_netcdf_request {
     struct ensio_flying flying;
     struct ensio_netcdf_request *next;         /* of the bucket, or of the unused ones */
     struct ensio_netcdf_request *next_claimed; /* by the same call */
-    uint32_t library, depth;
+    uint64_t bytes;
+    uint32_t library, depth, file_number;
     int file, number;
     int place; /* index among the requests of the claiming call */
     int is_claimed;
@@ -56,29 +57,35 @@ static struct ensio_netcdf_request *fresh(void)
     return request;
 }
 
-static void posted(const struct ensio_netcdf_call *call, int file, const int *number)
+/* Stores the event of a request that is over. */
+static void store(struct ensio_thread *thread, const struct ensio_netcdf_request *request, int64_t moved)
+{
+    ensio_flight_store(thread, &request->flying, request->call, request->file_number, -1, request->bytes, moved,
+                       request->depth);
+}
+
+static void posted(const struct ensio_netcdf_call *call, uint64_t bytes, int file, const int *number)
 {
     struct ensio_thread *const thread = call->thread;
-    const struct ensio_netcdf *const netcdf = call->netcdf;
-    const uint64_t duration = call->duration;
     const uint8_t direction = ensio_call_ops[call->number] == ENSIO_OP_READ ? ENSIO_CARRIED_READ : ENSIO_CARRIED_WRITE;
-    struct ensio_flying flying = ensio_flight_begin(call->start, direction);
-    flying.idle = flying.is_stored = 1;
-    flying.thread = ensio_number_of_thread(thread);
-    ensio_io_blocks(thread->depth, duration);
-    ensio_flight_posted(&flying, duration);
     struct ensio_netcdf_request *request = NULL;
-    if (!number || *number != NULL_REQUEST) {
+    struct ensio_netcdf_request made = {.flying = ensio_flight_begin(call->start, direction),
+                                        .bytes = bytes,
+                                        .library = call->netcdf->number,
+                                        .depth = (uint8_t)thread->depth | (uint32_t)ensio_carried(thread->depth) << 8,
+                                        .file_number = call->file.file,
+                                        .file = file,
+                                        .number = number ? *number : UNNAMED,
+                                        .call = call->number};
+    made.flying.idle = 1;
+    ensio_io_blocks(thread->depth, call->duration);
+    ensio_flight_posted(&made.flying, call->duration);
+    if (made.number != NULL_REQUEST) {
         struct ensio_held held = ensio_lock();
         request = fresh();
         if (request) {
-            *request = (struct ensio_netcdf_request){.flying = flying,
-                                                     .library = netcdf->number,
-                                                     .depth = thread->depth,
-                                                     .file = file,
-                                                     .number = number ? *number : UNNAMED,
-                                                     .call = call->number};
-            struct ensio_netcdf_request **const bucket = bucket_of_request(request);
+            struct ensio_netcdf_request **const bucket = bucket_of_request(&made);
+            *request = made;
             request->next = *bucket;
             *bucket = request;
             __atomic_fetch_add(&pending, 1, __ATOMIC_RELAXED);
@@ -86,16 +93,18 @@ static void posted(const struct ensio_netcdf_call *call, int file, const int *nu
         ensio_unlock(held);
     }
     if (!request) { /* there was nothing to move */
-        flying.completed = call->start + duration;
-        ensio_flight_end(thread, &flying, call->number, thread->depth, 0);
+        made.flying.completed = call->start + call->duration;
+        store(thread, &made, (int64_t)bytes);
+        ensio_flight_end(thread, &made.flying, made.call, made.depth, 0);
     }
 }
 
 int ensio_netcdf_end_post(struct ensio_netcdf_call *call, int result, uint64_t bytes, int file, const int *request)
 {
-    (void)ensio_netcdf_end(call, result, bytes);
-    if (result == 0)
-        posted(call, file, request);
+    if (result == 0 && !call->file.left_out)
+        posted(call, bytes, file, request);
+    else
+        (void)ensio_netcdf_end(call, result, bytes);
     errno = call->error;
     return result;
 }
@@ -181,7 +190,11 @@ static void land(const struct ensio_netcdf_call *call, int result, struct ensio_
         request->is_claimed = 0;
         struct ensio_netcdf_request taken = is_over ? take(request) : *request;
         ensio_unlock(held);
-        if (!is_over || !wait->completes)
+        if (!is_over)
+            continue;
+        const int64_t failure = ensio_netcdf_failure(result);
+        store(thread, &taken, !wait->completes ? 0 : failure ? failure : (int64_t)taken.bytes);
+        if (!wait->completes)
             continue;
         taken.flying.completed = call->start + call->duration;
         taken.flying.wait_start = call->start;
@@ -210,7 +223,6 @@ void ensio_netcdf_give_up(struct ensio_thread *thread, const struct ensio_netcdf
         struct ensio_held held = ensio_lock();
         struct ensio_netcdf_request taken = take(request);
         ensio_unlock(held);
-        taken.flying.completed = ensio_ticks();
-        ensio_flight_end(thread, &taken.flying, taken.call, taken.depth, ENSIO_FLIGHT_NOT_ASKED);
+        store(thread, &taken, 0);
     }
 }
