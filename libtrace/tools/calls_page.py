@@ -45,7 +45,8 @@ the tables say more.
   [The columns](formats/columns.md) of MPI have a page.
   The preload library also records MPI-IO, `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize` that another tool
   passes on as `PMPI_...`.
-* `fcntl`: where it duplicates a descriptor.
+* `fcntl`: where it duplicates a descriptor; where it sets or releases a lock, it is `fcntl_lock`. A lock that
+  waits takes its time of I/O.
 * `sendfile`, `copy_file_range`, `splice`: a copy from file to file is two events, the call and its other
   half (`sendfile_write` ...): a read of the one file, and then a write of the other. Each has one half of the
   time of the call, as no one outside of the kernel knows its parts. Such a call has no memory of the program
@@ -63,7 +64,8 @@ the tables say more.
   closed, moved nothing.
 * The layer `program` has no calls: under its numbers lie the phases and regions that a program names
   (`ensio.h`). They are not among the events.
-* Streams of wide characters (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system
+* Folders that the C library reads in `glob`, `ftw`, `nftw` and `fts_read`, streams of wide characters
+  (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system
   calls are not recorded; nor are pipes and sockets.
 """
 

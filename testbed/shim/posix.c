@@ -195,7 +195,7 @@ __attribute__((constructor)) static void resolve(void)
 #define OLD_SYMBOL(symbol)
 #define SEEK(call, symbol, type)
 #define DUP(call, symbol, parameters, arguments)
-#define FCNTL(call, symbol)
+#define FCNTL(call, lock, symbol)
 #define READDIR(call, symbol, type)
 #define CLOSEDIR(call, symbol)
 #include <calls/posix.def>

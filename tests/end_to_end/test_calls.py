@@ -21,7 +21,7 @@ BUILDS = {
     "fortified 64-bit names": ("-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64"),
 }
 
-NOT_COUNTED = ("readdir", "fcntl", "sendfile_write", "copy_file_range_read", "splice_write")
+NOT_COUNTED = ("readdir", "fcntl", "fcntl_lock", "sendfile_write", "copy_file_range_read", "splice_write")
 
 
 def names(events) -> list[str]:
@@ -130,6 +130,48 @@ def test_copies_are_read_from_one_file_and_written_to_the_other(recorder, tmp_pa
     start, duration = moving.start[1:3].tolist(), moving.duration[1:3].tolist()
     assert abs(start[0] + duration[0] - start[1]) <= 2
     assert abs(duration[0] - duration[1]) <= 2
+
+
+@pytest.mark.parametrize("options", BUILDS.values(), ids=BUILDS.keys())
+def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_path, options):
+    program = recorder.build("locks", *options)
+    folders = [tmp_path / name for name in ("traced", "untraced")]
+    for folder in folders:
+        folder.mkdir()
+    traced = recorder.execute(program, folders[0])
+    untraced = recorder.untraced(program, folders[1])
+    assert traced.stdout == untraced.stdout
+    assert traced.returncode == untraced.returncode == 6
+    run = ensembles.open(recorder.run)
+    events = run.select(call="fcntl_lock,flock,lockf,scandir,getw,putw,fcloseall", rank=0)
+    done = list(zip(names(events), *(column.tolist() for column in (events.moved, events.error)), strict=True))
+    again, waited = (errno.EAGAIN, int(traced.stderr))
+    assert done == [
+        ("fcntl_lock", 0, 0),
+        ("fcntl_lock", -1, errno.EINVAL),
+        ("fcntl_lock", -1, errno.EFAULT),
+        ("fcntl_lock", 0, 0),
+        ("fcntl_lock", 0, 0),
+        ("fcntl_lock", -1, again),
+        ("fcntl_lock", 0, 0),
+        ("flock", 0, 0),
+        ("flock", -1, again),
+        ("flock", 0, 0),
+        ("lockf", 0, 0),
+        ("lockf", 0, 0),
+        ("putw", 4, 0),
+        ("putw", 4, 0),
+        ("getw", 4, 0),
+        ("getw", 4, 0),
+        ("getw", 0, 0),
+        ("scandir", 0, 0),
+        ("scandir", -1, errno.ENOENT),
+        ("fcloseall", 0, 0),
+        ("flock", 0, 0),  # waits for the child
+    ]
+    assert 0 < events.duration[-1] <= waited
+    assert {run.files[file] for file in events.file[:12].tolist()} == {str(folders[0] / "data")}
+    assert not run.select(call="fcntl")
 
 
 def test_events_hold_what_the_calls_did(recorder, tmp_path):

@@ -175,11 +175,7 @@ static void store_end(struct ensio_thread *thread, const struct ensio_end *end, 
 {
     struct ensio_open_file *open_file = &ensio_open_files[end->number];
     const int64_t offset = !end->at ? ensio_position(end->fd, open_file, moved) : moved < 0 ? -1 : *end->at - moved;
-    const uint32_t depth = thread->depth;
-    if (open_file->of_mpi)
-        thread->depth = ensio_depth_of_mpi(depth);
     ensio_store(thread, end->call, end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
-    thread->depth = depth;
 }
 
 void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,

@@ -238,14 +238,27 @@ static inline void note_change(int call, int failed)
         return result; \
     }
 
-/* Only commands that duplicate are recorded; the others are not I/O. F_SETFL may change where writes go. */
-#define FCNTL(call, symbol) \
+static inline int locks(int command)
+{
+    return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+}
+
+/* Only commands that duplicate or lock are recorded; the others are not I/O. F_SETFL may change where writes go. */
+#define FCNTL(call, lock, symbol) \
     ENSIO_WRAPPER(int, symbol, (int fd, int command, ...)) \
     { \
         va_list variable; \
         va_start(variable, command); \
         void *argument = va_arg(variable, void *); \
         va_end(variable); \
+        if (locks(command)) { \
+            RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, command, argument)); \
+            (void)open_file; \
+            int result; \
+            TIMED(thread, result, ENSIO_REAL(symbol)(fd, command, argument)); \
+            ensio_store(thread, CALL_##lock, file, -1, 0, -(int64_t)ERRNO, start, duration); \
+            return result; \
+        } \
         struct ensio_thread *thread = &ensio_thread; \
         if (command == F_SETFL && ensio_ready(thread)) \
             ensio_descriptor_moved(fd, ((intptr_t)argument & O_APPEND) != 0); \

@@ -35,6 +35,8 @@ enum {
 #define ITEMS_MOVED (result || !bytes ? (int64_t)(result * size) : -1)
 #define LINE_MOVED (result ? (int64_t)strlen(result) : -1)
 #define ONE_MOVED (result == EOF ? -1 : 1)
+/* The word -1 equals EOF. */
+#define WORD_MOVED (result == EOF && (feof_unlocked(stream) || ferror_unlocked(stream)) ? -1 : (int64_t)sizeof(int))
 #define ALL_MOVED (result == EOF ? -1 : (int64_t)bytes)
 #define AS_MOVED (result < 0 ? 0 : result)
 #define SCANNED (result == EOF ? -1 : 0)
@@ -235,7 +237,21 @@ enum {
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
     }
 
-/* Without a stream, fflush flushes all streams of the process: the call belongs to no file. */
+/* A call that flushes all streams of the process belongs to no file: fflush without a stream, and fcloseall, which
+ * leaves descriptors open. */
+#define EVERY_STREAM(call, flushed) \
+    struct ensio_thread *thread = &ensio_thread; \
+    if (!ensio_ready(thread)) \
+        return (flushed); \
+    int result; \
+    TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, flushed); \
+    ensio_store(thread, CALL_##call, 0, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+    return result
+#define FLUSH_ALL(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (void)) \
+    { \
+        EVERY_STREAM(call, ENSIO_REAL(symbol)()); \
+    }
 #define FLUSH_LEFT_OUT(call, symbol) \
     int result; \
     TIMED_IF_FAILED(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
@@ -246,13 +262,7 @@ enum {
     ENSIO_REAL_DECLARE(int, symbol, (FILE * stream)) \
     static int all_##symbol(void) \
     { \
-        struct ensio_thread *thread = &ensio_thread; \
-        if (!ensio_ready(thread)) \
-            return ENSIO_REAL(symbol)(NULL); \
-        int result; \
-        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(NULL)); \
-        ensio_store(thread, CALL_##call, 0, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
-        return result; \
+        EVERY_STREAM(call, ENSIO_REAL(symbol)(NULL)); \
     } \
     ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
     { \
