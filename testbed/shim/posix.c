@@ -14,15 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum {
-#define CALL(number, call, op) CALL_##call = (number),
-#include <calls/posix.def>
-};
-#undef CALL
-
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
 enum {
-#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#define CALL(number, call, op) CALL_##call = (number), OP_OF_##call = OP_##op,
 #include <calls/posix.def>
 };
 #undef CALL

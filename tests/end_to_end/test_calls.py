@@ -144,7 +144,9 @@ def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_p
     assert traced.returncode == untraced.returncode == 6
     run = ensembles.open(recorder.run)
     events = run.select(call="fcntl_lock,flock,lockf,scandir,getw,putw,fcloseall", rank=0)
-    done = list(zip(names(events), *(column.tolist() for column in (events.moved, events.error)), strict=True))
+    done = list(
+        zip(names(events), *(column.tolist() for column in (events.moved, events.error)), strict=True)
+    )
     again, waited = (errno.EAGAIN, int(traced.stderr))
     assert done == [
         ("fcntl_lock", 0, 0),

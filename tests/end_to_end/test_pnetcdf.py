@@ -81,7 +81,9 @@ def test_requests_that_are_cancelled_or_left_move_nothing(recorder, tmp_path):
     done = subprocess.run([str(word) for word in command], env=environment, check=True, capture_output=True)
     moved = int(done.stdout.decode().splitlines()[0])
     posts = ensembles.open(recorder.run).select(call="ncmpi_iput_vara,ncmpi_iget_vara")
-    sizes = [(int(asked) // 8, int(got) // 8) for asked, got in zip(posts.requested, posts.moved, strict=True)]
+    sizes = [
+        (int(asked) // 8, int(got) // 8) for asked, got in zip(posts.requested, posts.moved, strict=True)
+    ]
     assert sizes == [
         *[(1000, 1000), (1, 0), (10, 0)],  # two cancelled by their numbers
         *[(2, 2), (3, 0), (4, 0), (5, 0)],  # all writes cancelled, then all requests

@@ -3,46 +3,29 @@
 #include "query.h"
 
 #include <core/lock.h>
-#include <core/rawsys.h>
+#include <core/memory.h>
 #include <threads/thread.h>
 #include <time/clock.h>
 
 #include <string.h>
 
 #define BUCKETS 1024
-#define BLOCK_REQUESTS 512
 
 struct ensio_io_request {
     struct ensio_io io;
     uintptr_t handle;
-    struct ensio_io_request *next;         /* of the bucket, or of the unused ones */
+    struct ensio_io_request *next;         /* of the bucket */
     struct ensio_io_request *next_claimed; /* by the same call */
     int place;                             /* index in the claiming call's array; -1: not claimed */
 };
 
 /* The recorder's lock guards all of this. */
-static struct ensio_io_request *buckets[BUCKETS], *free_requests;
+static struct ensio_io_request *buckets[BUCKETS];
+static void *unused;
 
 static struct ensio_io_request **bucket_of(uintptr_t handle)
 {
     return &buckets[(handle ^ handle >> 6 ^ handle >> 16) % BUCKETS];
-}
-
-static struct ensio_io_request *fresh(void)
-{
-    if (!free_requests) {
-        const size_t bytes = BLOCK_REQUESTS * sizeof *free_requests;
-        struct ensio_io_request *block = ensio_raw_memory(bytes);
-        if (!block)
-            return NULL;
-        for (int i = 0; i < BLOCK_REQUESTS; i++) {
-            block[i].next = free_requests;
-            free_requests = &block[i];
-        }
-    }
-    struct ensio_io_request *request = free_requests;
-    free_requests = request->next;
-    return request;
 }
 
 static uint64_t one_of(const struct ensio_io *io)
@@ -87,7 +70,7 @@ void ensio_io_started(struct ensio_thread *thread, struct ensio_io *io, int resu
     struct ensio_io_request *request = NULL;
     if (handle != ensio_mpi()->null_request) {
         struct ensio_held held = ensio_lock();
-        request = fresh();
+        request = ensio_unused_take(&unused, sizeof *request);
         if (request) {
             *request = (struct ensio_io_request){.io = *io, .handle = handle, .next = *bucket_of(handle), .place = -1};
             *bucket_of(handle) = request;
@@ -175,9 +158,8 @@ static void drop(struct ensio_io_request *request)
     while (*link != request)
         link = &(*link)->next;
     *link = request->next;
-    request->next = free_requests;
-    free_requests = request;
     ensio_io_over(&request->io);
+    ensio_unused_put(&unused, request);
 }
 
 int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, enum ensio_io_which which,

@@ -2,7 +2,7 @@
 
 #include <calls/calls.h>
 #include <core/lock.h>
-#include <core/rawsys.h>
+#include <core/memory.h>
 #include <files/flights.h>
 #include <threads/thread.h>
 #include <time/clock.h>
@@ -13,11 +13,10 @@
 enum { ALL_REQUESTS = -1, ALL_READS = -2, ALL_WRITES = -3, NULL_REQUEST = -1, UNNAMED = INT_MIN };
 
 #define BUCKETS 8192
-#define BLOCK_REQUESTS 256
 
 struct ensio_netcdf_request {
     struct ensio_flying flying;
-    struct ensio_netcdf_request *next;         /* of the bucket, or of the unused ones */
+    struct ensio_netcdf_request *next;         /* of the bucket */
     struct ensio_netcdf_request *next_claimed; /* by the same call */
     uint64_t bytes;
     uint32_t library, depth, file_number;
@@ -28,7 +27,8 @@ struct ensio_netcdf_request {
 };
 
 /* The recorder's lock guards all of this. A program may have 100,000 requests under way. */
-static struct ensio_netcdf_request *buckets[BUCKETS], *unused;
+static struct ensio_netcdf_request *buckets[BUCKETS];
+static void *unused;
 static uint32_t pending;
 
 static struct ensio_netcdf_request **bucket_of(int file, int number)
@@ -40,21 +40,6 @@ static struct ensio_netcdf_request **bucket_of(int file, int number)
 static struct ensio_netcdf_request **bucket_of_request(const struct ensio_netcdf_request *request)
 {
     return bucket_of(request->file, request->number == UNNAMED ? (int)request->flying.request : request->number);
-}
-
-static struct ensio_netcdf_request *fresh(void)
-{
-    if (!unused) {
-        struct ensio_netcdf_request *block = ensio_raw_memory(BLOCK_REQUESTS * sizeof *block);
-        for (int i = 0; block && i < BLOCK_REQUESTS; i++) {
-            block[i].next = unused;
-            unused = &block[i];
-        }
-    }
-    struct ensio_netcdf_request *request = unused;
-    if (request)
-        unused = request->next;
-    return request;
 }
 
 /* Stores the event of a request that is over. */
@@ -82,7 +67,7 @@ static void posted(const struct ensio_netcdf_call *call, uint64_t bytes, int fil
     ensio_flight_posted(&made.flying, call->duration);
     if (made.number != NULL_REQUEST) {
         struct ensio_held held = ensio_lock();
-        request = fresh();
+        request = ensio_unused_take(&unused, sizeof *request);
         if (request) {
             struct ensio_netcdf_request **const bucket = bucket_of_request(&made);
             *request = made;
@@ -170,8 +155,7 @@ static struct ensio_netcdf_request take(struct ensio_netcdf_request *request)
     while (*link != request)
         link = &(*link)->next;
     *link = request->next;
-    request->next = unused;
-    unused = request;
+    ensio_unused_put(&unused, request);
     __atomic_fetch_sub(&pending, 1, __ATOMIC_RELAXED);
     return taken;
 }

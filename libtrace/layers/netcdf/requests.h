@@ -1,8 +1,8 @@
 /* requests.h: requests of PnetCDF, from the call that posts one to the call that completes it.
  *
  * PnetCDF moves the data of a request in the call that completes it. So the bytes count there: only then are the event
- * of the post and the flight (files/flights.h) stored, and nothing of the flight is hidden. A request that is cancelled,
- * or left when its file is closed, is an event that moved nothing, and has no flight. */
+ * of the post and the flight (files/flights.h) stored, and nothing of the flight is hidden. A request that is
+ * cancelled, or left when its file is closed, is an event that moved nothing, and has no flight. */
 #ifndef ENSIO_LAYERS_NETCDF_REQUESTS_H
 #define ENSIO_LAYERS_NETCDF_REQUESTS_H
 

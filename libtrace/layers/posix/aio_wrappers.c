@@ -65,10 +65,8 @@ static uint32_t begin(struct ensio_thread *thread, const struct aiocb *request, 
  * makes progress. A refused one was never in flight. */
 static void store(struct ensio_thread *thread, const struct ensio_request *request, int64_t moved, int flew)
 {
-    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0));
     ensio_flight_store(thread, &request->flying, request->call, request->file, request->offset, request->requested,
                        moved, request->depth);
-    thread->depth = depth;
     if (flew)
         ensio_flight_end(thread, &request->flying, request->call, request->depth, 0);
 }

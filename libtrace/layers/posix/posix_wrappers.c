@@ -23,15 +23,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum {
-#define CALL(number, call, op) CALL_##call = (number),
-#include <calls/posix.def>
-};
-#undef CALL
-
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
 enum {
-#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#define CALL(number, call, op) CALL_##call = (number), OP_OF_##call = OP_##op,
 #include <calls/posix.def>
 };
 #undef CALL
@@ -103,7 +97,6 @@ enum {
         if (ENSIO_UNLIKELY(ensio_request_syncs) && ensio_request_carried_out(fd)) \
             return ENSIO_REAL(symbol)(fd); \
         RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd)); \
-        (void)open_file; \
         int result; \
         TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
         ensio_store(thread, CALL_##call, file, -1, 0, -(int64_t)ERRNO, start, duration); \
@@ -253,7 +246,6 @@ static inline int locks(int command)
         va_end(variable); \
         if (locks(command)) { \
             RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, command, argument)); \
-            (void)open_file; \
             int result; \
             TIMED(thread, result, ENSIO_REAL(symbol)(fd, command, argument)); \
             ensio_store(thread, CALL_##lock, file, -1, 0, -(int64_t)ERRNO, start, duration); \
@@ -288,7 +280,6 @@ static inline int locks(int command)
     ENSIO_WRAPPER(type *, symbol, (DIR * folder)) \
     { \
         RECORD_OR_PASS(open_file, dirfd(folder), ENSIO_REAL(symbol)(folder)); \
-        (void)open_file; \
         const int before = errno; \
         type *result; \
         errno = 0; \

@@ -18,15 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-#define CALL(number, call, op) CALL_##call = (number),
-#include <calls/stdio.def>
-};
-#undef CALL
-
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
 enum {
-#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#define CALL(number, call, op) CALL_##call = (number), OP_OF_##call = OP_##op,
 #include <calls/stdio.def>
 };
 #undef CALL
@@ -43,17 +37,13 @@ enum {
 
 /* Like RECORD_OR_PASS. A layer that is not recorded costs no clock readings and does not count as enclosing call. */
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
-    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
-        return real; \
-    RECORD_OR_PASS(open_file, ensio_stream_descriptor(stream), real); \
-    (void)open_file
+    RECORDED_STREAM_OR(call, stream, real, thread->excluded_calls++; return real)
 
 /* The same with statements for a descriptor whose calls are not recorded. */
 #define RECORDED_STREAM_OR(call, stream, real, left_out) \
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
         return real; \
-    RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out); \
-    (void)open_file
+    RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out)
 
 /* A write to a stream whose calls are not recorded, which may fail. */
 #define LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_) \
@@ -151,7 +141,6 @@ enum {
     ENSIO_WRAPPER(FILE *, symbol, (int fd, const char *mode)) \
     { \
         RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, mode)); \
-        (void)open_file; \
         FILE *result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(fd, mode)); \
         const int error = errno; \
