@@ -41,6 +41,26 @@ static inline void ensio_array_free(struct ensio_array *array)
     *array = (struct ensio_array){0};
 }
 
+/* Adds an object to a list of unused ones. */
+static inline void ensio_unused_put(void **unused, void *object)
+{
+    memcpy(object, unused, sizeof *unused);
+    *unused = object;
+}
+
+/* An object of `bytes` bytes from a list of unused ones, which their first words link and which grows by blocks; NULL
+ * without memory. The caller holds the lock. */
+static inline void *ensio_unused_take(void **unused, uint64_t bytes)
+{
+    uint8_t *const block = *unused ? NULL : ensio_raw_memory(256 * bytes);
+    for (uint64_t i = 0; block && i < 256; i++)
+        ensio_unused_put(unused, block + i * bytes);
+    void *const taken = *unused;
+    if (taken)
+        memcpy(unused, taken, sizeof *unused);
+    return taken;
+}
+
 /* A table of zeros at `*place`, mapped by its first user; NULL without memory. Takes no lock and preserves errno. A
  * forked child has its parent's table. */
 static inline void *ensio_table(void **place, uint64_t bytes)

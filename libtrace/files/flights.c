@@ -111,6 +111,18 @@ static void store(const struct ensio_flight *row)
     ensio_unlock(held);
 }
 
+void ensio_flight_store(struct ensio_thread *thread, const struct ensio_flying *flying, uint16_t call, uint32_t file,
+                        int64_t offset, uint64_t requested, int64_t moved, uint32_t depth)
+{
+    const uint32_t own_depth = thread->depth;
+    const uintptr_t own_caller = thread->caller; /* of a call around this one, whose event is still to come */
+    thread->depth = depth;
+    thread->caller = flying->site ? flying->site : own_caller;
+    ensio_store(thread, call, file, offset, requested, moved, flying->start, ensio_flight_post(flying));
+    thread->depth = own_depth;
+    thread->caller = own_caller;
+}
+
 void ensio_flight_end(struct ensio_thread *thread, const struct ensio_flying *flying, uint16_t call, uint32_t depth,
                       uint32_t flags)
 {
@@ -125,7 +137,7 @@ void ensio_flight_end(struct ensio_thread *thread, const struct ensio_flying *fl
         .wait = flying->wait,
         .request = flying->request,
         .flags = flags,
-        .thread = flying->is_stored ? flying->thread : (uint16_t)thread->number,
+        .thread = (uint16_t)thread->number,
         .wait_thread = flying->wait_thread,
         .wait_call = flying->wait_call,
         .call = call,

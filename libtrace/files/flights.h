@@ -23,8 +23,6 @@ struct ensio_flying {
     uint16_t site;     /* call site of the post */
     uint8_t direction; /* ENSIO_CARRIED_READ or ENSIO_CARRIED_WRITE; 0: neither */
     uint8_t idle;      /* its data move only in the call that completes it, so nothing of its flight is hidden */
-    uint8_t is_stored; /* its event was stored when it was posted */
-    uint16_t thread;   /* then: the number of the thread that did */
 };
 
 /* Ticks that this thread spent in calls that post requests or wait for them, without calls inside others. */
@@ -50,6 +48,10 @@ static inline void ensio_io_blocks(uint32_t depth, uint64_t ticks)
 
 /* The ticks that the event of a completed request has as its duration. */
 uint64_t ensio_flight_post(const struct ensio_flying *flying);
+
+/* Stores the event of a request that is over, with the depth and the site of the call that posted it. */
+void ensio_flight_store(struct ensio_thread *thread, const struct ensio_flying *flying, uint16_t call, uint32_t file,
+                        int64_t offset, uint64_t requested, int64_t moved, uint32_t depth);
 
 /* After the event of a completed request: stores its flight. `depth`: recorded calls around the post; `flags`:
  * ENSIO_FLIGHT_.... Takes the lock, in mode trace only. */

@@ -45,8 +45,12 @@ the tables say more.
   [The columns](formats/columns.md) of MPI have a page.
   The preload library also records MPI-IO, `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize` that another tool
   passes on as `PMPI_...`.
-* `fcntl`: where it duplicates a descriptor.
-* `sendfile` is a read of the one file, `copy_file_range` a write of the other.
+* `fcntl`: where it duplicates a descriptor; where it sets or releases a lock, it is `fcntl_lock`. A lock that
+  waits takes its time of I/O.
+* `sendfile`, `copy_file_range`, `splice`: a copy from file to file is two events, the call and its other
+  half (`sendfile_write` ...): a read of the one file, and a write of the other. Each has half of the time of
+  the call, whose parts only the kernel knows. `requested` is what moved, as the count that the program gives
+  is a limit. To or from a pipe or socket, at the end of the file, and in a failure, it is one event.
 * `fscanf`: how many bytes it took is known to the stream alone; `moved` is 0.
 * `H5Dread`, `H5Dwrite`: bytes of the selection, in the dataset's own type. HDF5's calls within its calls
   are not recorded; `H5Idec_ref` is, where it let go of the last reference to a file or something in it.
@@ -54,11 +58,13 @@ the tables say more.
   functions for all types of data in memory are one call: `TYPE` stands for `text`, `int`, `double` and so
   on in C, for `int1`, `real` and so on in Fortran, and `RANK_KIND` for the ranks and kinds of module
   procedures. A call inside a call of its layer is not recorded, so a call from Fortran is one event.
-  `ncmpi_iput_…`, `iget`, `bput` are events of the posting; the bytes of a request count there, and
-  `ncmpi_wait` and `ncmpi_wait_all` have none.
+  `ncmpi_iput_…`, `iget`, `bput` are events of the posting, stored when `ncmpi_wait` or `ncmpi_wait_all`
+  has completed the request; its bytes count in this event. One that is cancelled, or left when the file is
+  closed, moved nothing.
 * The layer `program` has no calls: under its numbers lie the phases and regions that a program names
   (`ensio.h`). They are not among the events.
-* Streams of wide characters (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system
+* Folders that the C library reads in `glob`, `ftw`, `nftw` and `fts_read`, streams of wide characters
+  (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system
   calls are not recorded; nor are pipes and sockets.
 """
 

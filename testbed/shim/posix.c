@@ -14,15 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum {
-#define CALL(number, call, op) CALL_##call = (number),
-#include <calls/posix.def>
-};
-#undef CALL
-
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
 enum {
-#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#define CALL(number, call, op) CALL_##call = (number), OP_OF_##call = OP_##op,
 #include <calls/posix.def>
 };
 #undef CALL
@@ -81,17 +75,27 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
 #define AT_POSITION SHIM_OWN_POSITION
 #define AT_OR_POSITION (sync_flags = how, at == -1 ? AT_POSITION : at)
 #define VECTOR vector_bytes(parts, count)
-#define BEFORE(at, other, moves_other) (source = (other), from_its_position = (moves_other), offset_at(at))
 
 #define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
     ENSIO_WRAPPER(ssize_t, symbol, parameters) \
     { \
-        int sync_flags = 0, source = -1, from_its_position = 0; \
+        int sync_flags = 0; \
         const int64_t offset = (offset_); \
         const uint16_t operation = (int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ; \
         const struct shim_ticket ticket = shim_begin_transfer( \
-            fd, operation, what_is_there(operation, (uint64_t)(bytes_), source, from_its_position), offset, \
-            sync_flags); \
+            fd, operation, what_is_there(operation, (uint64_t)(bytes_), -1, 0), offset, sync_flags); \
+        const ssize_t result = ENSIO_REAL(symbol) arguments; \
+        shim_end(ticket); \
+        return result; \
+    }
+
+/* A copy is one request: to the file that the call is named for. */
+#define COPY(call, other, symbol, parameters, arguments, fd, at, other_fd, other_at) \
+    ENSIO_WRAPPER(ssize_t, symbol, parameters) \
+    { \
+        const uint16_t operation = (int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ; \
+        const struct shim_ticket ticket = shim_begin_transfer( \
+            fd, operation, what_is_there(operation, bytes, other_fd, !(other_at)), offset_at(at), 0); \
         const ssize_t result = ENSIO_REAL(symbol) arguments; \
         shim_end(ticket); \
         return result; \
@@ -185,7 +189,7 @@ __attribute__((constructor)) static void resolve(void)
 #define OLD_SYMBOL(symbol)
 #define SEEK(call, symbol, type)
 #define DUP(call, symbol, parameters, arguments)
-#define FCNTL(call, symbol)
+#define FCNTL(call, lock, symbol)
 #define READDIR(call, symbol, type)
 #define CLOSEDIR(call, symbol)
 #include <calls/posix.def>

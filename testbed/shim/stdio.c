@@ -19,6 +19,7 @@ enum {
 #define ITEMS_MOVED (int64_t)(result * size)
 #define LINE_MOVED 0
 #define ONE_MOVED (result == EOF ? 0 : 1)
+#define WORD_MOVED 0
 #define ALL_MOVED (result == EOF ? 0 : bytes)
 #define AS_MOVED -1
 #define SCANNED 0
@@ -32,7 +33,7 @@ static int64_t items_bytes(size_t size, size_t count)
 /* The bytes that a read requests, if that is known exactly before it. */
 static int64_t read_bytes(int call, int64_t bytes)
 {
-    return call == CALL_fread || call == CALL_fgetc ? bytes : -1;
+    return call == CALL_fread || call == CALL_fgetc || call == CALL_getw ? bytes : -1;
 }
 
 #define TRANSFER(symbol, type, parameters, arguments, before_, bytes_, moved) \
@@ -144,6 +145,7 @@ __attribute__((constructor)) static void resolve(void)
 #define OLD_SYMBOL(symbol)
 #define FDOPEN(call, symbol)
 #define TMPFILE(call, symbol)
+#define FLUSH_ALL(call, symbol)
 #define VARIADIC(symbol, twin, parameters, arguments)
 #include <calls/stdio.def>
 }

@@ -1,8 +1,10 @@
 """Every call of the table is recorded as it happened, and happens as it would have without us."""
 
+import errno
 import os
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,8 @@ BUILDS = {
     "fortified 64-bit names": ("-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64"),
 }
 
+NOT_COUNTED = ("readdir", "fcntl", "fcntl_lock", "sendfile_write", "copy_file_range_read", "splice_write")
+
 
 def names(events) -> list[str]:
     return [events.calls[call].name for call in events.call]
@@ -28,11 +32,11 @@ def counted(events) -> Counter:
     """Recorded calls by what strace can distinguish.
 
     How often the kernel is asked for the entries of a folder is the C library's affair; for each folder it
-    also asks once what that is.
+    also asks once what that is. The other halves of copies are not counted.
     """
     recorded = names(events)
     opened = sum(name == "opendir" and not error for name, error in zip(recorded, events.error, strict=True))
-    counts = Counter(strace.SHARED.get(name, name) for name in recorded if name not in ("readdir", "fcntl"))
+    counts = Counter(strace.SHARED.get(name, name) for name in recorded if name not in NOT_COUNTED)
     return counts + Counter(stat=opened)
 
 
@@ -75,19 +79,101 @@ def test_calls_between_two_files_keep_both_positions(recorder, tmp_path):
             strict=True,
         )
     )
-    assert done[:9] == [
+    assert done[:13] == [
         ("pwrite", "a.data", 0, 4000),
         ("sendfile", "a.data", 100, 50),
+        ("sendfile_write", "i.data", 0, 50),
         ("sendfile", "a.data", 0, 60),
+        ("sendfile_write", "i.data", 50, 60),
         ("write", "i.data", 110, 10),
         ("copy_file_range", "i.data", 1000, 70),
+        ("copy_file_range_read", "a.data", 200, 70),
         ("copy_file_range", "i.data", 120, 80),
+        ("copy_file_range_read", "a.data", 60, 80),
         ("write", "i.data", 200, 10),
         ("read", "a.data", 140, 5),
         ("read", "a.data", 145, 5),
     ]
     assert Counter(names(run.select(call="fcntl"))) == {"fcntl": 2}
     assert len(run.select(call="readdir", file=str(tmp_path) + "*")) == len(list(tmp_path.iterdir())) + 3
+
+
+def test_copies_are_read_from_one_file_and_written_to_the_other(recorder, tmp_path):
+    recorder.execute(recorder.build("copies"), tmp_path)
+    run = ensembles.open(recorder.run)
+    moving = run.select(op="read,write", file=f"{tmp_path}/*")
+    done = list(
+        zip(
+            names(moving),
+            [Path(run.files[file]).name for file in moving.file],
+            *(column.tolist() for column in (moving.offset, moving.requested, moving.moved, moving.error)),
+            strict=True,
+        )
+    )
+    assert done == [
+        ("pwrite", "from", 0, 4000, 4000, 0),
+        # As much as there is, then the end of the file.
+        ("copy_file_range", "to", 0, 4000, 4000, 0),
+        ("copy_file_range_read", "from", 0, 4000, 4000, 0),
+        ("copy_file_range", "to", 4000, 0, 0, 0),
+        ("sendfile", "from", 10, 3990, 3990, 0),
+        ("sendfile_write", "to", 4000, 3990, 3990, 0),
+        ("splice", "from", 0, 600, 600, 0),  # into a pipe
+        ("splice_write", "to", 100, 600, 600, 0),  # and out of it
+        ("sendfile", "from", 0, 700, 700, 0),  # into a socket
+        ("splice_write", "to", 7990, 50, 50, 0),  # from a pipe of the program's own
+        ("copy_file_range", "from", 0, 0, -1, errno.EBADF),  # not open for writing
+        ("sendfile", "from", 4000, 0, -1, errno.EINVAL),  # into a file that appends
+    ]
+    assert (tmp_path / "to").stat().st_size == 7990 + 50
+    # The halves of a call have its time, one after the other; ticks are shorter than 2 ns.
+    start, duration = moving.start[1:3].tolist(), moving.duration[1:3].tolist()
+    assert abs(start[0] + duration[0] - start[1]) <= 2
+    assert abs(duration[0] - duration[1]) <= 2
+
+
+@pytest.mark.parametrize("options", BUILDS.values(), ids=BUILDS.keys())
+def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_path, options):
+    program = recorder.build("locks", *options)
+    folders = [tmp_path / name for name in ("traced", "untraced")]
+    for folder in folders:
+        folder.mkdir()
+    traced = recorder.execute(program, folders[0])
+    untraced = recorder.untraced(program, folders[1])
+    assert traced.stdout == untraced.stdout
+    assert traced.returncode == untraced.returncode == 6
+    run = ensembles.open(recorder.run)
+    events = run.select(call="fcntl_lock,flock,lockf,scandir,getw,putw,fcloseall", rank=0)
+    done = list(
+        zip(names(events), *(column.tolist() for column in (events.moved, events.error)), strict=True)
+    )
+    again, waited = (errno.EAGAIN, int(traced.stderr))
+    assert done == [
+        ("fcntl_lock", 0, 0),
+        ("fcntl_lock", -1, errno.EINVAL),
+        ("fcntl_lock", -1, errno.EFAULT),
+        ("fcntl_lock", 0, 0),
+        ("fcntl_lock", 0, 0),
+        ("fcntl_lock", -1, again),
+        ("fcntl_lock", 0, 0),
+        ("flock", 0, 0),
+        ("flock", -1, again),
+        ("flock", 0, 0),
+        ("lockf", 0, 0),
+        ("lockf", 0, 0),
+        ("putw", 4, 0),
+        ("putw", 4, 0),
+        ("getw", 4, 0),
+        ("getw", 4, 0),
+        ("getw", 0, 0),
+        ("scandir", 0, 0),
+        ("scandir", -1, errno.ENOENT),
+        ("fcloseall", 0, 0),
+        ("flock", 0, 0),  # waits for the child
+    ]
+    assert 0 < events.duration[-1] <= waited
+    assert {run.files[file] for file in events.file[:12].tolist()} == {str(folders[0] / "data")}
+    assert not run.select(call="fcntl")
 
 
 def test_events_hold_what_the_calls_did(recorder, tmp_path):

@@ -73,7 +73,28 @@ def test_lists_of_a_refused_call_are_not_read(recorder, tmp_path):
     assert (len(here), set(here.error.tolist())) == (4, {errno.EBADF})
 
 
-def test_bytes_of_requests_count_when_they_are_posted(preload, tmp_path):
+def test_requests_that_are_cancelled_or_left_move_nothing(recorder, tmp_path):
+    program = recorder.build("pnetcdf_cancelled", "-lpnetcdf", compiler="mpicc.openmpi")
+    inner = [f"LD_PRELOAD={recorder.library}"] if recorder.way == "preloaded" else []
+    command = ["mpiexec.openmpi", "-n", "1", "env", *inner, program, tmp_path / "a.nc"]
+    environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
+    done = subprocess.run([str(word) for word in command], env=environment, check=True, capture_output=True)
+    moved = int(done.stdout.decode().splitlines()[0])
+    posts = ensembles.open(recorder.run).select(call="ncmpi_iput_vara,ncmpi_iget_vara")
+    sizes = [
+        (int(asked) // 8, int(got) // 8) for asked, got in zip(posts.requested, posts.moved, strict=True)
+    ]
+    assert sizes == [
+        *[(1000, 1000), (1, 0), (10, 0)],  # two cancelled by their numbers
+        *[(2, 2), (3, 0), (4, 0), (5, 0)],  # all writes cancelled, then all requests
+        *[(100, 100), (6, 0)],  # complete at the second wait; left
+    ]
+    assert posts.moved.sum() == moved
+    assert posts.error.tolist() == [0] * len(posts)
+    assert (posts.flight >= 0).tolist() == (posts.moved > 0).tolist()
+
+
+def test_bytes_of_requests_count_once_when_they_are_complete(preload, tmp_path):
     program = preload.build("pnetcdf_calls", "-lpnetcdf", compiler="mpicc.openmpi")
     execute(preload, program, tmp_path / "a.nc", tasks=2)
     run = ensembles.open(preload.run)

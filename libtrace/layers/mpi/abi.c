@@ -3,7 +3,6 @@
 #include <string.h>
 
 ENSIO_PMPI_DECLARE_WEAK(Initialized, (int *answer))
-ENSIO_PMPI_DECLARE_WEAK(Finalized, (int *answer))
 ENSIO_PMPI_DECLARE_WEAK(Get_library_version, (char *text, int *length))
 
 /* Open MPI's objects. */
@@ -132,12 +131,4 @@ int ensio_mpi_known(void)
         return 1;
     __atomic_store_n(&unknown, 1, __ATOMIC_RELAXED);
     return 0;
-}
-
-int ensio_mpi_usable(void)
-{
-    int begun = 0, ended = 0;
-    if (!ensio_mpi() || !ENSIO_PMPI(Initialized) || !ENSIO_PMPI(Finalized))
-        return 0;
-    return ENSIO_PMPI(Initialized)(&begun) == 0 && begun && ENSIO_PMPI(Finalized)(&ended) == 0 && !ended;
 }

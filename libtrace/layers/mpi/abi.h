@@ -58,9 +58,6 @@ static inline uintptr_t ensio_mpi_request_in(const struct ensio_mpi *mpi, const 
     return mpi->family == ENSIO_MPICH ? ((const uint32_t *)requests)[at] : ((const uintptr_t *)requests)[at];
 }
 
-/* Whether MPI may be called: between MPI_Init and MPI_Finalize. */
-int ensio_mpi_usable(void);
-
 #ifdef ENSIO_PRELOAD
 #define ENSIO_PMPI_DECLARE(name, parameters) \
     typedef int ensio_pmpi_type_##name parameters; \

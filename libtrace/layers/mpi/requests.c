@@ -3,46 +3,29 @@
 #include "query.h"
 
 #include <core/lock.h>
-#include <core/rawsys.h>
+#include <core/memory.h>
 #include <threads/thread.h>
 #include <time/clock.h>
 
 #include <string.h>
 
 #define BUCKETS 1024
-#define BLOCK_REQUESTS 512
 
 struct ensio_io_request {
     struct ensio_io io;
     uintptr_t handle;
-    struct ensio_io_request *next;         /* of the bucket, or of the unused ones */
+    struct ensio_io_request *next;         /* of the bucket */
     struct ensio_io_request *next_claimed; /* by the same call */
     int place;                             /* index in the claiming call's array; -1: not claimed */
 };
 
 /* The recorder's lock guards all of this. */
-static struct ensio_io_request *buckets[BUCKETS], *free_requests;
+static struct ensio_io_request *buckets[BUCKETS];
+static void *unused;
 
 static struct ensio_io_request **bucket_of(uintptr_t handle)
 {
     return &buckets[(handle ^ handle >> 6 ^ handle >> 16) % BUCKETS];
-}
-
-static struct ensio_io_request *fresh(void)
-{
-    if (!free_requests) {
-        const size_t bytes = BLOCK_REQUESTS * sizeof *free_requests;
-        struct ensio_io_request *block = ensio_raw_memory(bytes);
-        if (!block)
-            return NULL;
-        for (int i = 0; i < BLOCK_REQUESTS; i++) {
-            block[i].next = free_requests;
-            free_requests = &block[i];
-        }
-    }
-    struct ensio_io_request *request = free_requests;
-    free_requests = request->next;
-    return request;
 }
 
 static uint64_t one_of(const struct ensio_io *io)
@@ -60,18 +43,6 @@ void ensio_io_over(const struct ensio_io *io)
     __atomic_fetch_sub(&ensio_io_pending, one_of(io), __ATOMIC_RELAXED);
 }
 
-/* A request has the depth and the site of the call that posted it. */
-static void store(struct ensio_thread *thread, const struct ensio_io *io, int64_t moved, uint64_t duration)
-{
-    const uint32_t depth = thread->depth;
-    const uintptr_t caller = thread->caller;
-    thread->depth = io->depth;
-    thread->caller = io->flying.site ? io->flying.site : caller;
-    ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, duration);
-    thread->depth = depth;
-    thread->caller = caller;
-}
-
 void ensio_io_posted(struct ensio_thread *thread, struct ensio_io *io, uint64_t duration)
 {
     io->depth = (uint8_t)thread->depth | (uint32_t)ensio_carried(thread->depth) << 8;
@@ -82,7 +53,7 @@ void ensio_io_posted(struct ensio_thread *thread, struct ensio_io *io, uint64_t 
 
 void ensio_io_store(struct ensio_thread *thread, const struct ensio_io *io, int64_t moved, uint32_t flags)
 {
-    store(thread, io, moved, io->flying.posted);
+    ensio_flight_store(thread, &io->flying, io->call, io->file, io->offset, io->requested, moved, io->depth);
     ensio_flight_end(thread, &io->flying, io->call, io->depth, flags);
 }
 
@@ -90,16 +61,16 @@ void ensio_io_started(struct ensio_thread *thread, struct ensio_io *io, int resu
 {
     if (result != 0) {
         ensio_io_over(io);
-        io->depth = thread->depth;
-        ensio_io_blocks(io->depth, duration);
-        store(thread, io, -ensio_mpi_errno(result), duration);
+        ensio_io_blocks(thread->depth, duration);
+        ensio_store(thread, io->call, io->file, io->offset, io->requested, -ensio_mpi_errno(result), io->start,
+                    duration);
         return;
     }
     ensio_io_posted(thread, io, duration);
     struct ensio_io_request *request = NULL;
     if (handle != ensio_mpi()->null_request) {
         struct ensio_held held = ensio_lock();
-        request = fresh();
+        request = ensio_unused_take(&unused, sizeof *request);
         if (request) {
             *request = (struct ensio_io_request){.io = *io, .handle = handle, .next = *bucket_of(handle), .place = -1};
             *bucket_of(handle) = request;
@@ -187,9 +158,8 @@ static void drop(struct ensio_io_request *request)
     while (*link != request)
         link = &(*link)->next;
     *link = request->next;
-    request->next = free_requests;
-    free_requests = request;
     ensio_io_over(&request->io);
+    ensio_unused_put(&unused, request);
 }
 
 int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, enum ensio_io_which which,

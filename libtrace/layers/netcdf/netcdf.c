@@ -92,7 +92,7 @@ uint64_t ensio_netcdf_opened_id(struct ensio_netcdf_call *call, const int *id)
 
 uint64_t ensio_netcdf_closed(struct ensio_netcdf_call *call, int id, int result)
 {
-    if (result == 0) {
+    if (result == 0 || call->netcdf->layer == ENSIO_PNETCDF) {
         ensio_netcdf_give_up(call->thread, call->netcdf, id);
         ensio_object_forget(call->netcdf->number, id >> call->netcdf->id_shift);
     }
@@ -173,9 +173,9 @@ uint64_t ensio_netcdf_regions(struct ensio_netcdf_call *call, int file, int vari
     return ensio_netcdf_elements(call, file, variable, elements);
 }
 
-/* Minus the errno of a failure. Both libraries return an errno of the system as it is, and the library's errors as
+/* Both libraries return an errno of the system as it is, and the library's errors as
  * negative numbers. */
-static int64_t failure_of(int result)
+int64_t ensio_netcdf_failure(int result)
 {
     enum { NC_EBADID = -33, NC_EXIST = -35, NC_EINVAL = -36, NC_EPERM = -37, NC_ERANGE = -60, NC_ENOMEM = -61 };
     switch (result) {
@@ -198,7 +198,7 @@ static int64_t failure_of(int result)
 
 int ensio_netcdf_end(struct ensio_netcdf_call *call, int result, uint64_t bytes)
 {
-    const int64_t failure = failure_of(result);
+    const int64_t failure = ensio_netcdf_failure(result);
     ensio_object_store(call->thread, call->number, &call->file, -1, bytes, failure ? failure : (int64_t)bytes,
                        call->start, call->duration);
     errno = call->error;

@@ -60,7 +60,7 @@ uint64_t ensio_netcdf_opened(struct ensio_netcdf_call *call, const int *id, cons
 /* The same for an interface whose calls give no C string: the library is asked. */
 uint64_t ensio_netcdf_opened_id(struct ensio_netcdf_call *call, const int *id);
 
-/* The call ended a file, if it returned 0. Returns 0, its bytes. */
+/* The call ended a file, if it returned 0; PnetCDF ends it also if it returns an error. Returns 0, its bytes. */
 uint64_t ensio_netcdf_closed(struct ensio_netcdf_call *call, int id, int result);
 
 /* At most INT64_MAX. */
@@ -75,6 +75,9 @@ uint64_t ensio_netcdf_whole(struct ensio_netcdf_call *call, int file, int variab
 uint64_t ensio_netcdf_region(struct ensio_netcdf_call *call, int file, int variable, const int64_t *count);
 uint64_t ensio_netcdf_regions(struct ensio_netcdf_call *call, int file, int variable, int regions,
                               const int64_t *const *counts);
+
+/* Minus the errno of a failure, or 0. */
+int64_t ensio_netcdf_failure(int result);
 
 /* Stores a call that returned `result`, and returns that. */
 int ensio_netcdf_end(struct ensio_netcdf_call *call, int result, uint64_t bytes);

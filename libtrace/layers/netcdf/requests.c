@@ -2,7 +2,7 @@
 
 #include <calls/calls.h>
 #include <core/lock.h>
-#include <core/rawsys.h>
+#include <core/memory.h>
 #include <files/flights.h>
 #include <threads/thread.h>
 #include <time/clock.h>
@@ -13,13 +13,13 @@
 enum { ALL_REQUESTS = -1, ALL_READS = -2, ALL_WRITES = -3, NULL_REQUEST = -1, UNNAMED = INT_MIN };
 
 #define BUCKETS 8192
-#define BLOCK_REQUESTS 256
 
 struct ensio_netcdf_request {
     struct ensio_flying flying;
-    struct ensio_netcdf_request *next;         /* of the bucket, or of the unused ones */
+    struct ensio_netcdf_request *next;         /* of the bucket */
     struct ensio_netcdf_request *next_claimed; /* by the same call */
-    uint32_t library, depth;
+    uint64_t bytes;
+    uint32_t library, depth, file_number;
     int file, number;
     int place; /* index among the requests of the claiming call */
     int is_claimed;
@@ -27,7 +27,8 @@ struct ensio_netcdf_request {
 };
 
 /* The recorder's lock guards all of this. A program may have 100,000 requests under way. */
-static struct ensio_netcdf_request *buckets[BUCKETS], *unused;
+static struct ensio_netcdf_request *buckets[BUCKETS];
+static void *unused;
 static uint32_t pending;
 
 static struct ensio_netcdf_request **bucket_of(int file, int number)
@@ -41,44 +42,35 @@ static struct ensio_netcdf_request **bucket_of_request(const struct ensio_netcdf
     return bucket_of(request->file, request->number == UNNAMED ? (int)request->flying.request : request->number);
 }
 
-static struct ensio_netcdf_request *fresh(void)
+/* Stores the event of a request that is over. */
+static void store(struct ensio_thread *thread, const struct ensio_netcdf_request *request, int64_t moved)
 {
-    if (!unused) {
-        struct ensio_netcdf_request *block = ensio_raw_memory(BLOCK_REQUESTS * sizeof *block);
-        for (int i = 0; block && i < BLOCK_REQUESTS; i++) {
-            block[i].next = unused;
-            unused = &block[i];
-        }
-    }
-    struct ensio_netcdf_request *request = unused;
-    if (request)
-        unused = request->next;
-    return request;
+    ensio_flight_store(thread, &request->flying, request->call, request->file_number, -1, request->bytes, moved,
+                       request->depth);
 }
 
-static void posted(const struct ensio_netcdf_call *call, int file, const int *number)
+static void posted(const struct ensio_netcdf_call *call, uint64_t bytes, int file, const int *number)
 {
     struct ensio_thread *const thread = call->thread;
-    const struct ensio_netcdf *const netcdf = call->netcdf;
-    const uint64_t duration = call->duration;
     const uint8_t direction = ensio_call_ops[call->number] == ENSIO_OP_READ ? ENSIO_CARRIED_READ : ENSIO_CARRIED_WRITE;
-    struct ensio_flying flying = ensio_flight_begin(call->start, direction);
-    flying.idle = flying.is_stored = 1;
-    flying.thread = ensio_number_of_thread(thread);
-    ensio_io_blocks(thread->depth, duration);
-    ensio_flight_posted(&flying, duration);
     struct ensio_netcdf_request *request = NULL;
-    if (!number || *number != NULL_REQUEST) {
+    struct ensio_netcdf_request made = {.flying = ensio_flight_begin(call->start, direction),
+                                        .bytes = bytes,
+                                        .library = call->netcdf->number,
+                                        .depth = (uint8_t)thread->depth | (uint32_t)ensio_carried(thread->depth) << 8,
+                                        .file_number = call->file.file,
+                                        .file = file,
+                                        .number = number ? *number : UNNAMED,
+                                        .call = call->number};
+    made.flying.idle = 1;
+    ensio_io_blocks(thread->depth, call->duration);
+    ensio_flight_posted(&made.flying, call->duration);
+    if (made.number != NULL_REQUEST) {
         struct ensio_held held = ensio_lock();
-        request = fresh();
+        request = ensio_unused_take(&unused, sizeof *request);
         if (request) {
-            *request = (struct ensio_netcdf_request){.flying = flying,
-                                                     .library = netcdf->number,
-                                                     .depth = thread->depth,
-                                                     .file = file,
-                                                     .number = number ? *number : UNNAMED,
-                                                     .call = call->number};
-            struct ensio_netcdf_request **const bucket = bucket_of_request(request);
+            struct ensio_netcdf_request **const bucket = bucket_of_request(&made);
+            *request = made;
             request->next = *bucket;
             *bucket = request;
             __atomic_fetch_add(&pending, 1, __ATOMIC_RELAXED);
@@ -86,16 +78,18 @@ static void posted(const struct ensio_netcdf_call *call, int file, const int *nu
         ensio_unlock(held);
     }
     if (!request) { /* there was nothing to move */
-        flying.completed = call->start + duration;
-        ensio_flight_end(thread, &flying, call->number, thread->depth, 0);
+        made.flying.completed = call->start + call->duration;
+        store(thread, &made, (int64_t)bytes);
+        ensio_flight_end(thread, &made.flying, made.call, made.depth, 0);
     }
 }
 
 int ensio_netcdf_end_post(struct ensio_netcdf_call *call, int result, uint64_t bytes, int file, const int *request)
 {
-    (void)ensio_netcdf_end(call, result, bytes);
-    if (result == 0)
-        posted(call, file, request);
+    if (result == 0 && !call->file.left_out)
+        posted(call, bytes, file, request);
+    else
+        (void)ensio_netcdf_end(call, result, bytes);
     errno = call->error;
     return result;
 }
@@ -161,8 +155,7 @@ static struct ensio_netcdf_request take(struct ensio_netcdf_request *request)
     while (*link != request)
         link = &(*link)->next;
     *link = request->next;
-    request->next = unused;
-    unused = request;
+    ensio_unused_put(&unused, request);
     __atomic_fetch_sub(&pending, 1, __ATOMIC_RELAXED);
     return taken;
 }
@@ -181,7 +174,11 @@ static void land(const struct ensio_netcdf_call *call, int result, struct ensio_
         request->is_claimed = 0;
         struct ensio_netcdf_request taken = is_over ? take(request) : *request;
         ensio_unlock(held);
-        if (!is_over || !wait->completes)
+        if (!is_over)
+            continue;
+        const int64_t failure = ensio_netcdf_failure(result);
+        store(thread, &taken, !wait->completes ? 0 : failure ? failure : (int64_t)taken.bytes);
+        if (!wait->completes)
             continue;
         taken.flying.completed = call->start + call->duration;
         taken.flying.wait_start = call->start;
@@ -210,7 +207,6 @@ void ensio_netcdf_give_up(struct ensio_thread *thread, const struct ensio_netcdf
         struct ensio_held held = ensio_lock();
         struct ensio_netcdf_request taken = take(request);
         ensio_unlock(held);
-        taken.flying.completed = ensio_ticks();
-        ensio_flight_end(thread, &taken.flying, taken.call, taken.depth, ENSIO_FLIGHT_NOT_ASKED);
+        store(thread, &taken, 0);
     }
 }

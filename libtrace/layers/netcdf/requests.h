@@ -1,8 +1,8 @@
 /* requests.h: requests of PnetCDF, from the call that posts one to the call that completes it.
  *
- * The event of a post is stored when the call returns, because its bytes count there. When a wait has completed the
- * request, its flight is stored (files/flights.h). PnetCDF moves the data of a request in the call that completes it,
- * so nothing of the flight is hidden. */
+ * PnetCDF moves the data of a request in the call that completes it. So the bytes count there: only then are the event
+ * of the post and the flight (files/flights.h) stored, and nothing of the flight is hidden. A request that is
+ * cancelled, or left when its file is closed, is an event that moved nothing, and has no flight. */
 #ifndef ENSIO_LAYERS_NETCDF_REQUESTS_H
 #define ENSIO_LAYERS_NETCDF_REQUESTS_H
 
@@ -26,7 +26,7 @@ struct ensio_netcdf_wait ensio_netcdf_wait_begin(struct ensio_netcdf_call *call,
 /* Ends it, and stores the flights of the requests that it completed. */
 int ensio_netcdf_end_wait(struct ensio_netcdf_call *call, int result, struct ensio_netcdf_wait *wait);
 
-/* A file is closed, so its remaining requests are not waited for. */
+/* A file is closed: the library drops its remaining requests. */
 void ensio_netcdf_give_up(struct ensio_thread *thread, const struct ensio_netcdf *netcdf, int file);
 
 #endif

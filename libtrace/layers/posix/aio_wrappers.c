@@ -65,14 +65,8 @@ static uint32_t begin(struct ensio_thread *thread, const struct aiocb *request, 
  * makes progress. A refused one was never in flight. */
 static void store(struct ensio_thread *thread, const struct ensio_request *request, int64_t moved, int flew)
 {
-    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0));
-    const uintptr_t caller = thread->caller; /* of a call around this one, whose event is still to come */
-    thread->depth = request->depth;
-    thread->caller = request->flying.site;
-    ensio_store(thread, request->call, request->file, request->offset, request->requested, moved, request->flying.start,
-                ensio_flight_post(&request->flying));
-    thread->depth = depth;
-    thread->caller = caller;
+    ensio_flight_store(thread, &request->flying, request->call, request->file, request->offset, request->requested,
+                       moved, request->depth);
     if (flew)
         ensio_flight_end(thread, &request->flying, request->call, request->depth, 0);
 }

@@ -1,5 +1,6 @@
 #include "posix.h"
 
+#include <calls/calls.h>
 #include <core/lock.h>
 #include <files/descriptors.h>
 #include <files/file_attributes.h>
@@ -162,14 +163,34 @@ void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t fil
     thread->depth = depth;
 }
 
-int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other)
+struct ensio_end ensio_end_of(uint16_t call, int fd, const void *at)
 {
-    uint32_t number = other < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(other);
-    if (number > ENSIO_LEFT_OUT)
-        ensio_open_file_flag(&ensio_open_files[number], ENSIO_ASK);
-    if (!at)
-        return ENSIO_OWN_POSITION;
-    return moved < 0 ? -1 : *at - moved;
+    const uint32_t number = ensio_descriptor(fd);
+    return (struct ensio_end){
+        .call = call, .fd = fd, .number = number, .file = ensio_open_files[number].file, .at = at};
+}
+
+static void store_end(struct ensio_thread *thread, const struct ensio_end *end, int64_t moved, uint64_t start,
+                      uint64_t duration)
+{
+    struct ensio_open_file *open_file = &ensio_open_files[end->number];
+    const int64_t offset = !end->at ? ensio_position(end->fd, open_file, moved) : moved < 0 ? -1 : *end->at - moved;
+    ensio_store(thread, end->call, end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
+}
+
+void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,
+                  int64_t moved, uint64_t start, uint64_t duration)
+{
+    const int has_first = first->number > ENSIO_LEFT_OUT;
+    const int has_second = second->number > ENSIO_LEFT_OUT && (moved > 0 || !has_first);
+    const uint64_t ticks = has_second ? duration / 2 : duration;
+    const struct ensio_end *const into = ensio_call_ops[first->call] == ENSIO_OP_WRITE ? first : second;
+    if (has_first)
+        store_end(thread, first, moved, start, ticks);
+    if (has_second)
+        store_end(thread, second, moved, has_first ? start + ticks : start, has_first ? duration - ticks : duration);
+    if (!has_first && !has_second)
+        ensio_write_left_out(thread, into->call, into->fd, 0, moved, start);
 }
 
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)

@@ -38,10 +38,20 @@ static inline uint32_t ensio_depth_of_mpi(uint32_t depth)
 void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
                         int64_t moved, uint64_t start, uint64_t duration);
 
-/* The start of a call that was given the address of an offset; ENSIO_OWN_POSITION if the address is NULL. `other`: a
- * descriptor whose position the call has moved as well, or -1. */
-#define ENSIO_OWN_POSITION INT64_MIN
-int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other);
+#define ENSIO_OWN_POSITION INT64_MIN /* the offset of a call that is given none */
+
+/* A call that copies reads one file and writes another. It is an event on each, if both are recorded and it moved
+ * bytes: as the kernel tells the time of neither, each has one half. A call that moved nothing is an event on the first
+ * file only. The program has no buffer, so the count that it gives is a limit: what moved is what was requested. */
+struct ensio_end {
+    uint16_t call;
+    int fd;
+    uint32_t number, file; /* the open file before the call, and its file */
+    const int64_t *at;     /* the offset, which the call advances; NULL: the position of the open file */
+};
+struct ensio_end ensio_end_of(uint16_t call, int fd, const void *at);
+void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,
+                  int64_t moved, uint64_t start, uint64_t duration);
 
 /* Called before a close, because another thread may get the same descriptor before the call returns. Sets the file;
  * returns whether the call is recorded. */

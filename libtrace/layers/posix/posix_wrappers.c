@@ -23,15 +23,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum {
-#define CALL(number, call, op) CALL_##call = (number),
-#include <calls/posix.def>
-};
-#undef CALL
-
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
 enum {
-#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#define CALL(number, call, op) CALL_##call = (number), OP_OF_##call = OP_##op,
 #include <calls/posix.def>
 };
 #undef CALL
@@ -40,9 +34,6 @@ enum {
 #define AT_OR_POSITION (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? AT_POSITION : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
 #define ERRNO (result < 0 ? errno : 0)
-/* An offset that the call has advanced by the bytes moved; the position of the other file may be moved too. */
-#define BEFORE(at, other, moves_other) \
-    ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
 
 /* A call on a descriptor whose calls are not recorded. `bytes_` may read a vector, which needs `moved`. */
 #define LEFT_OUT(call, symbol, arguments, bytes_) \
@@ -77,6 +68,20 @@ enum {
         return result; \
     }
 
+#define COPY(call, other, symbol, parameters, arguments, fd, at_, other_fd, other_at) \
+    ENSIO_WRAPPER(ssize_t, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol) arguments; \
+        const struct ensio_end first = ensio_end_of(CALL_##call, fd, at_); \
+        const struct ensio_end second = ensio_end_of(CALL_##other, other_fd, other_at); \
+        ssize_t result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_copied(thread, &first, &second, result < 0 ? -(int64_t)errno : result, start, duration); \
+        return result; \
+    }
+
 #define ON_FILE(call, symbol, type, parameters, arguments, bytes_, offset, error) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -95,7 +100,6 @@ enum {
         if (ENSIO_UNLIKELY(ensio_request_syncs) && ensio_request_carried_out(fd)) \
             return ENSIO_REAL(symbol)(fd); \
         RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd)); \
-        (void)open_file; \
         int result; \
         TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
         ensio_store(thread, CALL_##call, file, -1, 0, -(int64_t)ERRNO, start, duration); \
@@ -230,14 +234,26 @@ static inline void note_change(int call, int failed)
         return result; \
     }
 
-/* Only commands that duplicate are recorded; the others are not I/O. F_SETFL may change where writes go. */
-#define FCNTL(call, symbol) \
+static inline int locks(int command)
+{
+    return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+}
+
+/* Only commands that duplicate or lock are recorded; the others are not I/O. F_SETFL may change where writes go. */
+#define FCNTL(call, lock, symbol) \
     ENSIO_WRAPPER(int, symbol, (int fd, int command, ...)) \
     { \
         va_list variable; \
         va_start(variable, command); \
         void *argument = va_arg(variable, void *); \
         va_end(variable); \
+        if (locks(command)) { \
+            RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, command, argument)); \
+            int result; \
+            TIMED(thread, result, ENSIO_REAL(symbol)(fd, command, argument)); \
+            ensio_store(thread, CALL_##lock, file, -1, 0, -(int64_t)ERRNO, start, duration); \
+            return result; \
+        } \
         struct ensio_thread *thread = &ensio_thread; \
         if (command == F_SETFL && ensio_ready(thread)) \
             ensio_descriptor_moved(fd, ((intptr_t)argument & O_APPEND) != 0); \
@@ -267,7 +283,6 @@ static inline void note_change(int call, int failed)
     ENSIO_WRAPPER(type *, symbol, (DIR * folder)) \
     { \
         RECORD_OR_PASS(open_file, dirfd(folder), ENSIO_REAL(symbol)(folder)); \
-        (void)open_file; \
         const int before = errno; \
         type *result; \
         errno = 0; \

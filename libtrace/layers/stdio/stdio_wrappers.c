@@ -18,15 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-#define CALL(number, call, op) CALL_##call = (number),
-#include <calls/stdio.def>
-};
-#undef CALL
-
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
 enum {
-#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#define CALL(number, call, op) CALL_##call = (number), OP_OF_##call = OP_##op,
 #include <calls/stdio.def>
 };
 #undef CALL
@@ -35,23 +29,21 @@ enum {
 #define ITEMS_MOVED (result || !bytes ? (int64_t)(result * size) : -1)
 #define LINE_MOVED (result ? (int64_t)strlen(result) : -1)
 #define ONE_MOVED (result == EOF ? -1 : 1)
+/* The word -1 equals EOF. */
+#define WORD_MOVED (result == EOF && (feof_unlocked(stream) || ferror_unlocked(stream)) ? -1 : (int64_t)sizeof(int))
 #define ALL_MOVED (result == EOF ? -1 : (int64_t)bytes)
 #define AS_MOVED (result < 0 ? 0 : result)
 #define SCANNED (result == EOF ? -1 : 0)
 
 /* Like RECORD_OR_PASS. A layer that is not recorded costs no clock readings and does not count as enclosing call. */
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
-    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
-        return real; \
-    RECORD_OR_PASS(open_file, ensio_stream_descriptor(stream), real); \
-    (void)open_file
+    RECORDED_STREAM_OR(call, stream, real, thread->excluded_calls++; return real)
 
 /* The same with statements for a descriptor whose calls are not recorded. */
 #define RECORDED_STREAM_OR(call, stream, real, left_out) \
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
         return real; \
-    RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out); \
-    (void)open_file
+    RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out)
 
 /* A write to a stream whose calls are not recorded, which may fail. */
 #define LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_) \
@@ -152,7 +144,6 @@ enum {
     ENSIO_WRAPPER(FILE *, symbol, (int fd, const char *mode)) \
     { \
         RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, mode)); \
-        (void)open_file; \
         FILE *result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(fd, mode)); \
         const int error = errno; \
@@ -238,7 +229,21 @@ enum {
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
     }
 
-/* Without a stream, fflush flushes all streams of the process: the call belongs to no file. */
+/* A call that flushes all streams of the process belongs to no file: fflush without a stream, and fcloseall, which
+ * leaves descriptors open. */
+#define EVERY_STREAM(call, flushed) \
+    struct ensio_thread *thread = &ensio_thread; \
+    if (!ensio_ready(thread)) \
+        return (flushed); \
+    int result; \
+    TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, flushed); \
+    ensio_store(thread, CALL_##call, 0, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+    return result
+#define FLUSH_ALL(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (void)) \
+    { \
+        EVERY_STREAM(call, ENSIO_REAL(symbol)()); \
+    }
 #define FLUSH_LEFT_OUT(call, symbol) \
     int result; \
     TIMED_IF_FAILED(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
@@ -249,13 +254,7 @@ enum {
     ENSIO_REAL_DECLARE(int, symbol, (FILE * stream)) \
     static int all_##symbol(void) \
     { \
-        struct ensio_thread *thread = &ensio_thread; \
-        if (!ensio_ready(thread)) \
-            return ENSIO_REAL(symbol)(NULL); \
-        int result; \
-        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(NULL)); \
-        ensio_store(thread, CALL_##call, 0, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
-        return result; \
+        EVERY_STREAM(call, ENSIO_REAL(symbol)(NULL)); \
     } \
     ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
     { \

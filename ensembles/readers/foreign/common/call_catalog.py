@@ -8,9 +8,10 @@ from functools import cache
 from ensembles.model.events import Call
 
 _OPS = {
-    "read": "read pread readv preadv preadv2 sendfile aio_read fread fgets fgetc getdelim fscanf getc",
-    "write": "write pwrite writev pwritev pwritev2 copy_file_range aio_write fwrite fputs fputc puts fprintf "
-    "putc splice",
+    "read": "read pread readv preadv preadv2 sendfile copy_file_range_read splice aio_read fread fgets fgetc "
+    "getdelim fscanf getc",
+    "write": "write pwrite writev pwritev pwritev2 copy_file_range sendfile_write splice_write aio_write "
+    "fwrite fputs fputc puts fprintf putc",
     "open": "open openat openat2 creat fopen fdopen freopen tmpfile opendir mkstemp",
     "close": "close fclose closedir",
     "seek": "lseek fseek ftell rewind",

@@ -21,7 +21,6 @@ from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable
 from ensembles.readers.foreign.strace.call_arguments import (
     BIRTHS,
     FOLLOWED,
-    SyscallResult,
     bounded_number,
     split_result,
 )
@@ -34,7 +33,7 @@ from ensembles.readers.foreign.strace.lines import (
     merged_lines,
 )
 from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
-from ensembles.readers.foreign.strace.syscall_semantics import Syscall, Thread, apply_syscall
+from ensembles.readers.foreign.strace.syscall_semantics import Declared, Syscall, Thread, apply_syscall
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
@@ -227,22 +226,19 @@ class StraceImport:
             return
         # An empty path is the descriptor itself: so the C library makes fstat.
         asks_file = call.name in _STATS and "AT_EMPTY_PATH" in arguments
-        self._store(thread, call, "fstat" if asks_file else call.name, told, result, now)
-
-    def _store(
-        self,
-        thread: Thread,
-        call: Syscall,
-        name: str,
-        told: tuple[str, int, int, int],
-        result: SyscallResult,
-        now: int,
-    ) -> None:
-        path, offset, requested, moved = told
+        halves = told if isinstance(told, list) else [("fstat" if asks_file else call.name, told)]
         duration = result.duration_ns
         if duration is None:
-            self._counts["untimed"] += 1
+            self._counts["untimed"] += len(halves)
             duration = max(now - call.start, 0)
+        for at, (name, half) in enumerate(halves):
+            begin, end = (duration * place // len(halves) for place in (at, at + 1))
+            self._store(thread, name, half, result.errno, call.start + begin, end - begin)
+
+    def _store(
+        self, thread: Thread, name: str, told: Declared, errno: int, start: int, duration: int
+    ) -> None:
+        path, offset, requested, moved = told
         process = thread.process
         if thread.number is None:
             self._tasks.enter(process)
@@ -258,12 +254,12 @@ class StraceImport:
             offset,
             requested,
             moved,
-            result.errno,
-            call.start - self.metadata.origin_unix_ns,
+            errno,
+            start - self.metadata.origin_unix_ns,
             duration,
         )
         self._rows.append(row)
-        process.last = max(process.last, call.start + duration)
+        process.last = max(process.last, start + duration)
 
     def _ended(self, pid: int, thread: Thread, how: str) -> None:
         if how.startswith("superseded"):

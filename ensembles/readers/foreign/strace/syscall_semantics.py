@@ -31,6 +31,9 @@ from ensembles.readers.foreign.strace.open_files import NO_FILE, Descriptors, Fo
 Declared = tuple[str, int, int, int]
 """Path, offset, requested bytes, moved bytes."""
 
+Halves = list[tuple[str, Declared]]
+"""The halves of a copy that are on files: name of each, and what it did."""
+
 _PAIR = re.compile(r"\[(\d+)(?:<[^\]]*?>)?, (\d+)(?:<[^\]]*?>)?\]", re.ASCII)
 _RANGE = re.compile(r"(\d+), (\d+|~0U)", re.ASCII)
 _COMMAND = re.compile(r'\[((?:"(?:[^"\\]|\\.)*"(?:\.\.\.)?(?:, )?)*)')
@@ -94,7 +97,7 @@ class Thread:
 
 def apply_syscall(
     thread: Thread, name: str, arguments: str, result: SyscallResult
-) -> Declared | Literal["no file"] | None:
+) -> Declared | Halves | Literal["no file"] | None:
     """Apply the effects of a system call to the state of its thread.
 
     Parameters
@@ -105,7 +108,7 @@ def apply_syscall(
 
     Returns
     -------
-    Declared, "no file" or None
+    Declared, Halves, "no file" or None
         The event of the call. "no file": the call used a pipe, a socket or the like. None: it is not I/O.
     """
     value = result.value if result.value is not None else -1
@@ -121,7 +124,7 @@ def apply_syscall(
             path = file.path
         return "no file" if path == NO_FILE else (path, -1, 0, -1 if failed else 0)
     if name in TWO_DESCRIPTORS:
-        return _between(thread, name, arguments, value)
+        return _copied(thread, name, arguments, value)
     if name in MAPPING:
         return _mapping(thread, arguments, failed)
     if name in NO_FILES:
@@ -203,36 +206,29 @@ def _path_of(thread: Thread, name: str, arguments: str) -> str:
     return thread.folder.join(path, base)
 
 
-def _between(thread: Thread, name: str, arguments: str, value: int) -> Declared | Literal["no file"] | None:
-    """Interpret sendfile as a read of the source, copy_file_range and splice as a write of the target."""
-    first, first_path, behind = descriptor(arguments) or (None, None, 0)
-    if first is None:
+def _copied(thread: Thread, name: str, arguments: str, value: int) -> Halves | Literal["no file"] | None:
+    """Interpret a copy as the recorder does: a half on each file (docs/reference/calls.md)."""
+    name = name.removesuffix("64")
+    one, one_path, behind = descriptor(arguments) or (None, None, 0)
+    sends = name == "sendfile"  # its target comes first, and has no offset
+    place = behind if sends else arguments.find(", ", behind) + 2
+    other, other_path, after = descriptor(arguments, place) or (None, None, 0)
+    if one is None or other is None:
         return None
-    reads = name.startswith("sendfile")
-    place = behind if reads else arguments.find(", ", behind) + 2
-    second, second_path, after = descriptor(arguments, place) or (None, None, 0)
-    if second is None:
-        return None
-    of = thread.descriptors.get
-    files = [of(first, _path(first_path)), of(second, _path(second_path))]
-    offsets = arguments[behind:].split(", ") if not reads else []
-    moved = max(value, 0)
-    if reads:
-        out, file = files
-        out.moved(moved, True)
-        own = arguments[after:].startswith("NULL")
-        at = file.moved(moved, False) if own else -1
-        requested = number_at(arguments, -1)
-    else:
-        source, file = files
-        if offsets and offsets[0].startswith("NULL"):
-            source.moved(moved, False)
-        own = arguments[after:].startswith("NULL")
-        at = file.moved(moved, True) if own else -1
-        requested = number_at(arguments, -2)
-    if file.path == NO_FILE:
-        return "no file"
-    return file.path, at, max(requested, moved), value
+    of, moved = thread.descriptors.get, max(value, 0)
+    source, target = of(one, _path(one_path)), of(other, _path(other_path))
+    own_source, own_target = (arguments[at:].startswith("NULL") for at in (behind, after))
+    if sends:
+        source, target, own_source, own_target = target, source, own_target, True
+    read, written = (
+        (file.path, file.moved(moved, writes) if own else -1, moved, value)
+        for file, writes, own in ((source, False, own_source), (target, True, own_target))
+    )
+    halves = [(name, read), (f"{name}_write", written)]
+    if name == "copy_file_range":
+        halves = [(name, written), (f"{name}_read", read)]
+    halves = [half for half in halves if half[1][0] != NO_FILE]
+    return halves[: 2 if moved else 1] or "no file"
 
 
 def _mapping(thread: Thread, arguments: str, failed: bool) -> Declared | Literal["no file"] | None:

@@ -88,7 +88,9 @@ EXPECTED = [
     (0, 0, "openat", "a", -1, 0, 0, 0),
     (0, 0, "openat", "c", -1, 0, 0, 0),
     (0, 0, "sendfile", "a", -1, 100, 100, 0),
+    (0, 0, "sendfile_write", "c", 0, 100, 100, 0),
     (0, 0, "copy_file_range", "c", 100, 200, 200, 0),
+    (0, 0, "copy_file_range_read", "a", 0, 200, 200, 0),
     (0, 0, "mkdir", "sub", -1, 0, 0, 0),
     (0, 0, "openat", "sub", -1, 0, 0, 0),
     (0, 0, "openat", "sub/inner", -1, 0, 0, 0),
@@ -197,6 +199,7 @@ def test_as_many_calls_as_strace_itself_counts(tmp_path, program):
             counted[words[-1]] = (int(words[3]), int(words[4]) if len(words) == 6 else 0)
     assert counted["openat"][0] > 0
     told, left_out = ours(run, body)
+    told.pop("copy_file_range_read", None)  # the other half of a call that counts already
     assert told.keys() <= counted.keys()
     missing = {name: counted[name][0] - told.get(name, (0, 0))[0] for name in counted}
     assert min(missing.values()) == 0
