@@ -156,8 +156,7 @@ def _judged(found: Comparison, blocked: Total, posts: Sequence[float], others: s
     times = " and ".join(seconds_text(value) for value in blocked.typical[1:])
     reason = (
         f"{told} calls only post a request instead of {number_text(posts[0], 6)}; with the "
-        f"{others}, {times} instead of "
-        f"{seconds_text(blocked.typical[0])}"
+        f"{others}, {times} instead of {seconds_text(blocked.typical[0])}"
     )
     ratios = [ratio for ratio in blocked.ratios if ratio is not None]
     beyond = {

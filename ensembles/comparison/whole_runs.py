@@ -132,8 +132,7 @@ def fewer_tasks_headline(found: Comparison) -> str:
         of = f" in {sanitize_text(one.group)}" if len(found.groups) > 2 else ""
         lines.append(
             f"fewer tasks do I/O{of}, {number_text(one.after)} instead of "
-            f"{number_text(one.before)}: less time in I/O, "
-            "summed over tasks, is not faster here"
+            f"{number_text(one.before)}: less time in I/O, summed over tasks, is not faster here"
         )
     return "\n".join(lines)
 

@@ -138,8 +138,7 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         rows,
         saved + late,
         f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {number_text(most)} times the "
-        "mean, and the "
-        f"others wait for {'it' if len(tasks) == 1 else 'them'}",
+        f"mean, and the others wait for {'it' if len(tasks) == 1 else 'them'}",
         ADVICE,
         checks,
         {"most_to_mean": most, "tasks_heavy": len(tasks)},

@@ -6,8 +6,8 @@
 
 A transcript is an indented block: lines that begin with "$ " are commands, the lines under each are its
 output. All commands of a page run in one shell, in a new folder with a link to docs/. Numbers with units
-are masked before they are compared, since times differ from machine to machine; those of a simulated run, which
-a seed fixes, are compared digit by digit. Lines that describe the machine are left out.
+are masked before they are compared, since times differ from machine to machine; those of a simulated run,
+which a seed fixes, are compared digit by digit. Lines that describe the machine are left out.
 """
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ def _of_files(case: Case, uses: FileUses, found: SlowFiles) -> Remedy:
         share > 0,
         saved,
         f"files on target {found.target} take {number_text(found.factor)} times as long as files on "
-        "the other "
-        f"{found.targets - 1} targets",
+        f"the other {found.targets - 1} targets",
         ADVICE,
         (Check("not-by-chance", True, text),),
         {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},

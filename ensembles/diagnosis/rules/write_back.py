@@ -79,8 +79,7 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
             "not-by-chance",
             True,
             f"in {int(near.sum())} of {len(level)} intervals between samples, writes take "
-            f"{number_text(factor)} "
-            f"times as long per byte: permutation of intervals, p = {p:.2g}",
+            f"{number_text(factor)} times as long per byte: permutation of intervals, p = {p:.2g}",
         ),
     )
     title = f"writes take {number_text(factor)} times as long while dirty pages are near their limit"

@@ -80,8 +80,7 @@ def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
             f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
             f"interleaved with writes, are slow from the {found.numbers['first_slow_read']}th on: "
             f"{number_text(found.numbers['slowdown'])} times as long as the first {HEALTHY_READS}; "
-            "all tasks together "
-            f"lose {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])}"
+            f"all tasks together lose {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])}"
         ),
     )
 
