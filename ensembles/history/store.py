@@ -437,8 +437,8 @@ class History:
 
         rows, labels_of = self._read(answer)
         return [
-            StoredRun(number, name, _time(start), *others, labels_of.get(number, {}))
-            for number, name, start, *others in reversed(rows)
+            StoredRun(id, name, _time(start), path, tasks, span_s, io_time_s, labels_of.get(id, {}))
+            for id, name, start, path, tasks, span_s, io_time_s in reversed(rows)
         ]
 
     def run(self, number: int) -> StoredRun | None:

@@ -273,69 +273,48 @@ def test_hostile_names_are_text(opened) -> None:
     assert page.locator("img[src=x]").count() == 0
 
 
-def request(link: str, method_query: str, **headers: str) -> int:
+def session_of(link: str) -> tuple[str, str]:
+    """Open the link: the path of the page, and the cookie."""
     address = urlsplit(link)
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
-    connection.request("GET", method_query, headers=headers)
-    status = connection.getresponse().status
+    connection.request("GET", f"/?{address.query}")
+    headers = connection.getresponse().headers
     connection.close()
-    return status
+    return headers["Location"], headers["Set-Cookie"].partition(";")[0]
 
 
-def websocket(link: str, query: str, origin: str) -> int:
-    return request(
-        link,
-        f"/ws{query}",
-        Connection="Upgrade",
-        Upgrade="websocket",
-        Origin=origin,
-        **{"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"},
-    )
-
-
-def test_a_request_without_the_token_is_refused(link: str) -> None:
-    query = "?" + urlsplit(link).query
-    assert request(link, "/" + query) == 200
-    assert request(link, "/") == 403
-    assert request(link, "/?token=wrong") == 403
-    assert request(link, "/?token=%ff") == 400
-    assert request(link, "/autoload.js?bokeh-autoload-element=x") == 403
-    assert request(link, "/metadata") == 403
-
-
-@pytest.mark.parametrize("with_token", [False, True])
-def test_a_connection_without_a_page_before_it_is_closed(link: str, with_token: bool) -> None:
-    """A session that the server has not signed is closed without an answer, whatever the link.
-
-    From version 3.10, Bokeh refuses it before that where the link lacks the token.
-    """
+def websocket(link: str, session: str, origin: str, cookie: str = "") -> str | None:
+    """The first message of a websocket with a session of Bokeh; None: it is closed without one."""
+    base, own = session_of(link)
 
     async def answer() -> str | None:
-        address = urlsplit(link)
-        query = f"?{address.query}" if with_token else ""
-        request = HTTPRequest(
-            f"ws://{address.netloc}/ws{query}", headers={"Origin": f"http://{address.netloc}"}
-        )
-        session = generate_jwt_token(generate_session_id(signed=False), signed=False)
-        try:
-            connection = await websocket_connect(request, subprotocols=["bokeh", session])
-        except HTTPClientError as error:
-            if error.code != 403 or with_token:
-                raise
-            return None
+        headers = {"Origin": origin, "Cookie": cookie or own}
+        request = HTTPRequest(f"ws://{urlsplit(link).netloc}{base}ws", headers=headers)
+        connection = await websocket_connect(request, subprotocols=["bokeh", session])
         try:
             return await asyncio.wait_for(connection.read_message(), 30)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(1) as thread:  # the browser has the event loop of this one
-        assert thread.submit(lambda: asyncio.run(answer())).result() is None
+        return thread.submit(lambda: asyncio.run(answer())).result()
 
 
-def test_another_origin_is_refused(link: str) -> None:
-    query = "?" + urlsplit(link).query
-    assert websocket(link, query, "http://elsewhere.example") == 403
-    assert websocket(link, query, f"http://{urlsplit(link).hostname}:1") == 403
+UNSIGNED = generate_jwt_token(generate_session_id(signed=False), signed=False)
+
+
+def test_a_connection_without_a_page_before_it_is_closed(link: str) -> None:
+    """A session that the server has not signed is closed without an answer, whatever the cookie."""
+    assert websocket(link, UNSIGNED, f"http://{urlsplit(link).netloc}") is None
+
+
+@pytest.mark.parametrize("which", ["elsewhere", "other port", "no cookie"])
+def test_another_origin_and_another_browser_are_refused(link: str, which: str) -> None:
+    ours = f"http://{urlsplit(link).netloc}"
+    others = {"elsewhere": "http://elsewhere.example", "other port": f"http://{urlsplit(link).hostname}:1"}
+    with pytest.raises(HTTPClientError) as refused:
+        websocket(link, UNSIGNED, others.get(which, ours), "ensio=x" if which == "no cookie" else "")
+    assert refused.value.code == 403
 
 
 def test_an_address_for_other_machines_needs_a_warning(tmp_path: Path) -> None:
