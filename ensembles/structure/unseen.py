@@ -29,8 +29,6 @@ _CHANGES = re.compile(r"f?chmod|f?truncate|(posix_)?fallocate|(sym|un)?link|re(n
 """Calls that change inodes."""
 _BUFFER_BYTES = 8192
 """A stream reads up to a buffer beyond what its calls return, after each opening and each seek."""
-_COPIES = {"read": "copy_file_range", "write": "sendfile"}
-"""Calls that are recorded as the other operation, and move as many bytes of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +152,7 @@ def _is_considerable(missing: int, of: int, least: int = _LEAST_BYTES) -> bool:
 def _recorded(calls: Mapping[Call, tuple[int, int]], op: str, linked: bool) -> int:
     """Return the bytes of the recorded calls on storage, or of all layers where those below are unseen."""
     return sum(
-        moved
-        for call, (_, moved) in calls.items()
-        if (call.op == op and (linked or call.layer in _STORAGE)) or call.name == _COPIES[op]
+        moved for call, (_, moved) in calls.items() if call.op == op and (linked or call.layer in _STORAGE)
     )
 
 

@@ -47,14 +47,20 @@ extern _Thread_local struct ensio_thread ensio_thread;
 #define ENSIO_WRITES 2
 extern struct ensio_excluded_bytes *ensio_excluded_bytes;
 
-/* Counts a call that is not recorded because of its file. `directions`: ENSIO_READS, ENSIO_WRITES or both. */
-static inline void ensio_leave_out(struct ensio_thread *thread, int directions, int64_t moved)
+/* Counts bytes that are not recorded because of their file. `directions`: ENSIO_READS, ENSIO_WRITES or both. */
+static inline void ensio_leave_out_bytes(int directions, int64_t moved)
 {
-    thread->excluded_calls++;
     if (moved > 0 && directions & ENSIO_READS)
         __atomic_fetch_add(&ensio_excluded_bytes->read, (uint64_t)moved, __ATOMIC_RELAXED);
     if (moved > 0 && directions & ENSIO_WRITES)
         __atomic_fetch_add(&ensio_excluded_bytes->written, (uint64_t)moved, __ATOMIC_RELAXED);
+}
+
+/* The same for a call. */
+static inline void ensio_leave_out(struct ensio_thread *thread, int directions, int64_t moved)
+{
+    thread->excluded_calls++;
+    ensio_leave_out_bytes(directions, moved);
 }
 
 /* Flags in a thread's depth: the event of an enclosing call counts the bytes that inner calls read or write. They lie

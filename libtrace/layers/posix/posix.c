@@ -178,6 +178,11 @@ static void store_end(struct ensio_thread *thread, const struct ensio_end *end, 
     ensio_store(thread, end->call, end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
 }
 
+static void leave_out_end(const struct ensio_end *end, int64_t moved)
+{
+    ensio_leave_out_bytes(ensio_call_ops[end->call] == ENSIO_OP_WRITE ? ENSIO_WRITES : ENSIO_READS, moved);
+}
+
 void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,
                   int64_t moved, uint64_t start, uint64_t duration)
 {
@@ -189,8 +194,12 @@ void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, co
         store_end(thread, first, moved, start, ticks);
     if (has_second)
         store_end(thread, second, moved, has_first ? start + ticks : start, has_first ? duration - ticks : duration);
+    if (!has_first)
+        leave_out_end(first, moved);
+    if (second->number <= ENSIO_LEFT_OUT)
+        leave_out_end(second, moved);
     if (!has_first && !has_second)
-        ensio_write_left_out(thread, into->call, into->fd, 0, moved, start);
+        ensio_write_left_out(thread, into->call, into->fd, 0, moved < 0 ? moved : 0, start);
 }
 
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)

@@ -40,13 +40,11 @@ enum {
     ssize_t result; \
     if ((int)OP_OF_##call != (int)OP_write) { \
         result = ENSIO_REAL(symbol) arguments; \
-        ensio_leave_out(thread, ENSIO_READS | (CALL_##call == CALL_sendfile ? ENSIO_WRITES : 0), result); \
+        ensio_leave_out(thread, ENSIO_READS, result); \
         return result; \
     } \
     TIMED_IF_FAILED(thread, 0, result, ENSIO_REAL(symbol) arguments); \
     const int64_t moved = result < 0 ? -(int64_t)errno : result; \
-    if (CALL_##call == CALL_copy_file_range) \
-        ensio_leave_out(thread, ENSIO_READS, moved); \
     ensio_write_left_out(thread, CALL_##call, fd, (uint64_t)(bytes_), moved, start); \
     return result
 
