@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import mmap
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -66,6 +67,7 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _LOADERS = ("ld-", "ld.so", "ld64.")
 _LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
+_SANITIZER = re.compile(rb"lib(a|hwa|l|t|ub)san\.so|libclang_rt\.")
 _LONG_SPOOL_BYTES = 4 << 20
 _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
 
@@ -215,8 +217,7 @@ def traced_environment(
 ) -> dict[bytes, bytes]:
     """Return the initial environment of this process with the settings of the recorder."""
     environment = inherited_environment()
-    preloaded = [os.fsencode(library), *filter(None, [environment.get(b"LD_PRELOAD")])]
-    environment[b"LD_PRELOAD"] = b":".join(preloaded)
+    environment[b"LD_PRELOAD"] = preloaded(os.fsencode(library), environment.get(b"LD_PRELOAD", b""))
     environment[b"ENSIO_DIR"] = os.fsencode(directory)
     environment[b"ENSIO_LAUNCH"] = f"{os.getpid()}-{time.time_ns()}".encode()
     if layers is not None:
@@ -224,6 +225,21 @@ def traced_environment(
     if mode is not None:
         environment[b"ENSIO_MODE"] = os.fsencode(mode)
     return environment
+
+
+def preloaded(library: bytes, others: bytes) -> bytes:
+    """Return LD_PRELOAD with the recorder behind run-time libraries of sanitizers, which must come first.
+
+    Examples
+    --------
+    >>> from ensembles.cli.run import preloaded
+    >>> preloaded(b"recorder.so", b"libjemalloc.so.2 libasan.so.8")
+    b'libasan.so.8:recorder.so:libjemalloc.so.2'
+    """
+    names = re.split(b"[ :]+", others.strip(b" :")) if others else []
+    behind = [name for name in names if not _SANITIZER.match(os.path.basename(os.path.realpath(name)))]
+    first = [name for name in names if name not in behind]
+    return b":".join([*first, library, *(behind if first else filter(None, [others]))])
 
 
 def command_text(command: Sequence[str]) -> bytes:

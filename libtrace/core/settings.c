@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 
 struct ensio_settings ensio_settings;
 
@@ -290,6 +291,22 @@ void ensio_say(const char *before, const char *what, const char *after)
         syscall(SYS_write, 2, message.text, message.length);
 }
 
+/* The recorder takes 6 MiB; the rest is for the program. */
+#define LEAST_MEMORY_BYTES (16 << 20)
+
+int ensio_memory_is_short(void)
+{
+    struct rlimit space, data;
+    return (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_AS, NULL, &space) == 0 && space.rlim_cur < LEAST_MEMORY_BYTES) ||
+           (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_DATA, NULL, &data) == 0 && data.rlim_cur < LEAST_MEMORY_BYTES);
+}
+
+void ensio_say_memory_is_short(const char *program)
+{
+    ensio_say("no I/O is recorded of ", program,
+              ", because its limit of memory is below 16 MiB; raise it (ulimit -v, ulimit -d).\n");
+}
+
 void ensio_settings_read(void)
 {
     const char *mode = getenv("ENSIO_MODE");
@@ -330,6 +347,11 @@ void ensio_settings_read(void)
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
         strcpy(ensio_settings.host, "unknown-host");
     find_rank();
+    if (ensio_memory_is_short()) {
+        ensio_settings.off = 1;
+        ensio_say_memory_is_short(ensio_base_name(ensio_settings.program));
+        return;
+    }
     find_job();
     if (mode && *mode)
         choose_mode(mode);

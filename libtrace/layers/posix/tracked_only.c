@@ -8,6 +8,7 @@
 #include <files/working_folder.h>
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
+#include <process/little_memory.h>
 #include <sites/sites.h>
 
 #include <errno.h>
@@ -92,14 +93,24 @@ static void made(int fd)
         return result; \
     }
 
+/* The environment of the next program: with too little memory for the recorder, that program starts without it. On the
+ * stack, because a child of vfork may have no other memory. */
+#define LEAN(environment) \
+    const size_t lean_bytes = ensio_lean_bytes(environment); \
+    if (ENSIO_UNLIKELY(lean_bytes)) \
+    (environment) = ensio_lean_environment(environment, __builtin_alloca(lean_bytes))
+
 /* Noted before the call, because the child runs during it, and exec does not return. */
-#define SPAWN(symbol, type, parameters, arguments) \
+#define SPAWN_AFTER(before, symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
             ensio_spawned(); \
+        before; \
         return ENSIO_REAL(symbol) arguments; \
     }
+#define SPAWN(...) SPAWN_AFTER((void)0, __VA_ARGS__)
+#define SPAWN_WITH(...) SPAWN_AFTER(LEAN(environment), __VA_ARGS__)
 
 #define EXEC_BODY(real, arguments) \
     int handed_over = 0; \
@@ -115,11 +126,23 @@ static void made(int fd)
 #define EXEC(symbol, parameters, arguments) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
+        LEAN(environment); \
         EXEC_BODY(symbol, arguments) \
     }
 
-/* Like the C library: the words go into a vector on the stack, because a child of vfork may have no other memory. */
-#define EXEC_LIST(symbol, name, real, arguments, with_environment) \
+/* With the environment of this process; `real` is the call that takes another one. */
+#define EXEC_HERE(symbol, name, real) \
+    ENSIO_WRAPPER(int, symbol, (const char *name, char *const arguments[])) \
+    { \
+        char *const *environment = environ; \
+        LEAN(environment); \
+        if (ENSIO_UNLIKELY(environment != environ)) \
+            return ENSIO_REAL(real)(name, arguments, environment); \
+        EXEC_BODY(symbol, (name, arguments)) \
+    }
+
+/* Like the C library, with a vector on the stack. */
+#define EXEC_LIST(symbol, name, real, with_environment) \
     ENSIO_WRAPPER(int, symbol, (const char *name, const char *word, ...)) \
     { \
         va_list more; \
@@ -133,10 +156,10 @@ static void made(int fd)
         words[0] = (char *)(uintptr_t)word; \
         for (size_t i = 1; i <= count; i++) \
             words[i] = va_arg(more, char *); \
-        char **environment = (with_environment) ? va_arg(more, char **) : NULL; \
+        char *const *environment = (with_environment) ? va_arg(more, char **) : environ; \
         va_end(more); \
-        (void)environment; \
-        EXEC_BODY(real, arguments) \
+        LEAN(environment); \
+        EXEC_BODY(real, (name, words, environment)) \
     }
 
 /* The parent ends within the call, without passing a wrapper. In the child, the standard streams are replaced. */
