@@ -120,8 +120,7 @@ def execute(args: argparse.Namespace) -> int:
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
         environment[b"ENSIO_COMMAND"] = command_text(command)
-        if checks_addresses(command):
-            let_address_sanitizer_start(environment)
+        let_address_sanitizer_start(environment, command)
         status = run_command(command, environment)
     except OSError as error:
         if not was_there:
@@ -266,14 +265,14 @@ def inherited_environment() -> dict[bytes, bytes]:
     return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
-def checks_addresses(command: Sequence[str]) -> bool:
-    """Return whether a program of a command line uses the shared library of AddressSanitizer.
+def let_address_sanitizer_start(environment: dict[bytes, bytes], command: Sequence[str]) -> None:
+    """Let AddressSanitizer start after the recorder in programs that contain the name of its library.
 
-    That library does not start after another preloaded library unless an option allows it. Such a program
-    contains the name of the library as a string; in another program with that string, the option has no
-    effect.
+    Options that the user has set take precedence.
     """
-    return any(_has_in_it(path, b"\0libasan.so") for word in command if (path := shutil.which(word)))
+    if any(_has_in_it(path, b"\0libasan.so") for word in command if (path := shutil.which(word))):
+        options = [b"verify_asan_link_order=0", *filter(None, [environment.get(b"ASAN_OPTIONS")])]
+        environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
 def _has_in_it(path: str, text: bytes) -> bool:
@@ -283,12 +282,6 @@ def _has_in_it(path: str, text: bytes) -> bool:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return content.find(text) >= 0
     return False
-
-
-def let_address_sanitizer_start(environment: dict[bytes, bytes]) -> None:
-    """Let AddressSanitizer start after the recorder; options that the user has set take precedence."""
-    options = [b"verify_asan_link_order=0", *filter(None, [environment.get(b"ASAN_OPTIONS")])]
-    environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
 def run_command(command: Sequence[str], environment: Mapping[bytes, bytes]) -> int:
@@ -382,6 +375,6 @@ def _report_outcome(directory: Path, why_nothing: str) -> None:
         sentence = (
             f"nothing was recorded in {place}: unless a message above gives the reason, the program used no "
             "file, or it is a shell or a launcher, which are not recorded, or it is linked statically and "
-            "must be linked again with ensio-cc"
+            "must be linked again with ensio-cc, or something on the way set LD_PRELOAD anew"
         )
     warn(sentence)

@@ -107,12 +107,6 @@ class Case:
         return len(self.rows["n"])
 
     @cached_property
-    def mean_log_ns(self) -> np.ndarray:
-        """Mean logarithm of the durations of each row."""
-        mean: np.ndarray = self.rows["log_ns"] / self.rows["n"]
-        return mean
-
-    @cached_property
     def interrupted_share(self) -> np.ndarray:
         """Share of the calls of each row's function that a signal interrupted (EINTR): shape (n,)."""
         calls = self.run.calls

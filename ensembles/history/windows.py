@@ -16,9 +16,6 @@ from ensembles.history.series import CALLS, COMMON, TIME, Series
 WINDOWS = (1, 3, 7)
 """Numbers of latest runs that are judged together."""
 
-CONFIRMED = 2
-"""Successive runs in which all durations must be longer: a busy file system slows single ones."""
-
 _ERRORS = 1.0
 """Standard errors that are added to the correlation of the common factor, in which busy weeks show."""
 

@@ -180,10 +180,6 @@ class Pyramid(Summary):
         self._put_into(raster, (low // cell_ns * cell_ns, -(-high // cell_ns) * cell_ns))
         return raster
 
-    def cells_within(self, low_ns: int, high_ns: int) -> int:
-        """Return how many cells of time a window has."""
-        return (high_ns - low_ns) // self._grid.cell_ns
-
     def _put_into(self, raster: Raster, window_ns: tuple[int, int] | None = None) -> None:
         extent = window_ns or (None if self._grid.low_ns is None else self.extent_ns)
         raster.put(self._grid, np.arange(self._amounts), extent, self.several_threads)

@@ -1,12 +1,12 @@
 #include "settings.h"
 
 #include "bounded_string.h"
+#include "little_memory.h"
 #include "rawsys.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 
 struct ensio_settings ensio_settings;
 
@@ -289,22 +289,6 @@ void ensio_say(const char *before, const char *what, const char *after)
     ensio_add(&message, after);
     if (ensio_settings.rank <= 0)
         syscall(SYS_write, 2, message.text, message.length);
-}
-
-/* The recorder takes 6 MiB; the rest is for the program. */
-#define LEAST_MEMORY_BYTES (16 << 20)
-
-int ensio_memory_is_short(void)
-{
-    struct rlimit space, data;
-    return (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_AS, NULL, &space) == 0 && space.rlim_cur < LEAST_MEMORY_BYTES) ||
-           (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_DATA, NULL, &data) == 0 && data.rlim_cur < LEAST_MEMORY_BYTES);
-}
-
-void ensio_say_memory_is_short(const char *program)
-{
-    ensio_say("no I/O is recorded of ", program,
-              ", because its limit of memory is below 16 MiB; raise it (ulimit -v, ulimit -d).\n");
 }
 
 void ensio_settings_read(void)

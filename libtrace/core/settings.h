@@ -36,8 +36,7 @@ struct ensio_settings {
 };
 extern struct ensio_settings ensio_settings;
 
-/* Reads the environment. Launchers, shells, and programs with another user's rights or little memory are not
- * recorded. */
+/* Reads the environment. Launchers, shells, and programs with another user's rights are not recorded. */
 void ensio_settings_read(void);
 
 /* The name of the mode. */
@@ -48,13 +47,6 @@ int ensio_has_recorded_ancestor(void);
 
 /* Prints a sentence of three pieces to standard error; of several tasks only rank 0 prints it. */
 void ensio_say(const char *before, const char *what, const char *after);
-
-/* Whether limits (ulimit -v, ulimit -d) leave this process, and those that it starts, too little memory for a recorder.
- */
-int ensio_memory_is_short(void);
-
-/* Prints that a program is not recorded for that reason. */
-void ensio_say_memory_is_short(const char *program);
 
 /* The start time of a process in clock ticks since boot; 0 if it is unknown. */
 uint64_t ensio_process_start(uint32_t pid);

@@ -79,10 +79,6 @@ class CountedCase:
         gain = float(before.max(initial=0.0) - after.max(initial=0.0)) + float(saved_s[~own].sum())
         return min(gain, self.run_s)
 
-    def mean_of_tasks_s(self, column: str) -> float:
-        """Return the mean over the tasks of a sum of seconds."""
-        return float(self.module.total(column)) / max(self.run.tasks, 1)
-
 
 def counted_case(run: Run, name: str = "POSIX") -> CountedCase:
     """Return the counters of one interface of a run.

@@ -3,12 +3,12 @@
 #include "posix.h"
 
 #include <calls/calls.h>
+#include <core/little_memory.h>
 #include <core/recorder.h>
 #include <files/descriptors.h>
 #include <files/working_folder.h>
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
-#include <process/little_memory.h>
 #include <sites/sites.h>
 
 #include <errno.h>
@@ -114,6 +114,7 @@ static void made(int fd)
 
 #define EXEC_BODY(real, arguments) \
     int handed_over = 0; \
+    LEAN(environment); \
     if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
         ensio_spawned(); \
         handed_over = ensio_hand_over(); \
@@ -126,22 +127,18 @@ static void made(int fd)
 #define EXEC(symbol, parameters, arguments) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
-        LEAN(environment); \
         EXEC_BODY(symbol, arguments) \
     }
 
-/* With the environment of this process; `real` is the call that takes another one. */
+/* As the C library does it, with the environment of this process. */
 #define EXEC_HERE(symbol, name, real) \
     ENSIO_WRAPPER(int, symbol, (const char *name, char *const arguments[])) \
     { \
         char *const *environment = environ; \
-        LEAN(environment); \
-        if (ENSIO_UNLIKELY(environment != environ)) \
-            return ENSIO_REAL(real)(name, arguments, environment); \
-        EXEC_BODY(symbol, (name, arguments)) \
+        EXEC_BODY(real, (name, arguments, environment)) \
     }
 
-/* Like the C library, with a vector on the stack. */
+/* The same with a vector on the stack. */
 #define EXEC_LIST(symbol, name, real, with_environment) \
     ENSIO_WRAPPER(int, symbol, (const char *name, const char *word, ...)) \
     { \
@@ -158,7 +155,6 @@ static void made(int fd)
             words[i] = va_arg(more, char *); \
         char *const *environment = (with_environment) ? va_arg(more, char **) : environ; \
         va_end(more); \
-        LEAN(environment); \
         EXEC_BODY(real, (name, words, environment)) \
     }
 

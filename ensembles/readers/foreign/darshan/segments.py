@@ -8,7 +8,6 @@ from mmap import mmap
 import numpy as np
 
 from ensembles.model.events import Call
-from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
 CALLS = {
@@ -58,11 +57,6 @@ class SegmentBlocks:
     def length(self) -> int:
         """Number of segments."""
         return int(self.count.sum())
-
-    @property
-    def width_bytes(self) -> int:
-        """Length of a segment, bytes."""
-        return SEGMENT_BYTES if self.has_threads else SEGMENT_BYTES - 8
 
 
 @dataclass(slots=True)

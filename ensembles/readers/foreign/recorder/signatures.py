@@ -38,7 +38,6 @@ _BYTES |= {
     "MPI_DOUBLE_PRECISION": 8,
 }
 _BYTES |= {"MPI_LONG_LONG": 8, "MPI_UINT64_T": 8, "MPI_INT64_T": 8, "MPI_UNSIGNED_LONG": 8}
-_TWO_PATHS = {"rename", "link", "symlink"}
 
 
 class SignatureError(ValueError):
