@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
 from ensembles.cli.options import add_json, add_new_run_directory, parse_path, warn
 from ensembles.cli.pattern_args import add_pattern_arguments, planned
-from ensembles.cli.run import find_preload_library
+from ensembles.cli.run import find_preload_library, preloaded
 from ensembles.model.errors import EnsioError
 from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
@@ -139,8 +139,8 @@ def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
 
     environment = {**os.environ, "ENSIO_DIR": str(directory)}
     if not layers.isdisjoint(COLLECTIVELY_OPENED):
-        library = str(find_preload_library())
-        environment["LD_PRELOAD"] = ":".join(filter(None, [library, os.environ.get("LD_PRELOAD")]))
+        others = os.environb.get(b"LD_PRELOAD", b"")
+        environment["LD_PRELOAD"] = os.fsdecode(preloaded(os.fsencode(find_preload_library()), others))
     environment.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
     environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     if os.geteuid() == 0:

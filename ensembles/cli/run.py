@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import mmap
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -75,6 +76,7 @@ _LIBRARIES = {
     "MPI-IO": "MPI_File_open",
 }
 """Libraries of layers, and a function of each."""
+_SANITIZER = re.compile(rb"lib(a|hwa|l|t|ub)san\.so|libclang_rt\.")
 _LONG_SPOOL_BYTES = 4 << 20
 _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
 
@@ -125,8 +127,7 @@ def execute(args: argparse.Namespace) -> int:
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
         environment[b"ENSIO_COMMAND"] = command_text(mask_command(command))
-        if checks_addresses(command):
-            let_address_sanitizer_start(environment)
+        let_address_sanitizer_start(environment, command)
         status = run_command(command, environment, lambda pid: complete_account(directory, pid))
     except OSError as error:
         if not was_there:
@@ -262,8 +263,7 @@ def traced_environment(
 ) -> dict[bytes, bytes]:
     """Return the initial environment of this process with the settings of the recorder."""
     environment = inherited_environment()
-    preloaded = [os.fsencode(library), *filter(None, [environment.get(b"LD_PRELOAD")])]
-    environment[b"LD_PRELOAD"] = b":".join(preloaded)
+    environment[b"LD_PRELOAD"] = preloaded(os.fsencode(library), environment.get(b"LD_PRELOAD", b""))
     environment[b"ENSIO_DIR"] = os.fsencode(directory)
     environment[b"ENSIO_LAUNCH"] = f"{os.getpid()}-{time.time_ns()}".encode()
     if layers is not None:
@@ -271,6 +271,21 @@ def traced_environment(
     if mode is not None:
         environment[b"ENSIO_MODE"] = os.fsencode(mode)
     return environment
+
+
+def preloaded(library: bytes, others: bytes) -> bytes:
+    """Return LD_PRELOAD with the recorder behind run-time libraries of sanitizers, which must come first.
+
+    Examples
+    --------
+    >>> from ensembles.cli.run import preloaded
+    >>> preloaded(b"recorder.so", b"libjemalloc.so.2 libasan.so.8")
+    b'libasan.so.8:recorder.so:libjemalloc.so.2'
+    """
+    names = re.split(b"[ :]+", others.strip(b" :")) if others else []
+    behind = [name for name in names if not _SANITIZER.match(os.path.basename(os.path.realpath(name)))]
+    first = [name for name in names if name not in behind]
+    return b":".join([*first, library, *(behind if first else filter(None, [others]))])
 
 
 def command_text(command: Sequence[str]) -> bytes:
@@ -297,14 +312,14 @@ def inherited_environment() -> dict[bytes, bytes]:
     return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
-def checks_addresses(command: Sequence[str]) -> bool:
-    """Return whether a program of a command line uses the shared library of AddressSanitizer.
+def let_address_sanitizer_start(environment: dict[bytes, bytes], command: Sequence[str]) -> None:
+    """Let AddressSanitizer start after the recorder in programs that contain the name of its library.
 
-    That library does not start after another preloaded library unless an option allows it. Such a program
-    contains the name of the library as a string; in another program with that string, the option has no
-    effect.
+    Options that the user has set take precedence.
     """
-    return any(_has_in_it(path, b"\0libasan.so") for word in command if (path := shutil.which(word)))
+    if any(_has_in_it(path, b"\0libasan.so") for word in command if (path := shutil.which(word))):
+        options = [b"verify_asan_link_order=0", *filter(None, [environment.get(b"ASAN_OPTIONS")])]
+        environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
 def _has_in_it(path: str, text: bytes) -> bool:
@@ -314,12 +329,6 @@ def _has_in_it(path: str, text: bytes) -> bool:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return content.find(text) >= 0
     return False
-
-
-def let_address_sanitizer_start(environment: dict[bytes, bytes]) -> None:
-    """Let AddressSanitizer start after the recorder; options that the user has set take precedence."""
-    options = [b"verify_asan_link_order=0", *filter(None, [environment.get(b"ASAN_OPTIONS")])]
-    environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
 def run_command(

@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "bounded_string.h"
+#include "little_memory.h"
 #include "rawsys.h"
 
 #include <stdlib.h>
@@ -330,6 +331,11 @@ void ensio_settings_read(void)
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
         strcpy(ensio_settings.host, "unknown-host");
     find_rank();
+    if (ensio_memory_is_short()) {
+        ensio_settings.off = 1;
+        ensio_say_memory_is_short(ensio_base_name(ensio_settings.program));
+        return;
+    }
     find_job();
     if (mode && *mode)
         choose_mode(mode);

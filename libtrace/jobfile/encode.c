@@ -57,6 +57,12 @@ static inline uint32_t offset_place(const struct ensio_next_place *place, int64_
     return distance == place->distance ? ENSIO_OFFSET_STRIDES : ENSIO_OFFSET_GIVEN;
 }
 
+/* Whether two events differ in their times only. */
+static inline int is_like(const struct ensio_event *event, const struct ensio_event *other)
+{
+    return memcmp(&event->offset, &other->offset, sizeof *event - offsetof(struct ensio_event, offset)) == 0;
+}
+
 static uint32_t assemble(const struct ensio_encoder *encoder, struct ensio_block *head, uint8_t *const ends[COLUMNS],
                          uint8_t *to)
 {
@@ -88,52 +94,49 @@ uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_e
     for (int i = 0; i < COLUMNS; i++)
         at[i] = encoder->columns[i];
     const uint32_t most = *count < ENSIO_BLOCK_EVENTS ? *count : ENSIO_BLOCK_EVENTS;
-    uint64_t last_key = 0, end = 0;
-    int last_number = -1;
+    uint64_t end = 0;
     uint32_t file = 0, done;
+    int number = 0;
+    int is_plain = 0; /* the last event has no members but its times, and a template */
     for (done = 0; done < most; done++) {
         const struct ensio_event *event = &events[done];
-        uint64_t *const usual = &encoder->requested[event->call % ENSIO_CALL_SLOTS];
-        struct ensio_next_place *const place = &encoder->places[event->file % ENSIO_FILE_SLOTS];
-        const uint64_t distance = (uint64_t)event->offset - place->next;
-        const uint32_t offset = offset_place(place, event->offset, distance);
-        const struct ensio_template template = {
-            .call = event->call,
-            .depth = event->depth,
-            .flags = event->flags,
-            .shape = (uint16_t)((event->file != file ? ENSIO_GIVEN_FILE : 0U) |
-                                (event->requested != *usual ? ENSIO_GIVEN_REQUESTED : 0U) |
-                                ((uint64_t)event->moved != event->requested ? ENSIO_GIVEN_MOVED : 0U) | offset),
-            .site = event->site,
-        };
-        uint64_t key;
-        memcpy(&key, &template, sizeof key);
-        if (key != last_key || last_number < 0) {
-            const int number = template_number(encoder, template, &head.templates);
+        if (!is_plain || !is_like(event, event - 1)) {
+            uint64_t *const usual = &encoder->requested[event->call % ENSIO_CALL_SLOTS];
+            struct ensio_next_place *const place = &encoder->places[event->file % ENSIO_FILE_SLOTS];
+            const uint64_t distance = (uint64_t)event->offset - place->next;
+            const uint32_t offset = offset_place(place, event->offset, distance);
+            const struct ensio_template template = {
+                .call = event->call,
+                .depth = event->depth,
+                .flags = event->flags,
+                .shape = (uint16_t)((event->file != file ? ENSIO_GIVEN_FILE : 0U) |
+                                    (event->requested != *usual ? ENSIO_GIVEN_REQUESTED : 0U) |
+                                    ((uint64_t)event->moved != event->requested ? ENSIO_GIVEN_MOVED : 0U) | offset),
+                .site = event->site,
+            };
+            number = template_number(encoder, template, &head.templates);
             if (number < 0)
                 break;
-            last_number = number;
-            last_key = key;
+            if (template.shape & ENSIO_GIVEN_FILE)
+                at[FILE_NUMBER] = put(at[FILE_NUMBER], folded((uint64_t)event->file - file));
+            if (template.shape & ENSIO_GIVEN_REQUESTED)
+                at[REQUESTED] = put(at[REQUESTED], folded(event->requested - *usual));
+            if (template.shape & ENSIO_GIVEN_MOVED)
+                at[MOVED] = put(at[MOVED], folded((uint64_t)event->moved - event->requested));
+            file = event->file;
+            *usual = event->requested;
+            if (offset == ENSIO_OFFSET_GIVEN) {
+                at[OFFSET] = put(at[OFFSET], folded(distance));
+                place->distance = distance;
+            }
+            if (offset != ENSIO_OFFSET_NONE)
+                place->next = (uint64_t)event->offset + (event->moved > 0 ? (uint64_t)event->moved : 0);
+            is_plain = template.shape == ENSIO_OFFSET_NONE;
         }
-        encoder->template_of[done] = (uint8_t)last_number;
+        encoder->template_of[done] = (uint8_t)number;
         at[START] = put(at[START], folded(event->start - end));
         at[DURATION] = put(at[DURATION], event->duration);
         end = event->start + event->duration;
-        if (template.shape & ENSIO_GIVEN_FILE)
-            at[FILE_NUMBER] = put(at[FILE_NUMBER], folded((uint64_t)event->file - file));
-        if (template.shape & ENSIO_GIVEN_REQUESTED)
-            at[REQUESTED] = put(at[REQUESTED], folded(event->requested - *usual));
-        if (template.shape & ENSIO_GIVEN_MOVED)
-            at[MOVED] = put(at[MOVED], folded((uint64_t)event->moved - event->requested));
-        file = event->file;
-        *usual = event->requested;
-        if (offset == ENSIO_OFFSET_NONE)
-            continue;
-        if (offset == ENSIO_OFFSET_GIVEN) {
-            at[OFFSET] = put(at[OFFSET], folded(distance));
-            place->distance = distance;
-        }
-        place->next = (uint64_t)event->offset + (event->moved > 0 ? (uint64_t)event->moved : 0);
     }
     head.events = *count = done;
     return assemble(encoder, &head, at, to);

@@ -16,7 +16,9 @@
 #include <string.h>
 
 /* A program that ends waits for the coding. What is not coded by then stays in the spool. */
-#define MOST_NS 150000000U
+#define FIRST_NS 150000000U
+#define MOST_NS 5000000000U
+#define SHARE 5 /* of the time that it ran */
 /* Of larger files, the kernel begins to write the data before the name, so that a crash of the node does not leave a
  * name without data. */
 #define FLUSHED_BYTES (256U << 10)
@@ -26,7 +28,7 @@
 static struct {
     char path[ENSIO_PATH_ROOM], temporary[ENSIO_PATH_ROOM];
     int fd;
-    uint64_t begun_ns, end, room; /* `room`: bytes that it may take */
+    uint64_t due_ns, end, room; /* `room`: bytes that it may take */
     uint32_t rest_in_spool;
 } file;
 
@@ -77,7 +79,7 @@ static int write_pieces(void)
         ensio_collect_placed(position);
         if (length < ENSIO_PIECE_BYTES)
             return 0;
-        if (ensio_clock_ns(CLOCK_MONOTONIC) - file.begun_ns > MOST_NS) {
+        if (ensio_clock_ns(CLOCK_MONOTONIC) > file.due_ns) {
             file.rest_in_spool = 1;
             return 0;
         }
@@ -174,6 +176,12 @@ static int is_wanted(void)
            ensio_spool->allocated_bytes > ENSIO_SPOOL_BYTES;
 }
 
+uint64_t ensio_coding_ns(uint64_t ran_ns)
+{
+    const uint64_t share = FIRST_NS + ran_ns / SHARE;
+    return share < MOST_NS ? share : MOST_NS;
+}
+
 /* A kill before the renaming leaves the spool as it was. After it, readers take events that are in both from the
  * file. */
 int ensio_process_file_write(void)
@@ -181,7 +189,8 @@ int ensio_process_file_write(void)
     if (!is_wanted() || name_file(file.path, ".ensio") != 0 || name_file(file.temporary, ".ensio.tmp") != 0)
         return 0;
     ensio_spool_set_state(ENSIO_STATE_ENDED); /* a kill from here on changes nothing */
-    file.begun_ns = ensio_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now = ensio_clock_ns(CLOCK_MONOTONIC);
+    file.due_ns = now + ensio_coding_ns(now - ensio_spool->first.monotonic_ns);
     file.room = ensio_budget_above_floor();
     file.rest_in_spool = !ensio_thread_alone();
     int64_t error = ensio_collect_begin();

@@ -6,6 +6,7 @@
 #include <core/settings.h>
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef void mark_function(int what, const char *name);
 typedef void leave_function(void);
@@ -34,7 +35,7 @@ void ensio_preloaded_leave(void)
 
 /* Weak: a static program has no dlsym and needs none, and an older C library has it in a separate library. */
 static void *linked_dlsym(void *handle, const char *symbol) __attribute__((weakref("dlsym")));
-extern int PMPI_Comm_rank(void) __attribute__((weak));
+extern int PMPI_Comm_rank(uintptr_t communicator, int *rank) __attribute__((weak));
 
 static mark_function *pass_on;
 

@@ -63,27 +63,31 @@ def test_program_gets_the_memory_that_it_gets_without_us(recorder, tmp_path):
     assert len(run.select(call="pwrite")) + run.info.dropped_events >= CALLS
 
 
-@pytest.mark.parametrize("spare_mib", [6, 8])
-def test_little_address_space_from_the_start(recorder, tmp_path, spare_mib):
-    """The least in which the program runs alone, and as little more as the recorder may need.
-
-    The preload library itself takes 5.1 MiB: 1.7 of code and names, and 3.4 of tables, most of them never
-    touched.
-    """
-    program = recorder.build("limits")
-
-    def runs(pages):
-        limit = limited(resource.RLIMIT_AS, pages * 4096)
-        return recorder.untraced(program, "work", tmp_path / "out", preexec_fn=limit).returncode == 4
-
-    least, most = 16, 1 << 14
-    while most - least > 16:
-        middle = (least + most) // 2
-        least, most = (least, middle) if runs(middle) else (middle, most)
-    limit = limited(resource.RLIMIT_AS, most * 4096 + (spare_mib << 20))
-    assert_same(recorder, "work", tmp_path / "out", preexec_fn=limit)
+@pytest.mark.parametrize("memory", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
+def test_enough_memory_from_the_start(recorder, tmp_path, memory):
+    assert_same(recorder, "work", tmp_path / "out", preexec_fn=limited(memory, 16 << 20))
     run = ensembles.open(recorder.run)
     assert len(run.select(call="pwrite")) + run.info.dropped_events >= CALLS
+
+
+@pytest.mark.parametrize("memory", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
+def test_recorder_stays_off_in_a_process_with_little_memory(recorder, tmp_path, memory):
+    traced = assert_same(recorder, "work", tmp_path / "out", preexec_fn=limited(memory, 12 << 20))
+    assert traced.stderr.startswith(b"ensio: no I/O is recorded of limits")
+    assert traced.stderr.count(b"\n") == 1
+    assert not recorder.run.exists()
+
+
+@pytest.mark.parametrize("start", ["", "exec", "env", "nice"])
+@pytest.mark.parametrize("limit", ["-v 4000", "-v 6000", "-v 8000", "-d 300"])
+def test_program_with_little_memory_starts_without_the_library(preload, tmp_path, start, limit):
+    """The loader maps the library before any of its code runs; where it fails, the program does not start."""
+    words = ["sh", "-c", f"ulimit {limit}; {start} {preload.build('little_memory')}"]
+    alone = preload.untraced(*words, cwd=tmp_path)
+    traced = preload.execute(*words, cwd=tmp_path)
+    assert (traced.returncode, traced.stdout) == (alone.returncode, alone.stdout)
+    assert alone.returncode in (6, 9)
+    assert traced.stderr.count(b"below 16 MiB") == 1
 
 
 @pytest.mark.parametrize("descriptors", [4, 5])

@@ -21,7 +21,9 @@ def ensio_run(preload, *command, **more):
     """``ensio run`` of this build."""
     words = [sys.executable, "-m", "ensembles.cli.main", "run", "-o", preload.run, "--", *command]
     environment = preload.environment(ENSIO_PRELOAD=str(PRELOAD), **more)
-    del environment["LD_PRELOAD"], environment["ENSIO_DIR"]
+    del environment["ENSIO_DIR"]
+    if "LD_PRELOAD" not in more:
+        del environment["LD_PRELOAD"]
     return subprocess.run([str(word) for word in words], env=environment, capture_output=True, timeout=120)
 
 
@@ -51,6 +53,30 @@ def test_address_sanitizer_may_call_the_library_while_it_sets_itself_up(preload,
     assert done.returncode == 20, done.stderr.decode(errors="replace")
     run = ensembles.open(preload.run)
     assert len(run.select(call="write", file="*/file")) == 101
+
+
+@pytest.mark.parametrize(
+    ("compiler", "library"),
+    [
+        ("gcc", "libasan.so"),
+        ("gcc", "libtsan.so"),
+        ("gcc", "liblsan.so"),
+        ("gcc", "libubsan.so"),
+        ("clang", "libclang_rt.asan-x86_64.so"),
+    ],
+)
+def test_preloaded_sanitizer_comes_first_as_it_does_alone(preload, tmp_path, compiler, library):
+    """For shared objects with a sanitizer in a program without one. ASan refuses to start behind others."""
+    words = [compiler, f"-print-file-name={library}"]
+    place = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    quiet = "detect_leaks=0"  # also in the Python of ensio run
+    environment = {"LD_PRELOAD": f"{place} libm.so.6", "ASAN_OPTIONS": quiet, "LSAN_OPTIONS": quiet}
+    program = preload.build("checked")
+    alone = preload.untraced(program, tmp_path / "file", environment={**environment, "LD_PRELOAD": place})
+    done = ensio_run(preload, program, tmp_path / "file", **environment)
+    assert done.returncode == alone.returncode == 20, done.stderr.decode(errors="replace")
+    run = ensembles.open(preload.run)
+    assert run.select(call="write", file="*/file").requested.tolist() == [16] * 101
 
 
 def test_programs_without_it_get_no_options(preload, tmp_path):

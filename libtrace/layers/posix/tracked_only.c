@@ -3,6 +3,7 @@
 #include "posix.h"
 
 #include <calls/calls.h>
+#include <core/little_memory.h>
 #include <core/recorder.h>
 #include <files/descriptors.h>
 #include <files/working_folder.h>
@@ -92,17 +93,28 @@ static void made(int fd)
         return result; \
     }
 
+/* The environment of the next program: with too little memory for the recorder, that program starts without it. On the
+ * stack, because a child of vfork may have no other memory. */
+#define LEAN(environment) \
+    const size_t lean_bytes = ensio_lean_bytes(environment); \
+    if (ENSIO_UNLIKELY(lean_bytes)) \
+    (environment) = ensio_lean_environment(environment, __builtin_alloca(lean_bytes))
+
 /* Noted before the call, because the child runs during it, and exec does not return. */
-#define SPAWN(symbol, type, parameters, arguments) \
+#define SPAWN_AFTER(before, symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
             ensio_spawned(); \
+        before; \
         return ENSIO_REAL(symbol) arguments; \
     }
+#define SPAWN(...) SPAWN_AFTER((void)0, __VA_ARGS__)
+#define SPAWN_WITH(...) SPAWN_AFTER(LEAN(environment), __VA_ARGS__)
 
 #define EXEC_BODY(real, arguments) \
     int handed_over = 0; \
+    LEAN(environment); \
     if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
         ensio_spawned(); \
         handed_over = ensio_hand_over(); \
@@ -118,8 +130,16 @@ static void made(int fd)
         EXEC_BODY(symbol, arguments) \
     }
 
-/* Like the C library: the words go into a vector on the stack, because a child of vfork may have no other memory. */
-#define EXEC_LIST(symbol, name, real, arguments, with_environment) \
+/* As the C library does it, with the environment of this process. */
+#define EXEC_HERE(symbol, name, real) \
+    ENSIO_WRAPPER(int, symbol, (const char *name, char *const arguments[])) \
+    { \
+        char *const *environment = environ; \
+        EXEC_BODY(real, (name, arguments, environment)) \
+    }
+
+/* The same with a vector on the stack. */
+#define EXEC_LIST(symbol, name, real, with_environment) \
     ENSIO_WRAPPER(int, symbol, (const char *name, const char *word, ...)) \
     { \
         va_list more; \
@@ -133,10 +153,9 @@ static void made(int fd)
         words[0] = (char *)(uintptr_t)word; \
         for (size_t i = 1; i <= count; i++) \
             words[i] = va_arg(more, char *); \
-        char **environment = (with_environment) ? va_arg(more, char **) : NULL; \
+        char *const *environment = (with_environment) ? va_arg(more, char **) : environ; \
         va_end(more); \
-        (void)environment; \
-        EXEC_BODY(real, arguments) \
+        EXEC_BODY(real, (name, words, environment)) \
     }
 
 /* The parent ends within the call, without passing a wrapper. In the child, the standard streams are replaced. */

@@ -1,0 +1,37 @@
+"""Compilers and options of users other than those of the build that all tests run."""
+
+import json
+import os
+import subprocess
+
+from places import BUILD, ROOT
+
+JOBS = min(4, len(os.sched_getaffinity(0)))
+
+
+def test_clang_links_all_programs_with_the_model():
+    """Its objects for optimisation of whole programs are not what a linker reads without the option."""
+    programs = ("ensio-pfs", "ensio-pfs-state", "ensio-pfs-fuse", "ensio-simulate", "ensio-bench-pfsmodel")
+    folder = BUILD / "fuzz"  # which ./dev configures with clang
+    done = subprocess.run(
+        ["cmake", "--build", folder, f"-j{JOBS}", "--target", *programs], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert "warning" not in done.stderr
+
+
+def test_all_declarations_of_a_function_have_one_type(tmp_path):
+    """A build with -flto compares declarations in different sources, and warns (-Wlto-type-mismatch)."""
+    targets = ("/ensio.dir/", "/ensio-mpi.dir/")
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    sources = {entry["file"] for entry in commands if any(target in entry["command"] for target in targets)}
+    assert {os.path.basename(source) for source in sources} > {"rank.c", "peer_recorder.c", "lifecycle.c"}
+    options = ["-std=gnu11", "-O0", "-flto", "-D_GNU_SOURCE", '-DENSIO_VERSION="0"', "-Werror"]
+    folders = ["-I", ROOT / "libtrace", "-I", ROOT / "libtrace/include"]
+    done = subprocess.run(
+        ["gcc", *options, *folders, *sorted(sources), "-r", "-nostdlib", "-o", tmp_path / "all.o"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert "mismatch" not in done.stderr
