@@ -406,7 +406,7 @@ def _ignored_by_shell(pid: int) -> set[int]:
 def complete_account(directory: Path, pid: int) -> None:
     """Complete the account of a process that has ended without a call that the recorder sees."""
     for path in directory.glob(f"*-{pid}-*.spool"):
-        from ensembles.readers.native.kernel_bytes import complete_account  # imports NumPy
+        from ensembles.readers.native.cutting import complete_account  # imports NumPy
 
         with suppress(OSError, EnsioError, ValueError):
             complete_account(path, pid)

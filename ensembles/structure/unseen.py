@@ -103,7 +103,7 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
     least = 1 if linked and libraries and not has_io else _LEAST_BYTES
     written = written if comparable and _is_considerable(written, kernel.written, least) else 0
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
-    ways = [name for name in ("libaio", "io_uring") if name in kernel.facts]
+    ways: list[str] = [name for name in ("libaio", "io_uring") if name in kernel.facts]
     ways += [f"mapped files ({count_text(maps, 'call')} of mmap)"] if maps else []
     explained = max(recorded["write"] + kernel.excluded_written, kernel.written)
     explained += sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
@@ -121,7 +121,7 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
         )
         if missing
     ]
-    scans = read and not written and any(call.name == "fscanf" for call in calls)
+    scans = read > 0 and not written and any(call.name == "fscanf" for call in calls)
     if by_calls:
         parts.append(
             f"the kernel counted {', and '.join(by_calls)}: {_why(kernel, linked, libraries, scans)}"

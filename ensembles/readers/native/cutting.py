@@ -1,13 +1,20 @@
-"""Cut spools that are longer than their content after their processes have ended."""
+"""Finish spools after their processes have ended: their length, and the account of bytes."""
 
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
+from ensembles.model.c_layout import ACCOUNT, CONSTANTS
 from ensembles.model.errors import EnsioError
+from ensembles.readers.native.kernel_bytes import POSITION
 from ensembles.readers.native.spool import read_spool
+
+_TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
+_CHILDREN_FAULTS = 8
+"""Place of `cminflt` behind the name of the process in /proc/PID/stat; its exit code is the last."""
 
 
 def cut_spools(directory: Path) -> None:
@@ -38,3 +45,27 @@ def cut_spools(directory: Path) -> None:
         for path in directory.glob(".*.taken"):
             with suppress(OSError):
                 path.unlink()
+
+
+def complete_account(path: Path, pid: int) -> None:
+    """Complete the account in the spool of a process that waits to be reaped, if its recording has no end."""
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "r+b", buffering=0) as file:
+        if read_spool(os.fspath(path)).ended:
+            return
+        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        lines = (line.split(b": ") for line in Path(f"/proc/{pid}/io").read_bytes().splitlines())
+        io = {name: int(number) for name, number in lines}
+        facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
+        facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
+        file.seek(POSITION)
+        account = ACCOUNT.unpack(file.read(ACCOUNT.size))
+        account = account._replace(
+            end_read_by_calls=io[b"rchar"],
+            end_written_by_calls=io[b"wchar"],
+            end_read_bytes=io[b"read_bytes"],
+            end_write_bytes=max(io[b"write_bytes"] - io[b"cancelled_write_bytes"], 0),
+            facts=account.facts | facts,
+        )
+        file.seek(POSITION)
+        file.write(b"".join(number.to_bytes(8, sys.byteorder) for number in account))

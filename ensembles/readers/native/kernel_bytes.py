@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS
@@ -21,8 +20,6 @@ PROPERTY = b"account"
 _FACTS = {"linked": "LINKED", "go": "GO", "libaio": "AIO", "io_uring": "URING"}
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _MOST = 1 << 62
-_CHILDREN_FAULTS = 8
-"""Place of `cminflt` behind the name of the process in /proc/PID/stat; its exit code is the last."""
 _NUMBERS = ACCOUNT.size // 8
 _REWRITTEN_NS = 30 * 10**9
 """Age at which the kernel writes dirty pages (vm.dirty_expire_centisecs); they can become dirty again."""
@@ -114,32 +111,6 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
         tuple(sorted(facts)),
         tuple(libraries),
     )
-
-
-def complete_account(path: Path, pid: int) -> None:
-    """Complete the account in the spool of a process that waits to be reaped, if its recording has no end."""
-    from ensembles.readers.native.spool import checked_head
-
-    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(descriptor, "r+b", buffering=0) as file:
-        beginning = file.read(POSITION + ACCOUNT.size)
-        if checked_head(os.fspath(path), beginning).state != CONSTANTS["ENSIO_STATE_RUNNING"]:
-            return
-        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        lines = (line.split(b": ") for line in Path(f"/proc/{pid}/io").read_bytes().splitlines())
-        io = {name: int(number) for name, number in lines}
-        facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
-        facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
-        account = ACCOUNT.unpack(beginning, POSITION)
-        account = account._replace(
-            end_read_by_calls=io[b"rchar"],
-            end_written_by_calls=io[b"wchar"],
-            end_read_bytes=io[b"read_bytes"],
-            end_write_bytes=max(io[b"write_bytes"] - io[b"cancelled_write_bytes"], 0),
-            facts=account.facts | facts,
-        )
-        file.seek(POSITION)
-        file.write(b"".join(number.to_bytes(8, sys.byteorder) for number in account))
 
 
 def _own(spool: Spool) -> list[int]:

@@ -474,8 +474,8 @@ def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, KernelBytes | No
     kernel = None
     if f"kernel_bytes_{KERNEL_BYTES[-1]}" in group.attrs:
         numbers = [read_number(group, f"kernel_bytes_{name}", _MOST_BYTES) for name in KERNEL_BYTES]
-        texts = (tuple(read_texts(group, name)) for name in ("kernel_facts", "libraries"))
-        kernel = KernelBytes(*numbers, *texts)
+        facts, libraries = (tuple(read_texts(group, name)) for name in ("kernel_facts", "libraries"))
+        kernel = KernelBytes(*numbers, facts=facts, libraries=libraries)
     return found, read_number(group, "calls_on_other_paths", _MOST_CALLS), kernel
 
 
