@@ -54,7 +54,7 @@ def has_strace(path: str, beginning: bytes | None) -> bool:
         files = files_of(path)
     except OSError:
         return False
-    return bool(files) and all(is_strace(_beginning_of(file, 4096)) for file in files)
+    return bool(files) and all(is_strace(beginning_of(file, 4096)) for file in files)
 
 
 def read_strace(path: str) -> ForeignTrace:
