@@ -147,10 +147,6 @@ def outline_calls(
         Row of each task. Default: its rank.
     info : RunInfo, optional
         Facts about the run, as for `ensembles.viz.single_calls.call_columns`.
-
-    Returns
-    -------
-    LegendItem
     """
     columns = call_columns(calls, 0.0, row, info=info)
     bottom, top = ends(fig.y_range)

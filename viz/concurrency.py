@@ -41,10 +41,6 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
         Classes of operations to show, a subset of `ensembles.summaries.raster.CLASSES`.
     x_range : Range1d
         Time axis, in seconds.
-
-    Returns
-    -------
-    figure
     """
     title = "Calls in progress" if raster.several_threads else "Tasks inside a call"
     fig = new_figure(f"{title} over time", height=200, x_range=x_range, name="tasks_inside")

@@ -106,12 +106,7 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
 
 
 def partial_sentence(data: Any) -> str:
-    """Say that a picture of single calls shows some of them only; ``""``: it shows all.
-
-    Parameters
-    ----------
-    data : Run, Events or summary
-    """
+    """Say that a picture of single calls shows some of them only; ``""``: it shows all."""
     if not isinstance(data, Run) or data.info.has_all_events:
         return ""
     return "Part of the run: the calls that were recorded as events. The run made more calls."

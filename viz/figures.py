@@ -93,10 +93,6 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         Pixels.
     **options
         Further arguments of `bokeh.plotting.figure`.
-
-    Returns
-    -------
-    figure
     """
     fig = figure(
         title=Title(text=_in_lines(title), text_font_size="11pt", text_font_style="bold"),
@@ -196,14 +192,6 @@ def characters_beside(labels: Iterable[str]) -> tuple[int, int]:
 
     Long labels make the border wider, and titles begin where it ends.
 
-    Parameters
-    ----------
-    labels : iterable of str
-
-    Returns
-    -------
-    int, int
-
     Examples
     --------
     >>> from ensembles.viz.figures import characters_beside
@@ -290,10 +278,6 @@ def label_log_durations(fig: figure, ensemble: Ensemble) -> None:
 
 def ensemble_from(data: Any) -> Ensemble:
     """Return an ensemble unchanged, or the ensemble of all calls of a run or of events.
-
-    Parameters
-    ----------
-    data : Ensemble, Events or Run
 
     Raises
     ------
@@ -382,10 +366,6 @@ def speak_title(fig: figure) -> None:
 
     The division of a report has them already: `ensembles.viz.report_drawing.embed_pictures` takes them out.
 
-    Parameters
-    ----------
-    fig : figure
-
     Examples
     --------
     >>> from ensembles.viz.figures import new_figure
@@ -398,10 +378,6 @@ def speak_title(fig: figure) -> None:
 
 def titles_of(fig: Plot) -> list[str]:
     """Return the title of a figure and the sentences below it, without their ends.
-
-    Parameters
-    ----------
-    fig : Plot
 
     Examples
     --------

@@ -21,10 +21,6 @@ _MOST_TARGETS = 6
 def enclosing_calls(events: Events) -> np.ndarray:
     """Find the call around each call, among the same events.
 
-    Parameters
-    ----------
-    events : Events
-
     Returns
     -------
     ndarray of int64, shape (n,)
@@ -141,10 +137,6 @@ def names_of_targets(events: Events, info: RunInfo) -> list[str]:
     events : Events
         Few of them, of the run.
     info : RunInfo
-
-    Returns
-    -------
-    list of str
     """
     known = {number: info.striping_of(events.files[number]) for number in np.unique(events.file).tolist()}
     layouts = Layouts({number: each for number, each in known.items() if each is not None})

@@ -110,10 +110,6 @@ def phases_of(
         What separates phases.
     inside : WaitingInside, optional
         How long tasks waited before their last I/O call of a phase.
-
-    Returns
-    -------
-    figure
     """
     is_known = not any(math.isnan(row.lost_s) for row in totals)
     shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:_MOST]

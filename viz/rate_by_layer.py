@@ -55,10 +55,6 @@ class LayerRate(NamedTuple):
 def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
     """Compute the rates of each layer, on the same cells of time.
 
-    Parameters
-    ----------
-    data : Run or Events
-
     Returns
     -------
     whole : RateCurve
@@ -112,10 +108,6 @@ class RatesOfLayers(NamedTuple):
 
 def layers_alike(data: Sequence[Any]) -> list[RatesOfLayers]:
     """Compute the rates of the layers of several runs, with equal cells of time.
-
-    Parameters
-    ----------
-    data : sequence of Run or Events
 
     Raises
     ------

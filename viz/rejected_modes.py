@@ -179,10 +179,6 @@ def draw_rejected(
         Sides of the labels that are at their marks.
     least_s : float
         Where the axis begins; a range may begin at 0.
-
-    Returns
-    -------
-    LegendItem
     """
     source = ColumnDataSource(
         {

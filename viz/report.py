@@ -313,14 +313,6 @@ def checked_path(path: str | os.PathLike[str]) -> str:
 def page_of_run(run: Any) -> str:
     """Return the report of a whole run as HTML.
 
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    str
-
     Raises
     ------
     EnsioError
@@ -367,10 +359,6 @@ def report_html(
         events. The page has it as JSON, in the element ``ensio-info``.
     selected : str
         What the events of a selection are.
-
-    Returns
-    -------
-    str
     """
     x_range = time_range(*summaries.raster.extent_ns)
     pictures: dict[str, Any] = {}

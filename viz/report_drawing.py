@@ -109,10 +109,6 @@ def embed_pictures(
 def library_for(pictures: Iterable[Any]) -> str:
     """Return the parts of BokehJS that pictures need, as HTML.
 
-    Parameters
-    ----------
-    pictures : iterable of Bokeh models
-
     Returns
     -------
     str

@@ -49,10 +49,6 @@ class Shown:
 def counts_for_ensembles(run: Run) -> SummaryRequest | None:
     """Return the request for the counts of `shown_ensembles`.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     SummaryRequest or None
@@ -77,10 +73,6 @@ def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None =
         Totals of its calls.
     counts : CountsOfSeveral, optional
         Of `counts_for_ensembles`.
-
-    Returns
-    -------
-    list of Shown
     """
     calls = _calls_that_matter(table)
     found = []

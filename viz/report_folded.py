@@ -172,10 +172,6 @@ def _named(entry: PhaseTotals) -> str:
 def layers_over_each_other(found: Mapping[str, LayerTime]) -> list[str]:
     """Return the layers whose calls the report draws above each other.
 
-    Parameters
-    ----------
-    found : mapping of str to LayerTime
-
     Returns
     -------
     list of str

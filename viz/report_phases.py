@@ -50,10 +50,6 @@ class PhasesFound:
 def find_phases(run: Run) -> PhasesFound:
     """Add up the calls of phases, and the steps of collective calls.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     PhasesFound
@@ -178,10 +174,6 @@ def layer_sentences(information: dict[str, Any] | None) -> list[str]:
     ----------
     information : dict or None
         From `ensembles.run.information.collect_information`.
-
-    Returns
-    -------
-    list of str
     """
     if information is None:
         return []

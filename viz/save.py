@@ -106,10 +106,6 @@ def page_of(picture: Model, margin: int = 16) -> str:
     picture : Bokeh figure or layout
     margin : int
         Pixels around the picture.
-
-    Returns
-    -------
-    str
     """
     script, divisions = embed_pictures({"picture": picture}, linked=())
     return rendered(

@@ -56,10 +56,6 @@ def of_several(picture: F) -> F:
 def named(data: Any) -> dict[str, Any] | None:
     """Return several runs, events or ensembles by label.
 
-    Parameters
-    ----------
-    data : object
-
     Returns
     -------
     dict of str to Run, Events or Ensemble, or None

@@ -111,11 +111,6 @@ class TaskTimes(Summary):
 def rows_of_tasks(data: Any, order: str) -> TaskRows:
     """Order the tasks of a run.
 
-    Parameters
-    ----------
-    data : Run or Events
-    order : {"rank", "node", "slowness", "start"}
-
     Raises
     ------
     EnsioError

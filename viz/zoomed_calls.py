@@ -152,10 +152,6 @@ def _calls_with_sites(run: Run) -> DiagramCalls:
 def calls_of(data: Any) -> DiagramCalls | None:
     """Return the calls that a picture of data can draw one by one.
 
-    Parameters
-    ----------
-    data : Run, Events or other data
-
     Returns
     -------
     DiagramCalls or None

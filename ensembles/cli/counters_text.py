@@ -105,10 +105,6 @@ def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
     rows : sequence of dict
     of : int
         Number of rows that there are.
-
-    Returns
-    -------
-    str
     """
     if not rows:
         return ""
@@ -137,10 +133,6 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
     rows : sequence of dict
     of : int
         Number of rows that there are.
-
-    Returns
-    -------
-    str
     """
     if not rows:
         return ""

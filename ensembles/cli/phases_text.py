@@ -113,10 +113,6 @@ def phases_text(
         Idle time of the run.
     with_messages : bool
         Whether the layer of messages was recorded, even if it has no call.
-
-    Returns
-    -------
-    str
     """
     from ensembles.structure.layer_traffic import collective_sentence
 

@@ -47,10 +47,6 @@ _LEAST_SHARE = 0.01
 def waiting_s(run: Run) -> float:
     """Return the time of all ranks in calls that wait for others, messages included.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     float

@@ -130,12 +130,7 @@ def _exchangeability(tail: Tail) -> str:
 
 
 def backtest_text(backtest: Backtest) -> str:
-    """Format the empirical coverage of each kind of cross-validation.
-
-    Parameters
-    ----------
-    backtest : Backtest
-    """
+    """Format the empirical coverage of each kind of cross-validation."""
     from ensembles.model.table import table_text
 
     rows = []

@@ -66,10 +66,6 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     single : bool
         The run is the only one of its group: phases, ranks and times of calls are needed.
 
-    Returns
-    -------
-    ComparedCalls
-
     Raises
     ------
     EnsioError

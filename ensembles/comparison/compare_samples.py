@@ -84,10 +84,6 @@ def compare_samples(
     names, margin, level, seed
         As for `compare_kinds`.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     EnsioError

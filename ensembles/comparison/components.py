@@ -97,10 +97,6 @@ def compute_scores(
     shift : ndarray of float64, shape (u,), optional
         Octaves by which each unit was shifted (`ensembles.comparison.alignment`); locations contain it.
 
-    Returns
-    -------
-    Scores
-
     Notes
     -----
     Location: the mean of log2 duration in the mode, clipped at two robust standard deviations around the

@@ -83,10 +83,6 @@ def block_memory(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float
     resolution_s : float
         Step of the clock in seconds.
 
-    Returns
-    -------
-    float
-
     References
     ----------
     C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
@@ -137,10 +133,6 @@ def lost_spread(memory: float, length: float) -> float:
         Integrated autocorrelation time, in units.
     length : float
         Length of a block, in units.
-
-    Returns
-    -------
-    float
 
     References
     ----------

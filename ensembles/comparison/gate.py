@@ -68,10 +68,6 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
     of_whole_runs : bool
         Whether whole runs count; with filters, only the chosen calls do.
 
-    Returns
-    -------
-    Gate
-
     Notes
     -----
     A group fails if its runs certainly take longer in I/O: on the critical path, or summed over tasks where

@@ -264,10 +264,6 @@ def kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:
     ----------
     first, second : ndarray, shape (BIN_COUNT,)
         Number of calls in each bin; at least one call.
-
-    Returns
-    -------
-    float
     """
     return float(np.abs(_distribution(first) - _distribution(second)).max())
 
@@ -282,10 +278,6 @@ def wasserstein_octaves(first: np.ndarray, second: np.ndarray) -> float:
     ----------
     first, second : ndarray, shape (BIN_COUNT,)
         Number of calls in each bin; at least one call.
-
-    Returns
-    -------
-    float
     """
     gap = np.abs(_distribution(first) - _distribution(second))
     return float(gap[:-1] @ np.diff(bin_octaves()))

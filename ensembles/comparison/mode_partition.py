@@ -96,10 +96,6 @@ def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -
     resolution_s : float
         Step of the clock in seconds.
 
-    Returns
-    -------
-    Partition
-
     Notes
     -----
     The density of log duration is estimated by a kernel at least as wide as a bin, and wider where

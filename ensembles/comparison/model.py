@@ -140,14 +140,6 @@ class Effects:
 def fit_effects(runs: RunValues) -> Effects:
     """Estimate how far each part moved in each group relative to the first group.
 
-    Parameters
-    ----------
-    runs : RunValues
-
-    Returns
-    -------
-    Effects
-
     Notes
     -----
     The value of a group is the mean of its runs. The variance of a part between runs is shrunk towards that

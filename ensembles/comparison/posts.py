@@ -55,11 +55,6 @@ class _Posts(Summary):
 def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
     """Count the selected calls that only post a request, by layer and operation.
 
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-
     Returns
     -------
     dict of (str, str) to int
@@ -82,10 +77,6 @@ def is_replaced(posts: Sequence[Sequence[tuple[int, int]]]) -> bool:
     ----------
     posts : sequence of sequences of (int, int)
         Of each run of each group: how many calls post requests, and how many there are.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -121,10 +112,6 @@ def with_replaced(
         Number of posts, and time in s, by kind, of each run of each group.
     names : sequence of str
         Names of the groups.
-
-    Returns
-    -------
-    list of Comparison
     """
     layers = {layer: [op for one, op in replaced if one == layer] for layer, _ in replaced}
     result = []

@@ -49,10 +49,6 @@ def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:
     Phases are used if each run has `FEWEST_PHASES` of them. Otherwise slices of time or ranks are used,
     whichever the calls depend on more: means of log duration over a twelfth of the pieces vary more.
 
-    Parameters
-    ----------
-    runs : list of RunCalls
-
     Returns
     -------
     samples : list of CountedDurations

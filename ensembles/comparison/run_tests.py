@@ -134,10 +134,6 @@ def make_run_test(
     names : sequence of str
         Names of the groups.
 
-    Returns
-    -------
-    RunTest
-
     References
     ----------
     N. Cliff, "Dominance statistics: ordinal analyses to answer ordinal questions", Psychological Bulletin

@@ -43,10 +43,6 @@ def value_parts(scores: Scores, units: Units) -> PartValues:
         Of the units.
     units : Units
 
-    Returns
-    -------
-    PartValues
-
     Notes
     -----
     The value of a run is the ratio of sums over its units. Its error within the run is that of a ratio

@@ -44,10 +44,6 @@ def describe_shifts(parts: Sequence[PartResult], g: int, level: float) -> list[M
     g : int
         Number of the group, from 1.
     level : float
-
-    Returns
-    -------
-    list of Move
     """
     mean_s = _mean_s(parts)
     place = {part.mode: part.effects[g - 1] for part in parts if part.what == PLACE}
@@ -97,10 +93,6 @@ def common_factor(parts: Sequence[PartResult], g: int, level: float) -> Effect |
     g : int
         Number of the group, from 1.
     level : float
-
-    Returns
-    -------
-    Effect or None
     """
     places = [part.effects[g - 1] for part in parts if part.what == PLACE]
     certain = [
@@ -141,10 +133,6 @@ def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
         Share of each unit's calls in each mode.
     group : ndarray of int64, shape (u,)
         Group of each unit.
-
-    Returns
-    -------
-    list of int
     """
     by_group = np.array([shares[group == g].mean(axis=0) for g in range(group.max() + 1)])
     found = []

@@ -257,10 +257,6 @@ def comparisons_text(found: Sequence[Comparison], judged: str = "") -> str:
         All kinds of calls.
     judged : str
         What the gate of the command says, for the first line; empty: it was not asked.
-
-    Returns
-    -------
-    str
     """
     first = found[0]
     lines = [judged] if judged else []

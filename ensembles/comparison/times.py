@@ -304,10 +304,6 @@ def kinds_to_test(
         Number of calls, alike. Of a few calls a run, one takes several times as long as usual now and then.
     least_share : float
         Least share of the time in I/O; of kinds of less than `LEAST_CALLS` calls at least `LEAST_ADDED`.
-
-    Returns
-    -------
-    list of str
     """
     means = {what: [float(np.mean(group)) for group in values] for what, values in times_s.items()}
     if not means:

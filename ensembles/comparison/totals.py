@@ -74,10 +74,6 @@ def make_total(what: str, values: Sequence[Sequence[float]], margin: float, leve
     margin, level : float
         As for `ensembles.compare`, for numbers of calls.
 
-    Returns
-    -------
-    Total
-
     Examples
     --------
     >>> from ensembles.comparison.totals import make_total
@@ -110,10 +106,6 @@ def counts_text(totals: Sequence[Total], names: Sequence[str] = ()) -> str:
         Of one kind of calls.
     names : sequence of str
         Of all groups. If there are more than two, those that make as many calls as the first are left out.
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -201,14 +193,6 @@ def totals_of_runs(
 
 def sums_of_run(run: Run) -> ComparedSums:
     """Compute the sums over a run.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    ComparedSums
 
     Raises
     ------

@@ -88,10 +88,6 @@ def direction_of(moves: Sequence[Move], margin: float, mean_ratios: Sequence[flo
     mean_ratios : sequence of float
         Mean duration of all calls of each group but the first over that of the first. It decides if moves
         disagree: calls that leave one mode for another change the locations and weights of both.
-
-    Returns
-    -------
-    str or None
     """
     factors = [move.slowdown for move in moves if move.slowdown is not None]
     for chosen in (factors, [ratio for ratio in mean_ratios if factors]):
@@ -170,10 +166,6 @@ def verdict_reason(
         Number of parts, of all groups and kinds of calls, for which p-values are adjusted.
     is_main : bool
         Whether the calls take enough time for advice on more runs.
-
-    Returns
-    -------
-    str
     """
     least = min(part.adjusted_p if part.adjusted_p is not None else 1.0 for part in parts)
     if verdict == DIFFERENT:

@@ -48,10 +48,6 @@ class QuantileRatio:
 def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[QuantileRatio]:
     """Compute the ratios of the quantiles of two runs.
 
-    Parameters
-    ----------
-    before, after : CountedDurations
-
     Returns
     -------
     list of QuantileRatio
@@ -94,10 +90,6 @@ class FewerTasks:
 
 def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
     """Find the groups in which fewer tasks do the I/O than in the first, without a shorter critical path.
-
-    Parameters
-    ----------
-    found : Comparison
 
     Returns
     -------

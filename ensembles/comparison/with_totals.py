@@ -27,10 +27,6 @@ def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange])
         ``calls`` and ``time_s``, and ``bytes`` and ``mean_size_bytes`` if they are known.
     times : list of TimeChange
         One for each group but the first, or none.
-
-    Returns
-    -------
-    Comparison
     """
     found = replace(found, totals=totals, times=times)
     longer, told = _direction_of(times, found.level), _times_text(found)

@@ -47,10 +47,6 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     run : Run
         Its call sites are known, and every call is an event; otherwise the findings stay as they are.
     findings : sequence of Finding
-
-    Returns
-    -------
-    list of Finding
     """
     found = list(findings)
     if len(run.info.sites) < 2 or not run.info.has_all_events:
@@ -117,10 +113,6 @@ def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, Sit
 
 def python_hint(run: Run) -> str:
     """Say how to see the lines of a Python script, where call sites are in its interpreter or its modules.
-
-    Parameters
-    ----------
-    run : Run
 
     Returns
     -------

@@ -139,10 +139,6 @@ def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float,
     members : ndarray of bool, shape (tasks,)
     alike : ndarray of bool, shape (n,)
         Rows that compare (`flushes_alike`).
-
-    Returns
-    -------
-    time_s, others_s : float
     """
     alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek") & alike
     outermost = alone & (case.rows["depth"] == 0)

@@ -29,10 +29,6 @@ def join_library_calls(case: Case) -> Remedy | None:
 
     Their time without the calls inside, beyond what filters take for the bytes, is a cost of each call.
 
-    Parameters
-    ----------
-    case : Case
-
     Returns
     -------
     Remedy or None

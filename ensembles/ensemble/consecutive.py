@@ -56,10 +56,6 @@ class ConsecutiveCalls:
         start_ns : ndarray, shape (n,), optional
             None: the calls of a rank are already in the order of time.
 
-        Returns
-        -------
-        ConsecutiveCalls
-
         Examples
         --------
         >>> calls = ConsecutiveCalls.from_calls(np.array([0.3, 0.1, 0.2]), np.array([1, 0, 0]))

@@ -67,10 +67,6 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
 
-    Returns
-    -------
-    Ensemble
-
     Raises
     ------
     EnsioError

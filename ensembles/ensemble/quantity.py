@@ -35,12 +35,6 @@ def values_of(
 ) -> tuple[Events, npt.NDArray[np.float64], tuple[str, str, list[str]]]:
     """Return the events that have a quantity, its values, and what the ensemble is called.
 
-    Parameters
-    ----------
-    events : Events
-    per : {"call", "MiB"}
-    quantity : {"duration", "flight"}
-
     Returns
     -------
     Events

@@ -27,10 +27,6 @@ def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float)
     calls, tasks, level
         As for `ensembles.statistics.sums.split.predict_split`.
 
-    Returns
-    -------
-    Split
-
     Raises
     ------
     EnsioError

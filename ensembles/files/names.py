@@ -23,10 +23,6 @@ def process_file_of(spool: str) -> str:
     spool : str
         Path of the spool.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from ensembles.files.names import process_file_of

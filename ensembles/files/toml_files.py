@@ -34,10 +34,6 @@ _TOKENS = re.compile(
 def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
     """Read a TOML file.
 
-    Parameters
-    ----------
-    path : Path
-
     Returns
     -------
     text : str

@@ -170,10 +170,6 @@ def check(
     compared : bool
         Whether the comparisons of what changed are made.
 
-    Returns
-    -------
-    Check
-
     Raises
     ------
     EnsioError
@@ -271,10 +267,6 @@ def judge(
     most : int
     confirm : bool
         Whether a single run in which everything takes longer does not count.
-
-    Returns
-    -------
-    Judgement
     """
     before = range(max(0, len(records) - min(windows))) if baseline is None else baseline
     baselines = [records[at] for at in before]

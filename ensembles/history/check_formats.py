@@ -15,10 +15,6 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@&-])")
 def junit_xml(found: Sequence[Check]) -> bytes:
     """Format checks as a JUnit test suite: an experiment is a test case, and a regression a failure.
 
-    Parameters
-    ----------
-    found : sequence of Check
-
     Returns
     -------
     bytes
@@ -64,16 +60,7 @@ def _line(change: Change) -> str:
 
 
 def markdown(found: Sequence[Check]) -> str:
-    """Format checks as a table of GitHub's Markdown; texts of runs are escaped.
-
-    Parameters
-    ----------
-    found : sequence of Check
-
-    Returns
-    -------
-    str
-    """
+    """Format checks as a table of GitHub's Markdown; texts of runs are escaped."""
     lines = ["| experiment | verdict | run | what changed |", "|:--|:--|--:|:--|"]
     for one in found:
         told = [_escaped(_line(change)) for change in one.changes] or [_escaped(one.reason)]

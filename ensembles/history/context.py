@@ -93,10 +93,6 @@ def place_run(
     days : int, optional
         Only runs that started in so many days before it.
 
-    Returns
-    -------
-    Context
-
     Raises
     ------
     EnsioError

@@ -109,16 +109,7 @@ def _store(history: History, rows: list[tuple[RunRecord, str, dict[str, str]]], 
 
 
 def experiment_of(log: CountedLog) -> str:
-    """Name the experiment of a log: executable, tasks, and bytes moved to a factor of four.
-
-    Parameters
-    ----------
-    log : CountedLog
-
-    Returns
-    -------
-    str
-    """
+    """Name the experiment of a log: executable, tasks, and bytes moved to a factor of four."""
     moved = sum(_moved(log).values())
     size = "no bytes" if moved <= 0 else f"about {bytes_text(4.0 ** round(math.log(moved, 4)))}"
     program = os.path.basename(log.command.split(" ")[0]) or "unknown"
@@ -149,10 +140,6 @@ def _moved(log: CountedLog) -> dict[str, int]:
 
 def record_of(log: CountedLog) -> RunRecord:
     """Make the record of a log.
-
-    Parameters
-    ----------
-    log : CountedLog
 
     Returns
     -------

@@ -17,10 +17,6 @@ _Sample = tuple[dict[str, str], float]
 def openmetrics(history: History) -> str:
     """Format the latest run of each experiment, and its verdict.
 
-    Parameters
-    ----------
-    history : History
-
     Returns
     -------
     str

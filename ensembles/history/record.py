@@ -135,14 +135,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     def of_run(cls, run: Run) -> RunRecord:
         """Read a run.
 
-        Parameters
-        ----------
-        run : Run
-
-        Returns
-        -------
-        RunRecord
-
         Raises
         ------
         EnsioError

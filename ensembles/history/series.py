@@ -108,10 +108,6 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
         Runs in the order of time.
     baseline : sequence of int
         Runs with which the common factor is 1 on average.
-
-    Returns
-    -------
-    Series
     """
     columns: list[Column] = []
     other_sizes = kinds_of_other_sizes(records, baseline)

@@ -267,12 +267,6 @@ class History:
     def add(self, record: RunRecord, experiment: str, labels: Mapping[str, str] | None = None) -> bool:
         """Add a run to an experiment.
 
-        Parameters
-        ----------
-        record : RunRecord
-        experiment : str
-        labels : mapping of str to str, optional
-
         Returns
         -------
         bool

@@ -137,10 +137,6 @@ def parse_constants(text: str, name: str = "header") -> dict[str, int]:
     name : str
         Name of the header, for messages.
 
-    Returns
-    -------
-    dict of str to int
-
     Raises
     ------
     EnsioError
@@ -176,10 +172,6 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
         Text of the header.
     name : str
         Name of the header, for messages.
-
-    Returns
-    -------
-    dict of str to Structure
 
     Raises
     ------

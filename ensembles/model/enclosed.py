@@ -15,10 +15,6 @@ def among_themselves(events: Events) -> Events:
     Totals and pictures count outermost calls, because a call of a library has the time and the bytes of the
     calls inside it. Of calls whose enclosing calls are left out, the outermost count.
 
-    Parameters
-    ----------
-    events : Events
-
     Returns
     -------
     Events

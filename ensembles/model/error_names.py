@@ -40,10 +40,6 @@ def parse_error(text: str) -> int:
     text : str
         In upper or lower case.
 
-    Returns
-    -------
-    int
-
     Raises
     ------
     EnsioError

@@ -196,10 +196,6 @@ def parse_numbers(what: str, text: str) -> tuple[int, int]:
 def parse_sizes(text: str) -> tuple[int, int]:
     """Parse a size or a range of sizes; either end of a range may be missing.
 
-    Parameters
-    ----------
-    text : str
-
     Returns
     -------
     low, high : int
@@ -233,10 +229,6 @@ def _limits(text: str, most: int) -> tuple[int, int, bool]:
 
 def parse_times(text: str) -> tuple[float, float]:
     """Parse a range of times; either end may be missing.
-
-    Parameters
-    ----------
-    text : str
 
     Returns
     -------
@@ -316,10 +308,6 @@ def _duration_ns(text: str) -> int | None:
 
 def parse_offsets(text: str) -> tuple[int, int]:
     """Parse an offset or a range of offsets; either end of a range may be missing.
-
-    Parameters
-    ----------
-    text : str
 
     Returns
     -------

@@ -42,25 +42,12 @@ class Flights(NamedTuple):
 
 
 def sum_of_flights(parts: Iterable[Flights]) -> Flights:
-    """Add sums.
-
-    Parameters
-    ----------
-    parts : iterable of Flights
-
-    Returns
-    -------
-    Flights
-    """
+    """Add sums."""
     return Flights(*(sum(column) for column in zip(Flights(), *parts, strict=True)))
 
 
 def flights_by_operation(processes: Iterable[Mapping[str, Flights]]) -> dict[str, Flights]:
     """Add the sums of several processes.
-
-    Parameters
-    ----------
-    processes : iterable of mapping of str to Flights
 
     Returns
     -------

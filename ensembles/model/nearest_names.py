@@ -13,11 +13,6 @@ _SHOWN = 12
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     """Find the names that are most like one that does not exist.
 
-    Parameters
-    ----------
-    name : str
-    known : iterable of str
-
     Returns
     -------
     list of str

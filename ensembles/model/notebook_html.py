@@ -49,10 +49,6 @@ def table_html(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     rows : iterable of sequences of str
         Texts of the cells.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from ensembles.model.notebook_html import table_html
@@ -87,10 +83,6 @@ def bars_svg(counts: Sequence[float], low: str, high: str, title: str, colour: s
     title : str
         For screen readers and as the caption.
     colour : str
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -132,10 +124,6 @@ def intervals_svg(
         For screen readers and as the caption.
     rule : float, optional
         Where a vertical line is drawn.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -15,10 +15,6 @@ def sanitize_text(text: str) -> str:
 
     Letters of all languages are kept. Backslashes are not escaped, so that the result cannot be decoded.
 
-    Parameters
-    ----------
-    text : str
-
     Returns
     -------
     str

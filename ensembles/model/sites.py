@@ -72,10 +72,6 @@ class Frame:
         ----------
         wanted : str
             ``file:line``, a source file (its name or its path), or a function; with wildcards.
-
-        Returns
-        -------
-        bool
         """
         name = os.path.basename(self.file)
         places = (self.place, self.label, f"{self.file}:{self.line}", self.file, name, self.function)
@@ -134,10 +130,6 @@ def parse_frames(text: str) -> tuple[Frame, ...]:
     text : str
         A line for each caller: return address, build id and path of the module, separated by blanks. Once the
         place has been looked up, state, function, file and line follow, separated by tabs.
-
-    Returns
-    -------
-    tuple of Frame
 
     Examples
     --------
@@ -216,10 +208,6 @@ class SiteTable(Sequence[str]):
         ----------
         wanted : sequence of str
             As for `Frame.matches`.
-
-        Returns
-        -------
-        list of int
         """
         return [site.number for site in self.sites[1:] if any(site.matches(text) for text in wanted)]
 

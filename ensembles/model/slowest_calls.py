@@ -23,10 +23,6 @@ def wanted_calls(most: float, calls: int) -> int:
     calls : int
         Number of all calls.
 
-    Returns
-    -------
-    int
-
     Raises
     ------
     ValueError

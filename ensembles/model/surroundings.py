@@ -169,10 +169,6 @@ class SurroundingsTable:
         ----------
         name : str
             A key of `COUNTERS`.
-
-        Returns
-        -------
-        SurroundingsTable
         """
         return self[self.columns[name] != UNKNOWN]
 
@@ -234,9 +230,5 @@ def surroundings_of(source: object) -> SurroundingsTable:
     ----------
     source : object
         A reader, or any other source of a run.
-
-    Returns
-    -------
-    SurroundingsTable
     """
     return source.surroundings() if isinstance(source, SampledSource) else SurroundingsTable.empty()

@@ -123,10 +123,6 @@ def few(sentences: Sequence[str], what: str) -> list[str]:
     what : str
         Noun for the sentences, in the plural.
 
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> from ensembles.model.units import few

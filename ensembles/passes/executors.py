@@ -188,10 +188,6 @@ def executor_for(wanted: int | str | Executor | None) -> Executor:
         A number of processes (1: one thread of this process), the address of a Dask scheduler, an executor,
         or None for threads of this process.
 
-    Returns
-    -------
-    Executor
-
     Raises
     ------
     EnsioError

@@ -23,14 +23,6 @@ def set_of(numbers: Iterable[int]) -> int:
 
     Two sets have a number in common only if their descriptions have a bit in common.
 
-    Parameters
-    ----------
-    numbers : iterable of int
-
-    Returns
-    -------
-    int
-
     Examples
     --------
     >>> from ensembles.passes.reading import set_of

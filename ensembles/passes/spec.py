@@ -157,11 +157,6 @@ class PassSpec:
         ahead : callable, optional
             Reads chunks in another thread, given an iterator of them.
 
-        Returns
-        -------
-        group : SummaryGroup
-        damage : DamageReport
-
         Raises
         ------
         EnsioError
@@ -188,11 +183,6 @@ def run_partition(spec: PassSpec, request: ReadRequest) -> Partial:
         The pass.
     request : ReadRequest
         The part.
-
-    Returns
-    -------
-    group : SummaryGroup
-    damage : DamageReport
 
     Raises
     ------
@@ -250,10 +240,6 @@ def summarize_chunks(
         In the order of ranks.
     run : object
         Argument of `SummaryRequest.make`.
-
-    Returns
-    -------
-    SummaryGroup
 
     Examples
     --------

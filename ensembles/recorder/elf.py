@@ -27,10 +27,6 @@ _MOST_BYTES = 1 << 22
 def read_interpreter(path: str) -> str | None:
     """Read the dynamic loader of a program, such as ``/lib64/ld-linux-x86-64.so.2``.
 
-    Parameters
-    ----------
-    path : str
-
     Returns
     -------
     str or None
@@ -85,10 +81,6 @@ def defines_symbol(path: str, name: str) -> bool:
 
 def read_build_id(path: str) -> str:
     """Read the build id of an ELF file.
-
-    Parameters
-    ----------
-    path : str
 
     Returns
     -------

@@ -31,10 +31,6 @@ _MODULE_PROCEDURE = re.compile(r"__(\w+)_MOD_(\w+)")
 def resolve_sites(sites: Sequence[tuple[Frame, ...]]) -> list[tuple[Frame, ...]]:
     """Look up the places of call sites that are not known yet.
 
-    Parameters
-    ----------
-    sites : sequence of tuple of Frame
-
     Returns
     -------
     list of tuple of Frame
@@ -65,10 +61,6 @@ def places_in(module: str, build_id: str, addresses: Sequence[int]) -> list[Fram
     build_id : str
         Its build id when it was recorded; ``""``: it had none.
     addresses : sequence of int
-
-    Returns
-    -------
-    list of Frame
     """
     frames = [Frame(module, address, build_id) for address in addresses]
     now = _build_id_now(module)

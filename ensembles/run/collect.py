@@ -36,10 +36,6 @@ def open_directory(path: str, launch: int = 0) -> SpoolSource | TraceFileSource:
     launch : int
         Number of the launch, if several recorded into it; 0: there has to be only one.
 
-    Returns
-    -------
-    SpoolSource or TraceFileSource
-
     Raises
     ------
     EnsioError

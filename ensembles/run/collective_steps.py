@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 def collective_steps(run: Run) -> CollectiveStepTable | None:
     """Divide the time of the collective calls of MPI-IO into steps.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     CollectiveStepTable or None

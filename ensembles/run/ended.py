@@ -14,10 +14,6 @@ def gone_without_end(run: Run) -> int | None:
 
     Processes of other machines that did not end their recording may still run.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     int or None

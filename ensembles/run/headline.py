@@ -159,10 +159,6 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any] |
     found : mapping, optional
         Summaries of `headline_requests` by name. None: not all calls are events.
 
-    Returns
-    -------
-    Headline
-
     Raises
     ------
     EnsioError
@@ -179,10 +175,6 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any] |
 
 def blocked_request(run: Run) -> dict[str, SummaryRequest]:
     """Return the request for the time in I/O of the critical path, or else of any thread.
-
-    Parameters
-    ----------
-    run : Run
 
     Returns
     -------
@@ -211,10 +203,6 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
     run : Run
     found : mapping, optional
         The summary of `blocked_request` by name; by default, it takes a pass.
-
-    Returns
-    -------
-    TimeInIo
 
     Raises
     ------

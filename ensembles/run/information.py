@@ -250,10 +250,6 @@ def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
     run : Run
     found : mapping of str to Summary
         Summaries of `sums_requests`. Calls that are not events are added to them.
-
-    Returns
-    -------
-    RunSums
     """
     from ensembles.summaries.from_cells import add_summed_calls
 

@@ -131,17 +131,7 @@ def refuse_nothing(run: Run, selection: Selection, found: int) -> None:
 
 
 def why_nothing(run: Run, selection: Selection) -> str:
-    """Say in a sentence which filter matches no call of a run, and what the run has.
-
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-
-    Returns
-    -------
-    str
-    """
+    """Say in a sentence which filter matches no call of a run, and what the run has."""
     extent = run.summarize(ignoring_run(_Extent))
     if not run.info.has_all_events:
         extent.calls |= {run.summary.calls[number] for number in set(run.summary.cells["call"].tolist())}

@@ -137,10 +137,6 @@ def durations_by_ordinal(
     within : {"file", "phase"}
         Count the calls of a task on each file, or in each phase.
 
-    Returns
-    -------
-    RunOrdinals
-
     Raises
     ------
     EnsioError

@@ -24,10 +24,6 @@ _LEVEL_OF_ESTIMATE = 2
 def kept_raster(run: Run) -> Raster | None:
     """Return the raster of a run from the finest level of its kept pyramid; None: there is none.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     Raster or None

@@ -76,15 +76,6 @@ class RunRates:
 def compute_rates(run: Run, selection: Selection) -> RunRates:
     """Compute the data rates of the selected calls.
 
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-
-    Returns
-    -------
-    RunRates
-
     Raises
     ------
     EnsioError

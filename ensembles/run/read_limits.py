@@ -60,10 +60,6 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
     selection : Selection or None
         For this run. If it has phases, these are detected.
 
-    Returns
-    -------
-    ReadLimits
-
     Examples
     --------
     >>> from ensembles.run.read_limits import limits_of

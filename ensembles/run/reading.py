@@ -79,10 +79,6 @@ class RunReading:
         some, beside
             As for `ensembles.structure.phases.detect.detect_phases`.
 
-        Returns
-        -------
-        Phases
-
         Raises
         ------
         EnsioError
@@ -227,10 +223,6 @@ class RunReading:
         ----------
         selection : Selection
             From `Selection.for_run` of this run.
-
-        Returns
-        -------
-        bool
         """
         return limits_of(self._run, selection).are_none
 
@@ -299,10 +291,6 @@ class RunReading:
             From `Selection.for_run` of this run.
         max_events : int, optional
             Largest number of events read at a time. Default: as the memory budget allows.
-
-        Yields
-        ------
-        Events
         """
         return self._chunks_for(selection, max_events, True)
 

@@ -164,10 +164,6 @@ def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, Sum
         One whose calls are all events.
     align_bytes : int, optional
         As for `requests_of_run`.
-
-    Returns
-    -------
-    dict of str to SummaryRequest
     """
     boundary = _boundaries(run) if align_bytes is None else align_bytes
     return {
@@ -185,10 +181,6 @@ def requests_from_sums(found: Mapping[str, Any], most: int = MOST_SIZES) -> list
         Those of `transfer_requests`, and a `CallTable` as ``table``.
     most : int
         As for `requests_of_run`.
-
-    Returns
-    -------
-    list of RequestTotals
     """
     return _requests(found["table"], found["transfer_sizes"], {}, found["alignment"], most)
 

@@ -167,10 +167,6 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
         Calls that count, as of `ensembles.run.run.Run.select`: ``file="*.h5"`` for the part of a benchmark
         that uses HDF5, or ``phase=3``.
 
-    Returns
-    -------
-    RunRate
-
     Raises
     ------
     EnsioError
@@ -249,10 +245,6 @@ def scaling(
     **filters
         As for `run_rate`.
 
-    Returns
-    -------
-    Scaling
-
     Raises
     ------
     EnsioError
@@ -298,10 +290,6 @@ def runs_in_series(rates: Sequence[RunRate]) -> list[RunRate]:
     """Put runs of a single task into the series of runs with several tasks that there are.
 
     Files that one task uses are both shared files and files for each task.
-
-    Parameters
-    ----------
-    rates : sequence of RunRate
 
     Returns
     -------

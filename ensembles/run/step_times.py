@@ -63,10 +63,6 @@ class StepTimes(Summary):
 def step_times_s(run: Run) -> list[float]:
     """Compute the time in I/O of each phase, summed over tasks, in seconds.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     list of float

@@ -23,10 +23,6 @@ def chi_square_exceeds(value: float, freedom: float) -> float:
     freedom : float
         Degrees of freedom, positive.
 
-    Returns
-    -------
-    float
-
     Notes
     -----
     For few whole degrees of freedom it is a finite sum of positive terms (Abramowitz and Stegun 1964, 26.4.4

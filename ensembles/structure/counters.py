@@ -40,10 +40,6 @@ _RANK_COLUMNS = ("rank", "records", *SUMS, "low_s", "high_s")
 def counters_json(run: RunInfo) -> dict[str, Any]:
     """Return what ``ensio info --json`` shows of the counters.
 
-    Parameters
-    ----------
-    run : RunInfo
-
     Returns
     -------
     dict
@@ -155,10 +151,6 @@ def shared_sentence(run: RunInfo) -> str:
 
 def counted_requests(run: RunInfo) -> list[dict[str, Any]]:
     """Return what counters say of the requests of each interface, reads and writes together.
-
-    Parameters
-    ----------
-    run : RunInfo
 
     Returns
     -------

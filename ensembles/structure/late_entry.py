@@ -161,10 +161,6 @@ def is_habit(late: np.ndarray, task: int) -> bool:
     task : int
         The task, as an index.
 
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> from ensembles.structure.late_entry import is_habit

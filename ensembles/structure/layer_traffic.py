@@ -27,10 +27,6 @@ _STORAGE = ("posix", "stdio")
 def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
     """Return what each library moved by the reads and writes of other layers inside its calls.
 
-    Parameters
-    ----------
-    traffic : LayerTraffic
-
     Returns
     -------
     list of dict

@@ -48,10 +48,6 @@ _MOST_ON_OBJECTS = 0.5
 def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
     """Return the libraries whose storage calls were recorded, so that the rest of their time is known.
 
-    Parameters
-    ----------
-    traffic : LayerTraffic
-
     Returns
     -------
     frozenset of str

@@ -127,10 +127,6 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     op : {"read", "write"}
         The direction.
 
-    Returns
-    -------
-    Rates
-
     References
     ----------
     R. Killick, P. Fearnhead, I. A. Eckley, "Optimal detection of changepoints with a linear computational

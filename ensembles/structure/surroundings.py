@@ -70,10 +70,6 @@ class SurroundingsTotals:
 def summarize_surroundings(table: SurroundingsTable) -> SurroundingsTotals | None:
     """Compute the totals of the samples of a run.
 
-    Parameters
-    ----------
-    table : SurroundingsTable
-
     Returns
     -------
     SurroundingsTotals or None

@@ -88,10 +88,6 @@ def sum_rates(table: SurroundingsTable, name: str) -> Rates:
     name : str
         A column that only grows.
 
-    Returns
-    -------
-    Rates
-
     Examples
     --------
     >>> import numpy as np

@@ -68,10 +68,6 @@ def compute_call_sums(chunk: Events) -> CallSums:
     chunk : Events
         At least one event, with the columns `SUM_COLUMNS`.
 
-    Returns
-    -------
-    CallSums
-
     Raises
     ------
     IndexError

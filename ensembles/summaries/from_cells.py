@@ -85,10 +85,6 @@ def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
         The recorded summary.
     files : sequence of str
         Paths of the files that calls used; the first entry stands for none.
-
-    Returns
-    -------
-    CallTable
     """
     table = CallTable()
     cells = summary.cells

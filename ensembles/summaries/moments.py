@@ -60,10 +60,6 @@ class CentralMoments:
         ----------
         duration_ns : ndarray of integers, shape (n,)
             At least one duration.
-
-        Returns
-        -------
-        CentralMoments
         """
         values = duration_ns.astype(np.float64)
         mean = float(values.mean())

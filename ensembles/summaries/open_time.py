@@ -151,10 +151,6 @@ class OpenTime(Summary):
     def open_to_close(self, direction: str) -> OpenToClose | None:
         """Compute in how much time files were open that bytes were moved to or from.
 
-        Parameters
-        ----------
-        direction : {"read", "write"}
-
         Returns
         -------
         OpenToClose or None

@@ -151,10 +151,6 @@ class PhaseCounts(Summary):
         cuts : ndarray of int64, shape (h - 1,)
             New cuts, rising. They lie within groups of odd numbers, the beginning excluded, the end included.
 
-        Returns
-        -------
-        PhaseCounts
-
         Raises
         ------
         ValueError

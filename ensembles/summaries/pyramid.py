@@ -196,10 +196,6 @@ def pyramid_request(level: int = 0) -> SummaryRequest:
     ----------
     level : int
         0: the finest.
-
-    Returns
-    -------
-    SummaryRequest
     """
     return SummaryRequest(partial(_empty_level, level))
 
@@ -209,12 +205,7 @@ def _empty_level(level: int, run: Any) -> Pyramid:
 
 
 def levels_above(finest: Pyramid) -> Iterator[Pyramid]:
-    """Yield the coarser levels of a pyramid, the finest of them first.
-
-    Parameters
-    ----------
-    finest : Pyramid
-    """
+    """Yield the coarser levels of a pyramid, the finest of them first."""
     for _ in range(LEVELS - 1):
         finest = finest.coarser()
         yield finest

@@ -137,10 +137,6 @@ def synthetic_events(tasks: int, events_per_task: int, seed: int = 0, phases: in
     phases : int
         Number of phases of writes, and of phases of reads.
 
-    Returns
-    -------
-    SyntheticRun
-
     Raises
     ------
     ValueError

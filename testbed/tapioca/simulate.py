@@ -154,12 +154,6 @@ class Outcome:
 def simulate(writes: Writes, machine: Machine, settings: Settings) -> Outcome:
     """Write all writes of a program.
 
-    Parameters
-    ----------
-    writes : Writes
-    machine : Machine
-    settings : Settings
-
     Raises
     ------
     ValueError

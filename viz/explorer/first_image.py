@@ -19,12 +19,7 @@ _ENHANCED = 0.4
 
 
 def first_image(explorer: Explorer) -> str:
-    """Return the address of the image of the first run, which has its bytes; empty: the run has no calls.
-
-    Parameters
-    ----------
-    explorer : Explorer
-    """
+    """Return the address of the image of the first run, which has its bytes; empty: the run has no calls."""
     shares, classes = explorer.first_shares()
     return (
         ""

@@ -559,10 +559,6 @@ def add_explorer(
         Parameters of the link. If they are not valid, the whole first run is shown, and the page says why.
     in_stages : bool
         The page has the first pictures only until the browser has drawn them.
-
-    Returns
-    -------
-    Explorer
     """
     explorer = explorer_of(runs, query, in_stages=in_stages)
     attach(explorer, document)

@@ -249,10 +249,6 @@ class Panel:
         view : View
         several : bool
             Name the run, because the page shows several.
-
-        Returns
-        -------
-        str
         """
         window = self.diagram.window_in(self._own(view))
         return sentence_of(self.shown, self.of_marked, view, window, several)

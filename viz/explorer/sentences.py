@@ -39,10 +39,6 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
         What the trace diagram shows; None: all.
     several : bool
         Name the run, because the page shows several.
-
-    Returns
-    -------
-    str
     """
     what = "marked" if view.is_marked else "shown" if window is None else "selected"
     what += f" of {shown.run.path}" if several else ""

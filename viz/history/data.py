@@ -100,10 +100,6 @@ def experiment_data(
     until : StoredRun, optional
         If this run is older than those that are shown, show the ones up to it.
 
-    Returns
-    -------
-    ExperimentData
-
     Raises
     ------
     EnsioError

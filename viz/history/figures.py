@@ -52,10 +52,6 @@ def over_runs(
         Name of the figure.
     kind : KindOverRuns, optional
         What the lines are of. Default: all calls.
-
-    Returns
-    -------
-    figure
     """
     fig = new_figure(title, 300, x_range=(-0.5, len(data.runs) - 0.5), y_axis_type="log", name=name)
     _label(fig, data)

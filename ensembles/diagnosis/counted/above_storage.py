@@ -49,10 +49,6 @@ class AboveStorage:
 def above_storage(run: Run) -> AboveStorage | None:
     """Compute which time libraries take beyond that of storage calls, in a run that has counters.
 
-    Parameters
-    ----------
-    run : Run
-
     Returns
     -------
     AboveStorage or None

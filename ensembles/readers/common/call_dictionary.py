@@ -79,10 +79,6 @@ class Dictionary:
         ----------
         text : bytes
             Table of calls of the spool.
-
-        Returns
-        -------
-        dict of str to int
         """
         self.call_numbers(text)
         return self._marks_of_text[text]

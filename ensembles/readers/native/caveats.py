@@ -23,10 +23,6 @@ def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list
     spools : sequence of Spool
     about_ranks : sequence of str
         Sentences about ranks, which are included.
-
-    Returns
-    -------
-    list of str
     """
     return [
         *few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),

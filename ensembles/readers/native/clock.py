@@ -72,10 +72,6 @@ class Clocks:
     def ns_per_tick(self, spool: Spool) -> float:
         """Return the length of a tick of a process's clock.
 
-        Parameters
-        ----------
-        spool : Spool
-
         Returns
         -------
         float

@@ -19,10 +19,6 @@ _MOST_LISTED = 5
 def run_directory_at(path: str) -> str:
     """Find the run directory that a folder is or contains.
 
-    Parameters
-    ----------
-    path : str
-
     Returns
     -------
     str
@@ -55,14 +51,6 @@ def run_directory_at(path: str) -> str:
 
 def resolve_run_directory(path: str) -> str:
     """Find a run directory as `run_directory_at`, and log a warning if it is not `path` itself.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    str
 
     Raises
     ------
@@ -110,14 +98,6 @@ def lies_elsewhere(path: str) -> bool:
 def chosen_records(directory: str) -> Chosen:
     """List spools and job files without those of untrusted users (`ensembles.readers.native.owners`).
 
-    Parameters
-    ----------
-    directory : str
-
-    Returns
-    -------
-    Chosen
-
     Raises
     ------
     EnsioError
@@ -131,10 +111,6 @@ def chosen_records(directory: str) -> Chosen:
 
 def record_paths(directory: str) -> list[str]:
     """List the spools and then the job files in a directory, each sorted by name.
-
-    Parameters
-    ----------
-    directory : str
 
     Returns
     -------

@@ -128,10 +128,6 @@ class FlightRows:
         call_numbers, first_ticks, ns_per_tick, start_ns
             Translation to columns of the run, as for `ensembles.readers.native.window_decoder.Decoding`.
 
-        Returns
-        -------
-        FlightReader
-
         Raises
         ------
         EnsioError

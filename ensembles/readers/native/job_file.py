@@ -57,10 +57,6 @@ _LEAST_EVENT_BYTES = 3
 def read_job_file(path: str) -> list[Spool]:
     """Read the records of all processes, without their events.
 
-    Parameters
-    ----------
-    path : str
-
     Returns
     -------
     list of Spool

@@ -57,10 +57,6 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
     process that waited for children meanwhile, so that its bytes are taken off, too: rather too few bytes
     are found than bytes that are recorded elsewhere.
 
-    Parameters
-    ----------
-    spools : sequence of Spool
-
     Returns
     -------
     KernelBytes or None

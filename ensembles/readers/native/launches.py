@@ -32,10 +32,6 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
     number : int
         Of the launch, from 1, in the order of their starts; 0: there has to be only one.
 
-    Returns
-    -------
-    list of Spool
-
     Raises
     ------
     SeveralRuns

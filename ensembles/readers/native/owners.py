@@ -51,10 +51,6 @@ def choose(directory: str, paths: Sequence[str]) -> Chosen:
     paths : sequence of str
         Files in the directory.
 
-    Returns
-    -------
-    Chosen
-
     Raises
     ------
     OSError

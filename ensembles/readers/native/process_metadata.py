@@ -122,12 +122,6 @@ def _mounts(table: bytes, blocks: Mapping[bytes, bytes]) -> tuple[Mount, ...]:
 def aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
     """Convert a clock reading of a process to the clock of the node of rank 0.
 
-    Parameters
-    ----------
-    spool : Spool
-    alignment : Alignment
-    which : {"first", "last"}
-
     Returns
     -------
     int
@@ -235,11 +229,6 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
     """Count the tasks of a run.
-
-    Parameters
-    ----------
-    spools : sequence of Spool
-    members : sequence of Member
 
     Returns
     -------

@@ -46,10 +46,6 @@ def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
     not tasks. If only some processes have a rank, the others with calls get numbers after the largest rank,
     each with a note.
 
-    Parameters
-    ----------
-    spools : sequence of Spool
-
     Returns
     -------
     list of Member

@@ -20,14 +20,6 @@ from ensembles.readers.native.spool_texts import KnownTexts
 def open_spool(path: str) -> SpoolSource:
     """Open a single spool as a run.
 
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    SpoolSource
-
     Raises
     ------
     EnsioError
@@ -42,14 +34,6 @@ def open_spool(path: str) -> SpoolSource:
 
 def open_job_file(path: str) -> SpoolSource:
     """Open a single job file as a run.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    SpoolSource
 
     Raises
     ------

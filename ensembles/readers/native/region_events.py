@@ -50,18 +50,7 @@ class MarkedSpool:
 def marked_spools(
     members: Sequence[Member], decodings: Sequence[Decoding], dictionary: Dictionary
 ) -> list[MarkedSpool]:
-    """Select the spools in which a program named a phase or region.
-
-    Parameters
-    ----------
-    members : sequence of Member
-    decodings : sequence of Decoding
-    dictionary : Dictionary
-
-    Returns
-    -------
-    list of MarkedSpool
-    """
+    """Select the spools in which a program named a phase or region."""
     if not any(member.spool.marks for member in members):
         return []
     decoding_of = {decoding.path: decoding for decoding in decodings}
@@ -82,14 +71,6 @@ def marked_spools(
 
 def read_regions(spools: Sequence[MarkedSpool]) -> RegionTable:
     """Read all phases and regions of some spools.
-
-    Parameters
-    ----------
-    spools : sequence of MarkedSpool
-
-    Returns
-    -------
-    RegionTable
 
     Raises
     ------

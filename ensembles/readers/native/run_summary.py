@@ -63,11 +63,6 @@ class RunSummary:
         metadata : RunMetadata
             Receives notes on missing and damaged parts.
 
-        Returns
-        -------
-        summary : CellSummary
-        ranks : RankTable
-
         Raises
         ------
         EnsioError

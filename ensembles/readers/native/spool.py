@@ -310,10 +310,6 @@ def read_spool(path: str, known: KnownTexts | None = None) -> Spool:
     known : KnownTexts, optional
         Texts of other spools, with which equal ones are shared.
 
-    Returns
-    -------
-    Spool
-
     Raises
     ------
     EnsioError

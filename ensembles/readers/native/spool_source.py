@@ -160,10 +160,6 @@ class SpoolSource:
             Ranges of time are not used.
         damage : DamageReport
             Receives the damage found, at the end.
-
-        Yields
-        ------
-        Events
         """
         reader = BlockReader(self._decodings_of(request.ranks))
         reused = ReusedColumns(request.max_events, request.columns)

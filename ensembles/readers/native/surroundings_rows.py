@@ -51,17 +51,7 @@ class SampledSpool:
 
 
 def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> list[SampledSpool]:
-    """Select the spools with samples.
-
-    Parameters
-    ----------
-    members : sequence of Member
-    decodings : sequence of Decoding
-
-    Returns
-    -------
-    list of SampledSpool
-    """
+    """Select the spools with samples."""
     if not any(member.spool.surroundings for member in members):
         return []
     decoding_of = {decoding.path: decoding for decoding in decodings}
@@ -74,14 +64,6 @@ def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> 
 
 def read_surroundings(spools: Sequence[SampledSpool]) -> SurroundingsTable:
     """Read all samples of some spools.
-
-    Parameters
-    ----------
-    spools : sequence of SampledSpool
-
-    Returns
-    -------
-    SurroundingsTable
 
     Raises
     ------

@@ -34,10 +34,6 @@ _MOST_PLACE = (1 << 63) - 8
 def check_superblock(path: str) -> None:
     """Check that a file begins with a superblock and a header that have checksums.
 
-    Parameters
-    ----------
-    path : str
-
     Raises
     ------
     ValueError
@@ -65,10 +61,6 @@ def is_header(descriptor: int, place: int) -> bool:
         Descriptor of the file.
     place : int
         Offset in the file, bytes.
-
-    Returns
-    -------
-    bool
     """
     return os.pread(descriptor, len(_HEADER), min(place, _MOST_PLACE)) == _HEADER
 

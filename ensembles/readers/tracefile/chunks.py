@@ -477,10 +477,6 @@ def find_places(dataset: h5py.Dataset) -> np.ndarray:
 
     HDF5 takes as long for a single chunk as for all.
 
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
     Returns
     -------
     ndarray of int64, shape (2, chunks)

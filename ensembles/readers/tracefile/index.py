@@ -225,10 +225,6 @@ def is_sorted(
         First row of each rank, from 0, and the rank.
     max_end : int
         Latest end: the maximum of start + duration, ns.
-
-    Returns
-    -------
-    bool
     """
     return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 

@@ -216,10 +216,6 @@ class TraceFileSource:
         request : ReadRequest
         damage : DamageReport
             Not used: damage raises an error. Damaged events were left out when the file was written.
-
-        Yields
-        ------
-        Events
         """
         names = self._stored_columns(request.columns)
         sorting = CompletionOrder() if request.is_ordered and set(names) >= NEEDED else None
@@ -392,14 +388,6 @@ def read_number(file: h5py.File, name: str, most: int) -> int:
 
 def read_metadata(file: h5py.File) -> RunMetadata:
     """Read the metadata that `ensembles.writers.tracefile.run_metadata` writes.
-
-    Parameters
-    ----------
-    file : h5py.File
-
-    Returns
-    -------
-    RunMetadata
 
     Raises
     ------

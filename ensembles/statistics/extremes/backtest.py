@@ -139,10 +139,6 @@ def run_backtest(
     seed : int
         Seed of the choice of what is left out.
 
-    Returns
-    -------
-    Backtest
-
     Raises
     ------
     EnsioError

@@ -142,10 +142,6 @@ def check_exchangeability(
     seed : int
         Seed of draws and permutations.
 
-    Returns
-    -------
-    Exchangeability
-
     Examples
     --------
     Calls of odd phases are slower:

@@ -23,10 +23,6 @@ def shapiro_wilk_p(values: np.ndarray) -> float:
     values : ndarray of float64, shape (n,)
         3 to 5,000 values that are not all equal.
 
-    Returns
-    -------
-    float
-
     References
     ----------
     S. S. Shapiro and M. B. Wilk, "An analysis of variance test for normality", Biometrika 52, 1965;

@@ -74,10 +74,6 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
     level : float
         Probability of the central interval.
 
-    Returns
-    -------
-    Equation1
-
     References
     ----------
     A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010, Equation 1.
@@ -133,10 +129,6 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
     rank : ndarray
         From 1; values between integers are interpolated by the gamma function.
 
-    Returns
-    -------
-    ndarray of float64
-
     Examples
     --------
     >>> chance_below_longest(19, 1, np.array([1.0])).round(3).tolist()
@@ -164,10 +156,6 @@ def max_tasks(calls: int, level: float) -> int:
         Number of calls.
     level : float
         Probability of the interval.
-
-    Returns
-    -------
-    int
 
     Examples
     --------
@@ -209,10 +197,6 @@ class UpperOrderStatistics:
             At least one call.
         largest_s : ndarray of float64, optional
             Exact durations of the longest calls.
-
-        Returns
-        -------
-        UpperOrderStatistics
         """
         edges = bin_edges_s()
         used = np.flatnonzero(sample.counts)[::-1]

@@ -134,14 +134,6 @@ class Nodes:
 def compute_posterior(excesses: Excesses) -> Nodes:
     """Compute the posterior of the tail from excesses.
 
-    Parameters
-    ----------
-    excesses : Excesses
-
-    Returns
-    -------
-    Nodes
-
     Raises
     ------
     ValueError

@@ -64,10 +64,6 @@ class ParetoTail:
             Number N of new calls.
         duration_s : ndarray
             Seconds, not below the threshold.
-
-        Returns
-        -------
-        ndarray of float64
         """
         ratio = np.maximum(np.asarray(duration_s, dtype=np.float64) / self.threshold_s, 1.0)
         expected = np.exp(self.nodes.log_survival(ratio)) * (tasks / self.calls)

@@ -189,10 +189,6 @@ def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
     sample : CountedDurations
     tasks : int
         Number N of calls.
-
-    Returns
-    -------
-    PhaseMaxima
     """
     sample = of_similar_size(sample, tasks)
     parts, means_s = [], None
@@ -267,10 +263,6 @@ def effective_number(values: np.ndarray) -> float:
     ----------
     values : ndarray, shape (p,)
         In the order of time.
-
-    Returns
-    -------
-    float
 
     References
     ----------

@@ -49,10 +49,6 @@ class PredictiveCdf:
         seed : int
             As for `predict_slowest`.
 
-        Returns
-        -------
-        PredictiveCdf
-
         Raises
         ------
         EnsioError

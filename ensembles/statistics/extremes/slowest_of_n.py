@@ -199,10 +199,6 @@ def predict_slowest(
     seed : int
         Seed of the permutation tests of exchangeability.
 
-    Returns
-    -------
-    Tail
-
     Raises
     ------
     EnsioError
@@ -283,10 +279,6 @@ class SlowestOfN:
             Number N of calls.
         level : float
             Probability of the prediction interval.
-
-        Returns
-        -------
-        Tail
         """
         side = (1.0 - level) / 2.0
         found = self.at(tasks, np.array([side, 0.5, 1.0 - side]), level)
@@ -355,10 +347,6 @@ class SlowestOfN:
             Increasing probabilities.
         level : float
             Probability of the interval that decides about refusals.
-
-        Returns
-        -------
-        Prediction
         """
         refused = _no_answer(self.sample)
         if refused is not None:

@@ -47,10 +47,6 @@ class CellBlocks:
         counts : ndarray, shape (cells,)
         edges : ndarray of float64, shape (cells + 1,)
             In log time.
-
-        Returns
-        -------
-        CellBlocks
         """
         cells, length, starts, ends = len(counts), 1, [], []
         while length <= cells:
@@ -109,10 +105,6 @@ def evidence(blocks: CellBlocks, total: float) -> Evidence:
     total : float
         Number of all calls.
 
-    Returns
-    -------
-    Evidence
-
     Notes
     -----
     Given the sum of two counts, the first is binomial. Z is the signed root of the log-likelihood ratio
@@ -168,10 +160,6 @@ def has_hill(blocks: CellBlocks, total: float, threshold: float) -> bool:
         Number of all calls.
     threshold : float
         Evidence from which on a difference is significant.
-
-    Returns
-    -------
-    bool
     """
     density = blocks.calls / blocks.width
     high = np.flatnonzero(blocks.calls >= max(LEAST_CALLS, LEAST_SHARE * total))
@@ -267,10 +255,6 @@ class LogCells:
             Number of calls in each bin of the bin law; at least one call.
         step_s : float
             Step of the clock in seconds; 1 ns if it is less, as in the bin law.
-
-        Returns
-        -------
-        LogCells
         """
         step_ns = max(step_s * 1e9, 1.0)
         first, last = multiples_in_bins(step_ns)
@@ -305,10 +289,6 @@ class LogCells:
             Number of calls from which on a cell is not extended.
         widest : float
             Largest width of a joined cell, in log time. Consecutive empty cells are joined to any width.
-
-        Returns
-        -------
-        LogCells
         """
         begin, held, start, empty = [0], 0, self.edges[0], True
         for i, (count, high) in enumerate(zip(self.counts.tolist(), self.edges[1:].tolist(), strict=True)):
@@ -490,10 +470,6 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
         Range of log time to search.
     share : float
         Share of the calls in this range.
-
-    Returns
-    -------
-    low, high : float
     """
     before = np.concatenate([[0], np.cumsum(cells.counts)]).astype(np.float64)
     first, last = np.interp([low, high], cells.edges, before)

@@ -211,10 +211,6 @@ def find_fair_share(
     bytes_per_call : float
         Bytes that each call moved.
 
-    Returns
-    -------
-    FairShare
-
     Raises
     ------
     EnsioError

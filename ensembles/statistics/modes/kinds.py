@@ -343,10 +343,6 @@ def effective_phases(calls: np.ndarray) -> float:
     calls : ndarray, shape (p,)
         Number of calls of each phase.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> effective_phases(np.array([10.0, 10.0, 10.0])), effective_phases(np.array([30.0, 0.0, 0.0]))

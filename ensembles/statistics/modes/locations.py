@@ -166,10 +166,6 @@ def measured(
     size : int
         Number of bootstrap samples.
 
-    Returns
-    -------
-    ModeEstimates
-
     Notes
     -----
     Estimate and interval come from the same estimator, applied to the calls and to each replicate. With few

@@ -183,10 +183,6 @@ class Modes(Printed):
             Bytes of each call, above zero.
         durations_s : ndarray of float64, shape (n,)
             Durations per MiB of the same calls.
-
-        Returns
-        -------
-        Modes
         """
         ranges = [(mode.from_s, mode.to_s) for mode in self.modes]
         return replace(self, sizes=shares_by_size(sizes, durations_s, ranges))
@@ -202,10 +198,6 @@ class Modes(Printed):
             Number of tasks.
         bytes_per_call : float
             Bytes that each call moved.
-
-        Returns
-        -------
-        Modes
 
         Raises
         ------
@@ -224,10 +216,6 @@ class Modes(Printed):
             False: the calls move no bytes, so that no share of a rate makes harmonics.
         crowded : str
             Which tasks share processors; ``""``: none, or not known.
-
-        Returns
-        -------
-        Modes
         """
         harmonics = self.harmonics if moves_bytes else None
         low_s = [mode.low_s for mode in self.modes]
@@ -243,14 +231,6 @@ class Modes(Printed):
         """Return the same modes with the steps of calls that are served one after the other.
 
         Steps that explain most calls replace harmonics and time slices, as they are equally spaced, too.
-
-        Parameters
-        ----------
-        turns : StepsOfTurns or None
-
-        Returns
-        -------
-        Modes
         """
         if turns is None or not turns.explain_modes:
             return replace(self, turns=turns)

@@ -62,10 +62,6 @@ def find_shoulders(
     mode : int
         Its number.
 
-    Returns
-    -------
-    list of Shoulder
-
     Notes
     -----
     The density of log time of one kind of calls is nearly always log-concave, and so are the numbers of calls

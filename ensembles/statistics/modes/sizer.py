@@ -49,10 +49,6 @@ def compute_sizer(sample: CountedDurations, level: float = 0.95) -> Sizer:
         At least one duration above zero.
     level : float
 
-    Returns
-    -------
-    Sizer
-
     Notes
     -----
     The slope of a kernel estimate is a mean over calls; its variance is that over phases, if five or more

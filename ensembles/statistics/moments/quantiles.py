@@ -92,10 +92,6 @@ def compute_quantiles(
     level : float
         Confidence level of the intervals, between 0 and 1.
 
-    Returns
-    -------
-    Quantiles
-
     Raises
     ------
     EnsioError

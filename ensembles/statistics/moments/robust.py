@@ -99,10 +99,6 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
     seed : int
         Seed of the bootstrap.
 
-    Returns
-    -------
-    Robust
-
     Notes
     -----
     The interval of the median is that of `compute_quantiles`; those of L-moments are bootstrap-t intervals

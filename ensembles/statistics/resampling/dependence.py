@@ -94,10 +94,6 @@ def estimate_dependence(
     phase : ndarray of integers, shape (n,), optional
         None: unknown.
 
-    Returns
-    -------
-    Dependence
-
     Examples
     --------
     Each task has a rate that does not change:

@@ -157,10 +157,6 @@ def _mostly(true: np.ndarray) -> bool:
 def multiples_in_bins(step_ns: float) -> tuple[np.ndarray, np.ndarray]:
     """Return which multiples of a step, rounded to whole ns, each bin contains.
 
-    Parameters
-    ----------
-    step_ns : float
-
     Returns
     -------
     first, last : ndarray of float64, shape (BIN_COUNT,)

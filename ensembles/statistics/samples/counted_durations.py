@@ -124,10 +124,6 @@ class CountedDurations:
         resolution_s : float
             Step of the clock in seconds.
 
-        Returns
-        -------
-        CountedDurations
-
         Raises
         ------
         EnsioError
@@ -184,10 +180,6 @@ class CountedDurations:
             Phase of each group of the counts; None: unknown.
         resolution_s : float
             Step of the clock in seconds.
-
-        Returns
-        -------
-        CountedDurations
         """
         arrays = found.arrays
         n = arrays["counts"].sum(axis=1)
@@ -236,10 +228,6 @@ class CountedDurations:
             Exact mean and variance (divisor n), if they are known.
         resolution_s : float
             Step of the clock in seconds.
-
-        Returns
-        -------
-        CountedDurations
 
         Raises
         ------
@@ -325,10 +313,6 @@ class CountedDurations:
         Parameters
         ----------
         phases : ndarray of bool, shape (p,), or of positions
-
-        Returns
-        -------
-        CountedDurations
         """
         positions = np.arange(len(self.phase))[phases]
         lengths = np.diff(self.begin)[positions]

@@ -56,14 +56,6 @@ class WeightedValues:
         """Make one atom for each bin of a sample.
 
         The atoms have the exact mean and variance of the sample, if these are known.
-
-        Parameters
-        ----------
-        data : CountedDurations or WeightedValues
-
-        Returns
-        -------
-        WeightedValues
         """
         if isinstance(data, WeightedValues):
             return data
@@ -98,10 +90,6 @@ class WeightedValues:
             Phase of each call; None: unknown.
         sample : CountedDurations
             Of the same durations.
-
-        Returns
-        -------
-        WeightedValues
         """
         few = len(durations_s) <= MOST_EXACT
         if few or np.ptp(sample.bin) >= _NARROW_BINS:

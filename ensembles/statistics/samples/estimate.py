@@ -63,10 +63,6 @@ def interval_text(low: float, high: float, text: Callable[[float], str], least: 
     least : float
         No value is below it: an end there is not a bound.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> interval_text(1.0, 2.0, str), interval_text(-math.inf, 2.0, str)

@@ -88,10 +88,6 @@ def compute_histogram(
     weight : {"calls", "time"}
         What is counted.
 
-    Returns
-    -------
-    Histogram
-
     Raises
     ------
     EnsioError

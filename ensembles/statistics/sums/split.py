@@ -106,10 +106,6 @@ class Split(Printed):
         ----------
         per : str
             Appended to the units of time, such as ``/MiB``.
-
-        Returns
-        -------
-        str
         """
         if self.refused:
             return f"no prediction: {self.refused}"
@@ -207,10 +203,6 @@ def predict_split(
         Attributes of each call, as for `ensembles.statistics.extremes.slowest_of_n.predict_slowest`.
     why_not : str, optional
         Reason why smaller calls do not take less time; then the prediction is refused with it.
-
-    Returns
-    -------
-    Split
 
     Raises
     ------

@@ -118,10 +118,6 @@ _LEAST_SHARE = 0.05
 def coverage_text(found: Coverage) -> str:
     """Say which share of the I/O the loops are, and name the other calls; "": hardly any others.
 
-    Parameters
-    ----------
-    found : Coverage
-
     Examples
     --------
     >>> from ensembles.structure.access.other_calls import Coverage, OtherCall, coverage_text

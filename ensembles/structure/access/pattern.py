@@ -173,10 +173,6 @@ def find_pattern(run: Run, selection: Selection | None = None, nested: bool = Fa
     nested : bool
         Count calls inside others too, for example of a layer below MPI-IO.
 
-    Returns
-    -------
-    Pattern
-
     Raises
     ------
     EnsioError

@@ -53,10 +53,6 @@ def find_parts(token: np.ndarray, file: np.ndarray, order: np.ndarray, moves: np
     moves : ndarray of bool, shape (number of tokens,)
         Whether calls with a token move bytes.
 
-    Returns
-    -------
-    list of Part
-
     Examples
     --------
     A file for each of two steps, and a common one between them:

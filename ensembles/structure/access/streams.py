@@ -50,10 +50,6 @@ def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
     offset, size : ndarray of int64, shape (n,)
         Bytes; an offset of -1 is unknown.
 
-    Returns
-    -------
-    Steps
-
     Examples
     --------
     Pieces of two reads, 10 bytes apart:

@@ -14,10 +14,6 @@ _MOST_IN_LINE = 4
 def line_of(pattern: Pattern) -> str:
     """Return the pattern in one sentence, without an end.
 
-    Parameters
-    ----------
-    pattern : Pattern
-
     Returns
     -------
     str

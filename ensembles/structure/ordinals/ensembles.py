@@ -243,10 +243,6 @@ class OrdinalEnsembles:
             The recorded summary.
         chosen : ndarray of bool, shape (cells,)
             Cells to use.
-
-        Returns
-        -------
-        OrdinalEnsembles
         """
         found = cls()
         found._parts = None
@@ -320,12 +316,7 @@ class OrdinalEnsembles:
         return t_s, np.cumsum(count) / count.sum()
 
     def totals(self) -> list[OrdinalTotals]:
-        """Compute the statistics of the ordinals that occurred, rising.
-
-        Returns
-        -------
-        list of OrdinalTotals
-        """
+        """Compute the statistics of the ordinals that occurred, rising."""
         tasks = self._tasks()
         quantiles = self._quantiles((0.5, 0.9))
         return [
@@ -352,10 +343,6 @@ class OrdinalEnsembles:
         ----------
         seed : int
             Seed of the permutation test.
-
-        Returns
-        -------
-        Trend
         """
         used = np.flatnonzero(self._n)
         if not self._by_rank:

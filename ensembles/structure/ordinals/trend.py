@@ -101,10 +101,6 @@ def fit_trend(
     seed : int
         Seed of the random orders.
 
-    Returns
-    -------
-    Trend
-
     References
     ----------
     H. B. Mann, "Nonparametric tests against trend", 1945; M. G. Kendall, "Rank Correlation Methods", 1948 (S

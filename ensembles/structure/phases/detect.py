@@ -83,10 +83,6 @@ def find_phases(
     rule : {"named", "barriers", "steps"}, optional
         The first rule to try. Default: the most reliable one that applies.
 
-    Returns
-    -------
-    Phases
-
     Raises
     ------
     EnsioError
@@ -128,10 +124,6 @@ def detect_phases(
         of all. Default: `MOST_EVENTS`, or fewer if the memory budget of the run is smaller.
     some, beside
         As for `ensembles.structure.phases.sampled_ranks.detect_phases_in_sample`.
-
-    Returns
-    -------
-    Phases
 
     Raises
     ------

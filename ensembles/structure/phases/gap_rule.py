@@ -146,10 +146,6 @@ def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np
     group : ndarray of integers, shape (n,)
         Kind of each call, such as its operation.
 
-    Returns
-    -------
-    InferredPhases
-
     Examples
     --------
     Two ranks that make a call of 8 ns each, pause, and make another one:

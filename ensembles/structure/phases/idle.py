@@ -85,10 +85,6 @@ def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTi
         Tasks of the run.
     run_s : float
         Length of the run, s.
-
-    Returns
-    -------
-    IdleTime
     """
     with_io = [entry for entry in totals if entry.calls]
     lost_s = float(sum(entry.lost_s for entry in with_io))

@@ -188,10 +188,6 @@ class Phases:
             A clause to append to the sentence, begun by a semicolon.
         messages : ndarray, optional
             Starts of calls that exchange messages in ns. Default: none.
-
-        Returns
-        -------
-        Phases
         """
         with_io = np.zeros(len(cuts_ns) + 1, bool)
         for start in starts:

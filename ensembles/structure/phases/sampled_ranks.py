@@ -127,10 +127,6 @@ def detect_phases_in_sample(
     beside : ExtraSummary, optional
         Counts to make in the pass over all events, if there is one.
 
-    Returns
-    -------
-    Phases
-
     Raises
     ------
     EnsioError

@@ -231,12 +231,7 @@ class PhaseTable(Summary):
         }
 
     def totals(self) -> list[PhaseTotals]:
-        """Compute the totals of the phases with calls among those added, by number.
-
-        Returns
-        -------
-        list of PhaseTotals
-        """
+        """Compute the totals of the phases with calls among those added, by number."""
         if not self._ends:
             return []
         phase, rank, end = (np.concatenate(column) for column in zip(*self._ends, strict=True))

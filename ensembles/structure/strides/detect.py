@@ -86,10 +86,6 @@ def find_strides(events: Events) -> StrideRuns:
     events : Events
         All calls of these tasks, at least one, in the order of ranks.
 
-    Returns
-    -------
-    StrideRuns
-
     Raises
     ------
     IndexError

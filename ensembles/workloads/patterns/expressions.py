@@ -105,10 +105,6 @@ class Expression:
         The condition holds where both results hold, so that the cheaper one, without the name, can be
         evaluated first.
 
-        Parameters
-        ----------
-        name : str
-
         Returns
         -------
         Expression or None
@@ -175,10 +171,6 @@ def parse(source: object, where: str) -> Expression:
     source : int or str
     where : str
         File and line, for messages.
-
-    Returns
-    -------
-    Expression
 
     Raises
     ------

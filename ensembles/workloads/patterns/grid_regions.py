@@ -38,10 +38,6 @@ def shared_byte_of_boxes(regions: Regions) -> Any:
     of an array is about one cell, for any number of pieces in the file. Two boxes overlap if they share a
     cell.
 
-    Parameters
-    ----------
-    regions : Regions
-
     Returns
     -------
     (int, int), None or NotImplemented

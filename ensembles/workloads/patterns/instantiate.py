@@ -117,14 +117,6 @@ class Expansion:
     def block(self, first: int, end: int) -> Block:
         """Expand the calls of the tasks from `first` to `end` - 1.
 
-        Parameters
-        ----------
-        first, end : int
-
-        Returns
-        -------
-        Block
-
         Raises
         ------
         EnsioError

@@ -27,10 +27,6 @@ def parameter_values(
     paper : bool
         Use the published values.
 
-    Returns
-    -------
-    dict of str to int
-
     Raises
     ------
     EnsioError

@@ -128,10 +128,6 @@ def expand(
     paper : bool
         Use the published parameters.
 
-    Returns
-    -------
-    Plan
-
     Raises
     ------
     EnsioError

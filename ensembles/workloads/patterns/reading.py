@@ -51,10 +51,6 @@ def read_pattern(path: Path, layer: str | None = None) -> Pattern:
     layer : str, optional
         Layer that replaces that of the pattern.
 
-    Returns
-    -------
-    Pattern
-
     Raises
     ------
     EnsioError

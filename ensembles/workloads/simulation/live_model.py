@@ -167,10 +167,6 @@ def environment_for(
     without : sequence of Path
         Folders below the roots whose files are not under the model.
 
-    Returns
-    -------
-    dict of str to str
-
     Raises
     ------
     EnsioError
@@ -199,10 +195,6 @@ def held_back(model: Path) -> DelayReport:
     ----------
     model : Path
         From `shared_model`.
-
-    Returns
-    -------
-    DelayReport
 
     Raises
     ------

@@ -88,10 +88,6 @@ class Model:
         divisor : int
             At least 1.
 
-        Returns
-        -------
-        Model
-
         Raises
         ------
         EnsioError
@@ -144,10 +140,6 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
     faults : iterable of str
         ``ID=STRENGTH``, which replaces the strength in the file; 0 switches the fault off.
 
-    Returns
-    -------
-    Model
-
     Raises
     ------
     EnsioError
@@ -171,10 +163,6 @@ def find_model(name: str) -> Path:
     ----------
     name : str
         As for `read_model`.
-
-    Returns
-    -------
-    Path
 
     Raises
     ------

@@ -251,10 +251,6 @@ def run_scenario(
     model : str, optional
         Name or path of a model (default: that of the scenario).
 
-    Returns
-    -------
-    SimulationResult
-
     Raises
     ------
     EnsioError

@@ -98,10 +98,6 @@ def simulate(
     named_phases : bool
         Store the steps of the pattern as phases that the program named.
 
-    Returns
-    -------
-    SimulationResult
-
     Raises
     ------
     EnsioError

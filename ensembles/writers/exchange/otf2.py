@@ -92,10 +92,6 @@ def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
     run : Run
     ranks_per_location : int
         As for `write_otf2`.
-
-    Returns
-    -------
-    Cost
     """
     locations = (
         max(run.info.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
@@ -115,10 +111,6 @@ def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
     ranks_per_location : int
         1: each thread of each rank is a separate location with its own file. More: this many ranks share a
         location. Only attributes distinguish their calls, and viewers show them in one row.
-
-    Returns
-    -------
-    Written
 
     Raises
     ------

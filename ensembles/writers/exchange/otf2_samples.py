@@ -23,10 +23,6 @@ def words_of(name: str) -> list[str]:
 def sample_rows(table: SurroundingsTable) -> np.ndarray:
     """Return each known counter of each sample as a row of `otf2_program.SAMPLE`, by time.
 
-    Parameters
-    ----------
-    table : SurroundingsTable
-
     Returns
     -------
     structured ndarray, shape (m,)

@@ -19,10 +19,6 @@ def samples_path(path: str) -> str:
     ----------
     path : str
         Path of the file of the events.
-
-    Returns
-    -------
-    str
     """
     stem, suffix = os.path.splitext(path)
     return f"{stem}.surroundings{suffix}"
@@ -30,11 +26,6 @@ def samples_path(path: str) -> str:
 
 def write_samples_csv(stream: TextIO, table: SurroundingsTable) -> None:
     """Write a line of names, then a line for each sample; counters that a sample does not include are empty.
-
-    Parameters
-    ----------
-    stream : TextIO
-    table : SurroundingsTable
 
     Examples
     --------

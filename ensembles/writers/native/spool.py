@@ -73,11 +73,6 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
 
     Windows grow from 64 KiB to 1 MiB. Windows of different threads alternate.
 
-    Parameters
-    ----------
-    path : path-like
-    content : SpoolContent
-
     Raises
     ------
     OSError

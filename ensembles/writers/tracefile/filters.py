@@ -32,10 +32,6 @@ class Filter:
     def options(self) -> dict[str, Any]:
         """Return the arguments of `h5py.Group.create_dataset` for this filter.
 
-        Returns
-        -------
-        dict
-
         Raises
         ------
         EnsioError

@@ -84,10 +84,6 @@ def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
     ----------
     mixed, plain : StridedRuns
         Runs with and without writes between the reads.
-
-    Returns
-    -------
-    Verdict
     """
     numbers = np.unique(mixed.run)
     if not len(numbers):

@@ -57,10 +57,6 @@ def estimate_loss(
         Share of the tasks that are in the sample.
     seed : int
         Seed of the bootstrap.
-
-    Returns
-    -------
-    Loss
     """
     rate = float(np.nanmedian(runs.base))
     low, high = _levels_before(runs, seed)

@@ -60,10 +60,6 @@ def canonical_function(name: str, layer: str) -> Call:
         Name written by the tool, such as ``pread64`` or ``__xstat``.
     layer : {"posix", "stdio", "mpiio", "mpisync", "hdf5"}
 
-    Returns
-    -------
-    Call
-
     Examples
     --------
     >>> from ensembles.readers.foreign.common.call_catalog import canonical_function

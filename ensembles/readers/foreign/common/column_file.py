@@ -143,10 +143,6 @@ class StoredRows:
             Rows; `high` is excluded.
         names : sequence of str, optional
             Names of the columns. Default: all columns.
-
-        Returns
-        -------
-        dict of str to ndarray
         """
         low, high = max(low, 0), min(high, self._length)
         get = self._file.map if high - low == self._length else self._file.read

@@ -161,10 +161,6 @@ class Tasks:
         process : TracedProcess
         name : hashable
             Name of the thread in the trace.
-
-        Returns
-        -------
-        int
         """
         if name not in process.threads:
             number = self._threads_of_rank.get(process.rank, 0)

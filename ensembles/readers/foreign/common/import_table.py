@@ -153,10 +153,6 @@ class ImportedSource:
             Ranges of time are not used.
         damage : DamageReport
             Not used: the notes describe skipped records already.
-
-        Yields
-        ------
-        Events
         """
         names = request.columns
         in_order = request.is_ordered and (names is None or set(names) >= NEEDED)

@@ -51,10 +51,6 @@ class CountedLog:
 def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | EnsioError]]:
     """Read the counters of logs.
 
-    Parameters
-    ----------
-    paths : iterable of str
-
     Yields
     ------
     path : str

@@ -230,10 +230,6 @@ class Counters:
         ----------
         files : sequence of str
             Paths of the run.
-
-        Returns
-        -------
-        CountedSummary
         """
         sums = {call: found for call, found in self.sums.items() if found.count}
         starts = [found.start_ns for found in sums.values() if found.start_ns is not None]

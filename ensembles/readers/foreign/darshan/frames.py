@@ -55,10 +55,6 @@ def write_frame(stream: IO[bytes], head: dict[str, Any], arrays: Sequence[array[
 def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
     """Read the next frame.
 
-    Parameters
-    ----------
-    stream : binary file
-
     Returns
     -------
     head : dict

@@ -108,10 +108,6 @@ def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
     size_bytes : int
         Size of the file.
 
-    Returns
-    -------
-    Header
-
     Raises
     ------
     EnsioError
@@ -197,9 +193,5 @@ def damaged(path: str, how: str) -> EnsioError:
     path : str
     how : str
         Description of the damage.
-
-    Returns
-    -------
-    EnsioError
     """
     return EnsioError(f"{path} is a damaged Darshan log: {how}; copy it again from where it was written")

@@ -70,11 +70,6 @@ def _version() -> str:
 def error_frame(path: str, error: Exception) -> dict[str, Any]:
     """Describe what ended the reading of a log as a frame: only an error of the library itself is damage.
 
-    Parameters
-    ----------
-    path : str
-    error : Exception
-
     Returns
     -------
     dict

@@ -174,10 +174,6 @@ class RecordSums:
         ----------
         run_time_s : float
             From start to end of the job, s.
-
-        Returns
-        -------
-        ModuleCounters
         """
         self._rows.compact()
         rows = self._rows.table

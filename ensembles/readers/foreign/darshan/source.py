@@ -39,14 +39,6 @@ CALLS: tuple[Call, ...] = tuple(
 def read(path: str) -> DarshanImport:
     """Open a Darshan log.
 
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    DarshanImport
-
     Raises
     ------
     EnsioError

@@ -168,10 +168,6 @@ class TextFile:
     def records(self) -> Iterator[list[Record]]:
         """Yield the records, block by block.
 
-        Yields
-        ------
-        list of Record
-
         Raises
         ------
         EnsioError

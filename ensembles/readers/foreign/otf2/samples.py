@@ -22,10 +22,6 @@ def samples_from_metrics(
         Names of the counters by number. Unknown ones, of a later version, are left out.
     tasks : int
         Number of ranks; samples of others are left out.
-
-    Returns
-    -------
-    SurroundingsTable
     """
     if not parts or not counters:
         return SurroundingsTable.empty()

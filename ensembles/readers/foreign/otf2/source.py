@@ -126,10 +126,6 @@ def read(path: str) -> Otf2Import:
     path : str
         Anchor file, or folder with one anchor file.
 
-    Returns
-    -------
-    Otf2Import
-
     Raises
     ------
     EnsioError

@@ -162,10 +162,6 @@ def time_ns(seconds: str, fraction: str) -> int:
 def split_result(text: str) -> tuple[str, SyscallResult] | None:
     """Split the text after the opening bracket of a call into arguments and result.
 
-    Parameters
-    ----------
-    text : str
-
     Returns
     -------
     (str, SyscallResult) or None

@@ -109,10 +109,6 @@ class Descriptors:
         number : int
         told : str or None
             Path in the output of ``strace -y``, which takes precedence.
-
-        Returns
-        -------
-        OpenFile
         """
         file = self.files.get(number)
         if told is not None and (file is None or (file.path != told and file.path != NO_FILE)):
@@ -137,10 +133,6 @@ class Folder:
         path : str
         base : str, optional
             Base of relative paths. Default: the working directory.
-
-        Returns
-        -------
-        str
 
         Examples
         --------

@@ -100,12 +100,6 @@ def apply_syscall(
 ) -> Declared | Halves | Literal["no file"] | None:
     """Apply the effects of a system call to the state of its thread.
 
-    Parameters
-    ----------
-    thread : Thread
-    name, arguments : str
-    result : SyscallResult
-
     Returns
     -------
     Declared, Halves, "no file" or None
