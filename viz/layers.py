@@ -7,7 +7,7 @@ from typing import Any
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import S_PER_NS, count_text, seconds_text
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
@@ -21,7 +21,6 @@ from ensembles.viz.figures import (
 from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, time_hover
 
-_NS = 1e-9
 _WAITING = {"mpisync": " (waiting in MPI)"}
 """What layers without I/O are, of whose names readers may not know that."""
 
@@ -56,7 +55,7 @@ def layers(data: Any, *, title: str | None = None) -> figure:
     """
     found = data_for(data, RunTotals).layers.layers
     rows = sorted(found.items(), key=lambda item: -item[1].time_ns)
-    top_s = max([layer.time_ns * _NS for _, layer in rows], default=0.0)
+    top_s = max([layer.time_ns * S_PER_NS for _, layer in rows], default=0.0)
     fig = new_figure(
         title or "Time in the calls of each layer, summed over tasks",
         126 + 38 * max(len(rows), 1),
@@ -71,8 +70,8 @@ def layers(data: Any, *, title: str | None = None) -> figure:
     if not rows:
         annotate_empty(fig, "no call was recorded")
         return fig
-    exclusive_s = [layer.exclusive_ns * _NS for _, layer in rows]
-    whole_s = [layer.time_ns * _NS for _, layer in rows]
+    exclusive_s = [layer.exclusive_ns * S_PER_NS for _, layer in rows]
+    whole_s = [layer.time_ns * S_PER_NS for _, layer in rows]
     inner_s = [whole - own for whole, own in zip(whole_s, exclusive_s, strict=True)]
     columns = {
         "layer": [plain(name) for name, _ in rows],

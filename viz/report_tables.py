@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.call_sites import python_hint
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ensembles.summaries.totals_by import TotalsBy
     from ensembles.viz.report import ReportData
 
-_NS = 1e-9
 _MOST_SITES = 15
 _MOST_PROGRAMS = _MOST_FAILED = 3
 _MOST_ERRORS = 12
@@ -84,7 +83,7 @@ def facts(
 ) -> list[tuple[str, str, str]]:
     """Return the key figures at the top of the page: name, value and meaning of each."""
     table = summaries.table
-    totals, span_s = summaries.totals, seconds_text(table.span_ns * _NS)
+    totals, span_s = summaries.totals, seconds_text(table.span_ns * S_PER_NS)
     shown = [("span", span_s, "from the first recorded call to the end of the last")]
     if information is not None:
         meaning = f"from the first recorded call to the end of the last {span_s}"
@@ -96,15 +95,17 @@ def facts(
         below = "" if information is None else bytes_below_text(information["layer_traffic"] or [], op)
         meaning = ", ".join(part for part in (rates or "summed over tasks", below) if part)
         shown.append((name, bytes_text(total), meaning))
-    shown += _time_in_io(totals.io_time_ns * _NS, information)
+    shown += _time_in_io(totals.io_time_ns * S_PER_NS, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
     on += " with traced calls" if run.info.counters is not None else ""
     shown.append(("calls", f"{table.events:,}", on))
     if table.slowest is not None:
         slowest = table.slowest
         file = f", {os.path.basename(slowest.file)}" if slowest.file else ""
-        where = f"{slowest.call.name} of rank {slowest.rank} at {seconds_text(slowest.start_ns * _NS)}{file}"
-        shown.append(("slowest call", seconds_text(slowest.duration_ns * _NS), where))
+        where = (
+            f"{slowest.call.name} of rank {slowest.rank} at {seconds_text(slowest.start_ns * S_PER_NS)}{file}"
+        )
+        shown.append(("slowest call", seconds_text(slowest.duration_ns * S_PER_NS), where))
     if run.info.crowded_text:
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     if information is not None and information["python_lines"]:
@@ -204,7 +205,7 @@ def call_table(summaries: ReportData) -> MomentsTable:
         each = totals[call]
         moves = call.op in ("read", "write")
         per_s = (
-            bytes_text(each.bytes / (each.time_ns * _NS)) + "/s"
+            bytes_text(each.bytes / (each.time_ns * S_PER_NS)) + "/s"
             if moves and each.bytes and each.time_ns
             else ""
         )
@@ -214,7 +215,7 @@ def call_table(summaries: ReportData) -> MomentsTable:
                 call.layer,
                 f"{each.count:,}",
                 bytes_text(each.bytes) if moves else "",
-                seconds_text(exclusive_ns * _NS),
+                seconds_text(exclusive_ns * S_PER_NS),
                 share_text(exclusive_ns / all_ns, None),
                 per_s,
                 f"{each.errors:,}" if each.errors else "",
@@ -230,7 +231,7 @@ def wait_table(summaries: ReportData) -> MomentsTable:
     totals, layers = summaries.table.totals, summaries.totals.layers
     waits = {call: layers.exclusive_ns(call) for call in totals if call.waits_for_tasks}
     rows = [
-        (call.name, f"{totals[call].count:,}", seconds_text(exclusive_ns * _NS))
+        (call.name, f"{totals[call].count:,}", seconds_text(exclusive_ns * S_PER_NS))
         for call, exclusive_ns in sorted(waits.items(), key=lambda item: (-item[1], item[0]))
     ]
     note = "Time is summed over tasks, without calls inside. It is not part of the I/O time."
@@ -289,9 +290,11 @@ def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
     rows = []
     for name, sums in run.info.flights.items():
         is_known = posted is not None and posted.requests[name]
-        post = seconds_text(posted.post_ns[name] * _NS) if posted is not None and is_known else ""
-        mean = seconds_text(sums.flight_ns * _NS / sums.requests)
-        times = [seconds_text(time_ns * _NS) for time_ns in (sums.flight_ns, sums.wait_ns, sums.hidden_ns)]
+        post = seconds_text(posted.post_ns[name] * S_PER_NS) if posted is not None and is_known else ""
+        mean = seconds_text(sums.flight_ns * S_PER_NS / sums.requests)
+        times = [
+            seconds_text(time_ns * S_PER_NS) for time_ns in (sums.flight_ns, sums.wait_ns, sums.hidden_ns)
+        ]
         share = "" if sums.hidden_share is None else share_text(sums.hidden_share, None)
         rows.append((name, f"{sums.requests:,}", post, *times, share, mean))
     headers = ("operation", "requests", "post", "flight", "wait", "hidden", "share hidden", "mean flight")
@@ -337,9 +340,9 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
                 label,
                 site.operations,
                 bytes_text(site.bytes) if site.bytes else "",
-                seconds_text(site.exclusive_ns * _NS),
+                seconds_text(site.exclusive_ns * S_PER_NS),
                 "" if share is None else share_text(share, 1),
-                seconds_text(site.max_ns * _NS),
+                seconds_text(site.max_ns * S_PER_NS),
             )
         )
     headers = ("site", "calls", "bytes", "exclusive time", "share", "slowest")

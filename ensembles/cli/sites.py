@@ -21,7 +21,7 @@ from ensembles.cli.options import (
     warn_of,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import share_text
+from ensembles.model.units import S_PER_NS, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -35,7 +35,6 @@ NAME = "sites"
 HELP = "show which places in the program led to the calls, with their time"
 
 ROWS = 20
-_NS = 1e-9
 _PYTHON = re.compile(r"(lib)?python3(\.\d+)?($|\.so)")
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 
@@ -91,11 +90,11 @@ def _json(run: Run, site: SiteTotals, io_ns: int) -> dict[str, Any]:
         "count": site.count,
         "errors": site.errors,
         "bytes": site.bytes,
-        "time_s": site.time_ns * _NS,
-        "exclusive_time_s": site.exclusive_ns * _NS,
+        "time_s": site.time_ns * S_PER_NS,
+        "exclusive_time_s": site.exclusive_ns * S_PER_NS,
         "share": share,
         "io_share": share,
-        "max_s": site.max_ns * _NS,
+        "max_s": site.max_ns * S_PER_NS,
         "operations": site.counts_by_operation,
         "calls": {
             call.name: {
@@ -103,9 +102,9 @@ def _json(run: Run, site: SiteTotals, io_ns: int) -> dict[str, Any]:
                 "op": call.op,
                 "count": totals.count,
                 "bytes": totals.bytes,
-                "time_s": totals.time_ns * _NS,
-                "exclusive_time_s": totals.exclusive_ns * _NS,
-                "max_s": totals.max_ns * _NS,
+                "time_s": totals.time_ns * S_PER_NS,
+                "exclusive_time_s": totals.exclusive_ns * S_PER_NS,
+                "max_s": totals.max_ns * S_PER_NS,
             }
             for call, totals in site.calls.items()
         },
@@ -179,9 +178,9 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
         for operations in range(_MOST_OPERATIONS, 0, -1):
             rows = [
                 [
-                    seconds_text(site.exclusive_ns * _NS),
+                    seconds_text(site.exclusive_ns * S_PER_NS),
                     "" if (share := site.share_of(io_ns)) is None else share_text(share, 1),
-                    seconds_text(site.max_ns * _NS),
+                    seconds_text(site.max_ns * S_PER_NS),
                     bytes_text(site.bytes) if site.bytes else "",
                     _operations(site, operations),
                     run.info.label_of_site(site.number),

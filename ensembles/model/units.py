@@ -8,6 +8,8 @@ from collections.abc import Sequence
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 """Units of bytes; each is 1024 times the one before it."""
 
+NS_PER_S = 1e9
+S_PER_NS = 1e-9
 
 STRACE = "strace -f -ttt -T -y -o FILE records it (ensio info FILE)"
 """What to do about I/O that the recorder cannot see."""

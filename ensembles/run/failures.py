@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ensembles.model.error_names import error_name
-from ensembles.model.units import seconds_text
+from ensembles.model.units import NS_PER_S, seconds_text
 from ensembles.summaries.failed_calls import FailedCalls
 
-_NS_PER_S = 1e9
 _NO_SUCH_FILE = ("ENOENT", "ENOTDIR")
 _READS_OF_LINKS = ("readlink", "readlinkat")
 _OPS_WITH_DATA = ("write", "sync", "close")
@@ -53,8 +52,8 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
             "last_file": files[kind.last_file] or None,
             "first_rank": kind.low_rank,
             "last_rank": kind.high_rank,
-            "first_s": kind.first_ns / _NS_PER_S,
-            "last_s": kind.last_ns / _NS_PER_S,
+            "first_s": kind.first_ns / NS_PER_S,
+            "last_s": kind.last_ns / NS_PER_S,
             "inside": kind.inside,
         }
         for kind in failed.kinds()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.events import OPS, is_io_of_calls, op_of_calls
+from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.summaries.active_time import ActiveTime
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 1 << 21
 """The critical path of longer runs is not part of the headline, because it takes further passes."""
-
-_NS = 1e-9
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ def _by_task(moved: int, direction: str, ranks: RankTable, tasks: int) -> dict[s
     chosen = np.isin(op_of_calls(ranks.calls)[ranks.call], [OPS.index(op) for op in ops])
     time_ns = ranks.exclusive_ns(tasks, chosen)
     slowest = int(time_ns.argmax())
-    slowest_s = int(time_ns[slowest]) * _NS
+    slowest_s = int(time_ns[slowest]) * S_PER_NS
     return {
         "slowest_task": slowest,
         "slowest_task_s": slowest_s,
@@ -259,7 +258,7 @@ def _time_in_io(run: Run, ranks: RankTable | None, found: Mapping[str, Any] | No
     with_io = np.unique(ranks.rank[io])
     if not len(with_io):
         return TimeInIo()
-    time_s = ranks.io_time_ns(run.tasks) * _NS
+    time_s = ranks.io_time_ns(run.tasks) * S_PER_NS
     threads = np.zeros(run.tasks, np.int64)
     for process in run.info.processes:
         if 0 <= process.rank < run.tasks:

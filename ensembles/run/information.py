@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import NS_PER_S, count_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.between_layers import between_layers, layer_requests
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ensembles.summaries.sizes import SizeTable
 
 _NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
-_NS_PER_S = 1e9
 _DAY_S = 86_400
 _MOST_BUSY = 1.01
 """Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
@@ -99,8 +98,8 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "excluded_calls": run.info.excluded_calls,
         "files": len(table.files),
         "run_s": run.length_s,
-        "span_s": table.span_ns / _NS_PER_S,
-        "io_time_s": totals.io_time_ns / _NS_PER_S,
+        "span_s": table.span_ns / NS_PER_S,
+        "io_time_s": totals.io_time_ns / NS_PER_S,
         **_headline(run, found),
         **({} if unseen is None else {"unseen": unseen.to_json()}),
         **_flights(run),
@@ -123,7 +122,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
 
 def _implausible(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
     """Say what cannot be so; in formats without checksums, a changed byte of a time is seen only here."""
-    span_s, threads = table.span_ns / _NS_PER_S, max(run.info.threads, 1)
+    span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
     count = sum(totals.count for totals in table.totals.values())
     notes = []
     names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
@@ -135,7 +134,7 @@ def _implausible(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
         )
     elif not names and io_time_ns > _MOST_BUSY * table.span_ns * threads:
         notes.append(
-            f"implausible: {seconds_text(io_time_ns / _NS_PER_S)} in I/O calls of "
+            f"implausible: {seconds_text(io_time_ns / NS_PER_S)} in I/O calls of "
             f"{count_text(threads, 'thread')} within {seconds_text(span_s)}: a time is probably damaged, or "
             "the record lacks threads; copy it again, or record again"
         )
@@ -154,16 +153,16 @@ def _flights(run: Run) -> dict[str, Any]:
     by_operation = {
         name: {
             "requests": sums.requests,
-            "flight_s": sums.flight_ns / _NS_PER_S,
-            "hidden_s": sums.hidden_ns / _NS_PER_S,
+            "flight_s": sums.flight_ns / NS_PER_S,
+            "hidden_s": sums.hidden_ns / NS_PER_S,
             "hidden_share": sums.hidden_share,
-            "wait_s": sums.wait_ns / _NS_PER_S,
+            "wait_s": sums.wait_ns / NS_PER_S,
         }
         for name, sums in run.info.flights.items()
     }
     return {
-        "flight_s": whole.flight_ns / _NS_PER_S,
-        "mean_flight_s": whole.flight_ns / whole.requests / _NS_PER_S if whole.requests else None,
+        "flight_s": whole.flight_ns / NS_PER_S,
+        "mean_flight_s": whole.flight_ns / whole.requests / NS_PER_S if whole.requests else None,
         "hidden_share": whole.hidden_share,
         "non_blocking": by_operation,
     }
@@ -307,8 +306,8 @@ def _size_classes(classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, A
 def _layers(layers: LayerTimes) -> dict[str, Any]:
     return {
         name: {
-            "time_s": layer.time_ns / _NS_PER_S,
-            "exclusive_time_s": layer.exclusive_ns / _NS_PER_S,
+            "time_s": layer.time_ns / NS_PER_S,
+            "exclusive_time_s": layer.exclusive_ns / NS_PER_S,
             "calls": layer.calls,
         }
         for name, layer in layers.layers.items()
@@ -326,13 +325,13 @@ def _calls(table: CallTable, layers: LayerTimes, thread_s: float) -> dict[str, A
             "op": call.op,
             "count": totals.count,
             "bytes": totals.bytes,
-            "time_s": totals.time_ns / _NS_PER_S,
-            "exclusive_time_s": layers.exclusive_ns(call) / _NS_PER_S,
+            "time_s": totals.time_ns / NS_PER_S,
+            "exclusive_time_s": layers.exclusive_ns(call) / NS_PER_S,
             "is_io": is_io,
             "io_share": layers.exclusive_ns(call) / io_ns if is_io and io_ns else None,
-            "wait_share": None if is_io or not thread_s else layers.exclusive_ns(call) / _NS_PER_S / thread_s,
-            "mean_s": totals.time_ns / totals.count / _NS_PER_S,
-            "max_s": None if totals.max_ns < 0 else totals.max_ns / _NS_PER_S,
+            "wait_share": None if is_io or not thread_s else layers.exclusive_ns(call) / NS_PER_S / thread_s,
+            "mean_s": totals.time_ns / totals.count / NS_PER_S,
+            "max_s": None if totals.max_ns < 0 else totals.max_ns / NS_PER_S,
             "errors": totals.errors,
         }
     return calls
@@ -354,8 +353,8 @@ def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
             "count": totals.count,
             "tasks": totals.tasks,
             "not_ended": totals.not_ended,
-            "time_s": totals.time_ns / _NS_PER_S,
-            "io_time_s": totals.io_time_ns / _NS_PER_S if io_is_known else None,
+            "time_s": totals.time_ns / NS_PER_S,
+            "io_time_s": totals.io_time_ns / NS_PER_S if io_is_known else None,
         }
         for totals in regions.totals
     ]
@@ -376,8 +375,8 @@ def _slowest(table: CallTable) -> dict[str, Any] | None:
     return {
         "call": slowest.call.name,
         "rank": slowest.rank,
-        "start_s": slowest.start_ns / _NS_PER_S,
-        "duration_s": slowest.duration_ns / _NS_PER_S,
+        "start_s": slowest.start_ns / NS_PER_S,
+        "duration_s": slowest.duration_ns / NS_PER_S,
         "bytes": slowest.bytes,
         "file": slowest.file,
     }

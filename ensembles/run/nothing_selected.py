@@ -15,7 +15,7 @@ from ensembles.model.events import Events
 from ensembles.model.nearest_names import nearest_names, suggestion
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
-from ensembles.model.units import count_text, number_text, seconds_text, size_text
+from ensembles.model.units import S_PER_NS, count_text, number_text, seconds_text, size_text
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.run.selection import Selection
 from ensembles.summaries.failed_calls import FailedCalls
@@ -23,7 +23,6 @@ from ensembles.summaries.failed_calls import FailedCalls
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-_NS = 1e-9
 _MOST_ERRORS = 12
 
 
@@ -207,16 +206,14 @@ def _sizes(run: Run, wanted: Any, extent: _Extent) -> str:
 def _times(run: Run, wanted: Any, extent: _Extent) -> str:
     low, high = extent.start_ns or (0, 0)
     return (
-        f"--time: the calls of the run start from {number_text(low * _NS, 6)} to "
-        f"{number_text(high * _NS, 6)} s"
+        f"--time: the calls of the run start from {number_text(low * S_PER_NS, 6)} to "
+        f"{number_text(high * S_PER_NS, 6)} s"
     )
 
 
 def _durations(run: Run, wanted: Any, extent: _Extent) -> str:
-    low, high = _ends_of(run, "duration") or (0, 0)
-    return (
-        f"--duration: the calls of the run take from {seconds_text(low * _NS)} to {seconds_text(high * _NS)}"
-    )
+    low, high = (seconds_text(end * S_PER_NS) for end in _ends_of(run, "duration") or (0, 0))
+    return f"--duration: the calls of the run take from {low} to {high}"
 
 
 def _offsets(run: Run, wanted: Any, extent: _Extent) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.model.shown_rows import Rows
-from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.model.units import S_PER_NS, bytes_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.tables import FileTotals, RankTotals, Totals
     from ensembles.summaries.bysite import SiteTotals
 
-_NS = 1e-9
 _TOTALS = ("calls", "read", "written", "I/O time", "share", "longest", "waiting")
 
 
@@ -41,7 +40,7 @@ def _rank_cells(row: RankTotals) -> tuple[str, ...]:
 
 def _site_cells(row: SiteTotals) -> tuple[str, ...]:
     moved = bytes_text(row.bytes) if row.bytes else ""
-    times = seconds_text(row.exclusive_ns * _NS), seconds_text(row.max_ns * _NS)
+    times = seconds_text(row.exclusive_ns * S_PER_NS), seconds_text(row.max_ns * S_PER_NS)
     return row.place, row.operations, moved, *times
 
 

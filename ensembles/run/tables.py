@@ -11,6 +11,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ignoring_run
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 Order = Literal["time", "bytes", "calls"]
 ORDERS: tuple[Order, ...] = ("time", "bytes", "calls")
 """What a table can be sorted by, largest first."""
-
-_NS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ def _values(each: KeyTotals, whole_ns: int) -> dict[str, Any]:
     """Return the attributes of `Totals`."""
     active = each.active_ns or {}
     rates = [
-        each.bytes[op] / (active[op] * _NS) if each.bytes[op] and active.get(op) else None
+        each.bytes[op] / (active[op] * S_PER_NS) if each.bytes[op] and active.get(op) else None
         for op in DIRECTIONS
     ]
     return {
@@ -199,12 +198,12 @@ def _values(each: KeyTotals, whole_ns: int) -> dict[str, Any]:
         "bytes_written": each.bytes["write"],
         "read_bytes_per_s": rates[0],
         "write_bytes_per_s": rates[1],
-        "io_time_s": each.io_ns * _NS,
-        "wait_s": each.wait_ns * _NS,
+        "io_time_s": each.io_ns * S_PER_NS,
+        "wait_s": each.wait_ns * S_PER_NS,
         "share": each.io_ns / whole_ns,
-        "longest_s": each.longest_ns * _NS,
-        "start_s": each.start_ns * _NS,
-        "end_s": each.end_ns * _NS,
+        "longest_s": each.longest_ns * S_PER_NS,
+        "start_s": each.start_ns * S_PER_NS,
+        "end_s": each.end_ns * S_PER_NS,
         "ops": each.ops,
     }
 
@@ -242,10 +241,10 @@ def _values_of_table(table: RankTable) -> list[tuple[int, dict[str, Any]]]:
             "bytes_written": bytes_of[1],
             "read_bytes_per_s": None,
             "write_bytes_per_s": None,
-            "io_time_s": io_ns * _NS,
-            "wait_s": (int(exclusive_ns[rows].sum()) - io_ns) * _NS,
+            "io_time_s": io_ns * S_PER_NS,
+            "wait_s": (int(exclusive_ns[rows].sum()) - io_ns) * S_PER_NS,
             "share": io_ns / whole_ns,
-            "longest_s": None if longest_ns < 0 else longest_ns * _NS,
+            "longest_s": None if longest_ns < 0 else longest_ns * S_PER_NS,
             "start_s": None,
             "end_s": None,
             "ops": ops,

@@ -22,11 +22,9 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.units import count_text
+from ensembles.model.units import NS_PER_S, count_text
 from ensembles.summaries.active_time import MOST_EXACT, disjoint
 from ensembles.summaries.collective_steps import CollectiveSteps
-
-_NS_PER_S = 1e9
 
 NO_STORAGE = (
     "no storage call inside of collective calls was recorded: preload the recorder, or link the MPI library "
@@ -185,7 +183,7 @@ def step_table(
     rows = []
     for call in np.unique(calls["call"]).tolist():
         mine = calls["call"] == call
-        times = [float(column[mine].sum()) / _NS_PER_S for column in parts]
+        times = [float(column[mine].sum()) / NS_PER_S for column in parts]
         rows.append(
             StepTimes(
                 found.names[call],
@@ -193,7 +191,7 @@ def step_table(
                 int(np.count_nonzero(mine)),
                 len(np.unique(calls["rank"][mine])),
                 int(np.count_nonzero(independent[mine])),
-                float((calls["end"] - calls["start"])[mine].sum()) / _NS_PER_S,
+                float((calls["end"] - calls["start"])[mine].sum()) / NS_PER_S,
                 *times,
             )
         )

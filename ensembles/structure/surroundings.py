@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.surroundings import COUNTERS, LEVELS, SurroundingsTable
+from ensembles.model.units import NS_PER_S
 
 _US_PER_S = 1e6
-_NS_PER_S = 1e9
 
 NOTABLE_DIRTY_SHARE = 0.05
 """Dirty pages are notable above this share of the memory that programs could have had."""
@@ -116,5 +116,5 @@ def _largest_share(table: SurroundingsTable, name: str) -> float | None:
     if not len(ranks):
         return None
     waited_s = np.bincount(group, rises.rise) / _US_PER_S
-    span_s = np.bincount(group, rises.end - rises.start) / _NS_PER_S
+    span_s = np.bincount(group, rises.end - rises.start) / NS_PER_S
     return float(min((waited_s / np.maximum(span_s, 1e-9)).max(), 1.0))

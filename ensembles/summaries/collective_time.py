@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
+from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.active_time import MOST_EXACT, disjoint, union_ns
 from ensembles.summaries.spreading import moving_ns
 
-_NS_PER_S = 1e9
 _STORAGE = ("posix", "stdio")
 _STORING = ("read", "write", "sync")
 
@@ -136,8 +136,8 @@ class CollectiveTime(Summary):
         if not both_ns:
             return None
         return {
-            "time_s": collective_ns / _NS_PER_S,
-            "storage_s": both_ns / _NS_PER_S,
-            "above_storage_s": (collective_ns - both_ns) / _NS_PER_S,
+            "time_s": collective_ns / NS_PER_S,
+            "storage_s": both_ns / NS_PER_S,
+            "above_storage_s": (collective_ns - both_ns) / NS_PER_S,
             "above_storage_share": 1.0 - both_ns / collective_ns,
         }

@@ -461,9 +461,9 @@ def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, KernelBytes | No
     found = dict(zip(read_texts(group, "reason"), counts, strict=True))
     kernel = None
     if f"kernel_bytes_{KERNEL_BYTES[-1]}" in group.attrs:
-        numbers = [read_number(group, f"kernel_bytes_{name}", _MOST_BYTES) for name in KERNEL_BYTES]
-        facts, libraries = (tuple(read_texts(group, name)) for name in ("kernel_facts", "libraries"))
-        kernel = KernelBytes(*numbers, facts=facts, libraries=libraries)
+        fields: list[Any] = [read_number(group, f"kernel_bytes_{name}", _MOST_BYTES) for name in KERNEL_BYTES]
+        fields += [tuple(read_texts(group, name)) for name in ("kernel_facts", "libraries")]
+        kernel = KernelBytes(*fields)
     return found, read_number(group, "calls_on_other_paths", _MOST_CALLS), kernel
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import Call, Events, of_calls
+from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.messages import MESSAGE_LAYER
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.01
 """Share of the time of tasks in phases from which on waiting inside phases is stated."""
-
-_NS_PER_S = 1e9
 
 
 @of_calls
@@ -210,7 +209,7 @@ def waiting_inside(
         return WaitingInside(None, None, None)
     rows, waited_ns = waits.inside(io)
     whole_s = sum(entry.time_s * entry.tasks for entry in totals if entry.calls)
-    time_s = float(waited_ns.sum()) / _NS_PER_S
+    time_s = float(waited_ns.sum()) / NS_PER_S
     if not whole_s or time_s < LEAST_SHARE * whole_s:
         return None
     share = time_s / (run.tasks * run.length_s) if run.length_s > 0 else None
@@ -248,13 +247,13 @@ def _most(
         return None
     mine = np.flatnonzero(group == best)
     last = mine[np.argmax(start[mine])]
-    number, task, moment_s = int(phase[last]), int(rank[last]), int(start[last]) / _NS_PER_S
+    number, task, moment_s = int(phase[last]), int(rank[last]), int(start[last]) / NS_PER_S
     names = phases.names
     return Meeting(
         number,
         None if names is None else names[number - 1],
         waits.name_of(int(call[last])),
-        float(of_group[best]) / _NS_PER_S,
+        float(of_group[best]) / NS_PER_S,
         moment_s,
         task,
         _call_before(run, phases, number, task, moment_s),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls
+from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import SYNCHRONISING
 from ensembles.structure.phases.outside import LateInPhase
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 LEAST_PART = 0.5
 """Least part of the lateness that the calls of a function, or of all functions, explain, to be named."""
-
-_NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
@@ -225,10 +224,10 @@ class TimeInCalls(Summary):
         call = max(files, key=lambda each: functions[each][1] - functions[each][2])
         calls, time_ns, other_ns = functions[call]
         all_ns = sum(mine_ns - others_ns for _, mine_ns, others_ns in functions.values())
-        if max(time_ns - other_ns, all_ns) < LEAST_PART * later_s * _NS_PER_S or time_ns <= other_ns:
+        if max(time_ns - other_ns, all_ns) < LEAST_PART * later_s * NS_PER_S or time_ns <= other_ns:
             return None
         file = max(files[call], key=files[call].__getitem__)
-        return LateCalls(call.name, call.layer, file, calls, time_ns / _NS_PER_S, other_ns / _NS_PER_S)
+        return LateCalls(call.name, call.layer, file, calls, time_ns / NS_PER_S, other_ns / NS_PER_S)
 
     def outside(self, phase: int, later_s: float) -> LateInPhase | None:
         """Return where the last task of a phase was late outside of its I/O calls.
@@ -247,17 +246,17 @@ class TimeInCalls(Summary):
         last, middle = ((phase, rank) for rank in self._tasks[:, phase].tolist())
         if last not in self._ends or middle not in self._ends:
             return None
-        begins_s = (self._ends[last][0] - self._ends[middle][0]) / _NS_PER_S
+        begins_s = (self._ends[last][0] - self._ends[middle][0]) / NS_PER_S
         between_s, other_s = self._between_s(last), self._between_s(middle)
         if begins_s + between_s - other_s < LEAST_PART * later_s:
             return None
         if last not in self._left or middle not in self._left:
             return LateInPhase(begins_s, between_s, other_s)
         (left_ns, call), (other_ns, _) = self._left[last], self._left[middle]
-        return LateInPhase(begins_s, between_s, other_s, (left_ns - other_ns) / _NS_PER_S, call)
+        return LateInPhase(begins_s, between_s, other_s, (left_ns - other_ns) / NS_PER_S, call)
 
     def _between_s(self, task: tuple[int, int]) -> float:
         """Return the time of a task (phase and rank) between its calls; of several threads, at least that."""
         in_io_ns = sum(ns for (at, rank, *_), (_, ns) in self._sums.items() if (at, rank) == task)
         start_ns, end_ns = self._ends[task]
-        return max(end_ns - start_ns - in_io_ns, 0) / _NS_PER_S
+        return max(end_ns - start_ns - in_io_ns, 0) / NS_PER_S

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.events import Events, is_io_of_calls
+from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.late_calls import LateCalls
@@ -15,8 +16,6 @@ from ensembles.structure.phases.messages import has_message_layer, is_message_of
 from ensembles.structure.phases.outside import LateInPhase
 from ensembles.structure.phases.spans import Spans, sum_spans
 from ensembles.summaries.runtotals import DIRECTIONS
-
-_NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,8 @@ class PhaseTable(Summary):
             if number in self._last and self._last[number][:2] >= key:
                 continue
             call = events.calls[events.call[at]]
-            file, start_s = events.files[events.file[at]], int(events.start[at]) / _NS_PER_S
-            duration_s = int(events.duration[at]) / _NS_PER_S
+            file, start_s = events.files[events.file[at]], int(events.start[at]) / NS_PER_S
+            duration_s = int(events.duration[at]) / NS_PER_S
             self._last[number] = (*key, CriticalCall(call.name, call.layer, file, start_s, duration_s))
 
     def merge(self, other: PhaseTable) -> None:
@@ -251,10 +250,10 @@ class PhaseTable(Summary):
         with_messages = self._messages[0] > 0 if self._has_layer else np.zeros(self._size, bool)
         for number in np.flatnonzero((self._calls > 0) | with_messages).tolist():
             at = number if self._calls[number] else self._size + number
-            start_s, end_s = int(self._start[at]) / _NS_PER_S, int(latest[at]) / _NS_PER_S
+            start_s, end_s = int(self._start[at]) / NS_PER_S, int(latest[at]) / NS_PER_S
             time_s, lost_s = (
-                (int(latest[at]) - int(self._start[at])) / _NS_PER_S,
-                lost_ns[at] / _NS_PER_S,
+                (int(latest[at]) - int(self._start[at])) / NS_PER_S,
+                lost_ns[at] / NS_PER_S,
             )
             whole_s = time_s * int(tasks[at])
             middle = by_end[before[at] + (int(tasks[at]) - 2) // 2] if tasks[at] > 1 else None
@@ -276,7 +275,7 @@ class PhaseTable(Summary):
                     lost_s=float(lost_s),
                     lost_share=float(lost_s / whole_s) if whole_s else 0.0,
                     middle_task=None if middle is None else int(rank[middle]),
-                    later_s=0.0 if middle is None else int(latest[at] - end[middle]) / _NS_PER_S,
+                    later_s=0.0 if middle is None else int(latest[at] - end[middle]) / NS_PER_S,
                 )
             )
         return found
