@@ -285,7 +285,9 @@ def compare_read_runs(
             "filters"
         )
     replaced = [
-        key for key in common if is_replaced([[_posts(run, key) for run in group] for group in groups])
+        key
+        for key in common
+        if is_replaced([[(run.posts.get(key, 0), run.calls.number(key)) for run in each] for each in groups])
     ]
     common = [key for key in common if key not in replaced]
     summed = [key for key in common if any(key in run.counts for group in read for run in group)]
@@ -336,11 +338,9 @@ def compare_read_runs(
         times = [[run.calls.time_s for run in group] for group in groups]
         posts = [[run.posts for run in group] for group in groups]
         found = with_replaced(found, replaced, posts, times, names)
-    return sorted(found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -_time_s(one)))
-
-
-def _posts(run: ReadRun, key: Key) -> tuple[int, int]:
-    return run.posts.get(key, 0), run.calls.number(key)
+    return sorted(
+        found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -sum(one.totals[1].typical))
+    )
 
 
 def _totals_of_kind(
@@ -404,10 +404,6 @@ def _time_lost_s(found: Comparison) -> float:
         return 0.0
     time_s = (found.blocked or found.totals[1]).typical
     return max(abs(value - time_s[0]) for value in time_s[1:])
-
-
-def _time_s(found: Comparison) -> float:
-    return sum(found.totals[1].typical)
 
 
 def runs_name(paths: Sequence[str]) -> str:
