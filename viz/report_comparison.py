@@ -117,7 +117,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
     told = [each for each in found if each not in folded] or found
     folded = folded if len(folded) < len(found) else []
     pictured = []
-    for each in told[:_MOST_PICTURED]:
+    for each in [each for each in told if each.knows_durations][:_MOST_PICTURED]:
         name = _name(each)
         pictures[f"comparison_{name}"] = comparison_of_kind(
             each, runs, (names[0], names[1]), _verdict(each).partition(": ")[2]

@@ -106,13 +106,9 @@ def _add(args: argparse.Namespace) -> int:
             "which experiment do these runs repeat? Name it with --experiment NAME (--darshan LOG: by "
             "executable and size)"
         )
-    runs = [open_run(args, path, len(args.runs)) for path in args.runs]
-    for path, run in zip(args.runs, runs, strict=True):
-        if run.counters is not None and not run.info.has_all_events:
-            raise EnsioError(f"{path} holds counters, not calls: ensio history add --darshan {path}")
+    records = [RunRecord.of_run(open_run(args, path, len(args.runs))) for path in args.runs]
     history = open_history(args, first=args.runs[0])
-    for path, run in zip(args.runs, runs, strict=True):
-        record = RunRecord.of_run(run)
+    for path, record in zip(args.runs, records, strict=True):
         is_new = history.add(record, args.experiment, labels)
         done = "added to" if is_new else "is already in"
         print(sanitize_text(f"{path}: {done} {args.experiment}"))

@@ -11,6 +11,7 @@ import numpy as np
 from ensembles.comparison.quantile_bins import RunCalls
 from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.from_run import IN_MEMORY, ensemble_from_run
+from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.passes.summary import Summary
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.kernels import count_seconds
@@ -41,6 +42,8 @@ class ComparedCalls:
         Their durations, if single calls are not needed or not known.
     calls : dict of Key to RunCalls
         Single calls.
+    counts : dict of Key to int
+        Number of calls of the kinds whose durations the record does not hold.
     notes : dict of Key to list of str
         Caveats of each kind, one sentence each.
     """
@@ -48,11 +51,18 @@ class ComparedCalls:
     time_s: dict[Key, float] = field(default_factory=dict)
     samples: dict[Key, CountedDurations] = field(default_factory=dict)
     calls: dict[Key, RunCalls] = field(default_factory=dict)
+    counts: dict[Key, int] = field(default_factory=dict)
     notes: dict[Key, list[str]] = field(default_factory=dict)
 
     def sample(self, key: Key) -> CountedDurations:
         """Return the durations of a kind of calls."""
         return self.samples[key] if key in self.samples else self.calls[key].sample()
+
+    def number(self, key: Key) -> int:
+        """Return the number of calls of a kind."""
+        if key not in self.time_s:
+            return 0
+        return self.counts[key] if key in self.counts else int(self.sample(key).total)
 
 
 def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
@@ -72,7 +82,12 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
         The run does not record what the selection asks for, or cannot be read.
     """
     if not run.info.keeps_all_calls:
-        return _from_ensembles(run, selection, _times_in_summary(run, selection))
+        sums = _sums_in_summary(run, selection)
+        if run.summary.durations_known:
+            return _from_ensembles(run, selection, sums.time_s)
+        if _is_part(selection):
+            refuse_sums(run)
+        return sums
     if single and run.reading.most_events <= min(IN_MEMORY, run.reading.budget.held_events):
         return _in_memory(run, selection)
     found = _in_one_pass(run, selection)
@@ -86,21 +101,26 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     )
 
 
-def _times_in_summary(run: Run, selection: Selection) -> dict[Key, float]:
-    cells = run.summary.cells
-    time_s: dict[Key, float] = {}
+def _sums_in_summary(run: Run, selection: Selection) -> ComparedCalls:
+    """Return times and numbers of the calls of each function that is wanted, whatever the other filters."""
+    found, cells = ComparedCalls(), run.summary.cells
     for number in np.unique(cells["call"]).tolist():
-        call = run.summary.calls[number]
+        call, mine = run.summary.calls[number], cells["call"] == number
         if selection.wants_call(call):
-            mine_s = float(cells["time_ns"][cells["call"] == number].sum() * 1e-9)
-            time_s[_key(call)] = time_s.get(_key(call), 0.0) + mine_s
-    return time_s
+            key = _key(call)
+            found.time_s[key] = found.time_s.get(key, 0.0) + float(cells["time_ns"][mine].sum() * 1e-9)
+            found.counts[key] = found.counts.get(key, 0) + int(cells["count"][mine].sum())
+    return found
+
+
+def _is_part(selection: Selection) -> bool:
+    """Whether filters other than those of functions choose calls, or times are per MiB."""
+    return replace(selection, layers=None, ops=None, calls=None) != type(selection)()
 
 
 def _from_ensembles(run: Run, selection: Selection, time_s: dict[Key, float]) -> ComparedCalls:
     found = ComparedCalls()
-    by_function = replace(selection, layers=None, ops=None, calls=None)
-    is_part = by_function != type(selection)() and not selection.per_byte
+    is_part = _is_part(selection) and not selection.per_byte
     for layer, op in time_s:
         chosen = replace(selection, layers=(layer,), ops=(op,))
         ensemble = ensemble_from_run(run, chosen, per="MiB" if selection.per_byte else "call")

@@ -11,7 +11,7 @@ from ensembles.comparison.compare_samples import compare_kinds, compare_samples,
 from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
-from ensembles.comparison.report import Comparison
+from ensembles.comparison.report import Comparison, Group
 from ensembles.comparison.run_tests import FIRST_TESTED, RUN_TIMES, compute_run_tests, has_repetitions
 from ensembles.comparison.times import LEAST_ADDED, TimeChange, kinds_to_test, time_changes
 from ensembles.comparison.totals import (
@@ -271,6 +271,12 @@ def compare_read_runs(
     if not with_waits:
         times_s = {key: time_s for key, time_s in times_s.items() if key not in WAITS_FOR_TASKS}
     totals = {key: _totals_of_kind(read, key, margin, level) for key in times_s}
+    holds = {bool(run.calls.counts): run.path for group in groups for run in group if run.calls.time_s}
+    if len(holds) > 1:
+        raise EnsioError(
+            f"{holds[True]} holds sums of calls, and {holds[False]} single calls, which are not of the same "
+            "kinds: compare logs of counters with each other, and traces with each other"
+        )
     common = [key for key in times_s if all(any(key in run.time_s for run in group) for group in read)]
     alone = [key for key in times_s if key not in common and totals[key][0].is_finding]
     if not common and not alone:
@@ -279,11 +285,14 @@ def compare_read_runs(
             "filters"
         )
     replaced = [
-        key for key in common if is_replaced([[_posts(run, key) for run in group] for group in groups])
+        key
+        for key in common
+        if is_replaced([[(run.posts.get(key, 0), run.calls.number(key)) for run in each] for each in groups])
     ]
     common = [key for key in common if key not in replaced]
+    summed = [key for key in common if any(key in run.counts for group in read for run in group)]
     kinds, main = [], kinds_to_test(*_times_and_calls(read, list(times_s)), least_share=LEAST_ADDED)
-    for layer, op in sorted(common, key=lambda key: -times_s[key]):
+    for layer, op in sorted((key for key in common if key not in summed), key=lambda key: -times_s[key]):
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit, f"{layer} {op}" in main))
     found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed) if kinds else []
@@ -292,7 +301,7 @@ def compare_read_runs(
             replace(one, quantiles=quantile_ratios(*(sample for (sample,) in kind.groups)))
             for one, kind in zip(found, kinds, strict=True)
         ]
-    found += [_only_in_some(read, key, names, margin, level) for key in [*alone, *replaced]]
+    found += [_without_durations(read, key, names, margin, level) for key in [*alone, *replaced, *summed]]
     run_totals, moved_bytes = totals_of_runs([[run.sums for run in group] for group in groups], margin, level)
     run_tests = compute_run_tests(
         names,
@@ -329,24 +338,22 @@ def compare_read_runs(
         times = [[run.calls.time_s for run in group] for group in groups]
         posts = [[run.posts for run in group] for group in groups]
         found = with_replaced(found, replaced, posts, times, names)
-    return sorted(found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -_time_s(one)))
-
-
-def _posts(run: ReadRun, key: Key) -> tuple[int, int]:
-    return run.posts.get(key, 0), run.calls.sample(key).total if key in run.calls.time_s else 0
+    return sorted(
+        found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -sum(one.totals[1].typical))
+    )
 
 
 def _totals_of_kind(
     read: Sequence[Sequence[ComparedCalls]], key: Key, margin: float, level: float
 ) -> list[Total]:
-    calls = [[run.sample(key).total if key in run.time_s else 0 for run in group] for group in read]
+    calls = [[run.number(key) for run in group] for group in read]
     times_s = [[run.time_s.get(key, 0.0) for run in group] for group in read]
     return [make_total("calls", calls, margin, level), make_total("time_s", times_s, margin, level)]
 
 
 def _times_of_runs(groups: Sequence[Sequence[ReadRun]], names: Sequence[str]) -> list[TimeChange]:
     """Test the times of whole runs that are known of every run, I/O of the critical path first."""
-    order = sorted(RUN_TIMES, key=lambda what: what != FIRST_TESTED)
+    order = sorted(RUN_TIMES, key=lambda what: what not in FIRST_TESTED)
     times_s = {
         what: [[run.sums.totals[what] for run in group] for group in groups]
         for what in order
@@ -372,21 +379,23 @@ def _times_and_calls(
     times_s, calls = {}, {}
     for key in keys:
         times_s[" ".join(key)] = [[run.time_s.get(key, 0.0) for run in group] for group in read]
-        calls[" ".join(key)] = [
-            [float(run.sample(key).total) if key in run.time_s else 0.0 for run in group] for group in read
-        ]
+        calls[" ".join(key)] = [[float(run.number(key)) for run in group] for group in read]
     return times_s, calls
 
 
-def _only_in_some(
+def _without_durations(
     read: Sequence[Sequence[ComparedCalls]], key: Key, names: Sequence[str], margin: float, level: float
 ) -> Comparison:
-    """Return the comparison of a kind of calls that some group does not make at all."""
-    groups = [
-        summarize_group(name, [run.sample(key) for run in group if key in run.time_s])
-        for name, group in zip(names, read, strict=True)
-    ]
-    return Comparison("inconclusive", "", key[1], key[0], groups, margin, level)
+    """Return the comparison of calls that some group does not make, or whose durations are not recorded."""
+    groups, reason = [], ""
+    for name, group in zip(names, read, strict=True):
+        mine = [run for run in group if key in run.time_s]
+        if any(key in run.counts for run in mine):
+            reason = "single calls are not in the record"
+            groups.append(Group(name, len(mine), sum(run.number(key) for run in mine), None))
+        else:
+            groups.append(summarize_group(name, [run.sample(key) for run in mine]))
+    return Comparison("inconclusive", reason, key[1], key[0], groups, margin, level)
 
 
 def _time_lost_s(found: Comparison) -> float:
@@ -395,10 +404,6 @@ def _time_lost_s(found: Comparison) -> float:
         return 0.0
     time_s = (found.blocked or found.totals[1]).typical
     return max(abs(value - time_s[0]) for value in time_s[1:])
-
-
-def _time_s(found: Comparison) -> float:
-    return sum(found.totals[1].typical)
 
 
 def runs_name(paths: Sequence[str]) -> str:

@@ -116,11 +116,11 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
 
 
 def _of_whole_runs(found: Comparison, runs: Sequence[TimeChange], fail_on: float, of: str) -> list[str]:
-    is_shorter = any(each.what == FIRST_TESTED and each.is_shorter(found.level) for each in runs)
+    is_shorter = any(each.what in FIRST_TESTED and each.is_shorter(found.level) for each in runs)
     return [
         f"{_label(found, each)}{of}: {each.text} ({each.evidence}){more_bytes_text(found, each.group)}"
         for each in runs
-        if each.is_longer(found.level, fail_on) and not (is_shorter and each.what != FIRST_TESTED)
+        if each.is_longer(found.level, fail_on) and not (is_shorter and each.what not in FIRST_TESTED)
     ]
 
 

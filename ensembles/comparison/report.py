@@ -36,7 +36,8 @@ class Group:
     runs, calls : int
         Number of runs and of calls.
     median_s : float or None
-        Median duration in seconds, in which each run has the same weight; None: there are no calls.
+        Median duration in seconds, in which each run has the same weight; None: there are no calls, or
+        their durations are not in the record.
     """
 
     name: str
@@ -297,6 +298,11 @@ class Comparison:
             return max(moved) if is_moved else 1.0
         is_longer = change.is_longer(self.level) or (is_moved and self.blocked is None)
         return max(change.ratio or 1.0, 1.0) if is_longer else 1.0
+
+    @property
+    def knows_durations(self) -> bool:
+        """Whether the durations of these calls are in the record of every run."""
+        return all(group.median_s is not None for group in self.groups if group.calls)
 
     @property
     def counts_differ(self) -> bool:

@@ -13,11 +13,11 @@ from ensembles.comparison.model import holm
 FEWEST_RUNS = 2
 """Runs that each group needs for a test."""
 
-RUN_TIMES = ("io_time_s", "critical_path_s", "wait_time_s", "span_s")
+RUN_TIMES = ("io_time_s", "critical_path_s", "slowest_task_s", "wait_time_s", "span_s")
 """Times of whole runs that are tested."""
 
-FIRST_TESTED = "critical_path_s"
-"""Time of whole runs that is tested first, else the first of `RUN_TIMES`."""
+FIRST_TESTED = ("critical_path_s", "slowest_task_s")
+"""Times of whole runs that are tested first, else the first of `RUN_TIMES`; counters have the second."""
 
 FEWEST_FOR_NORMALITY = 3
 """Values that the test of Shapiro and Wilk needs."""
@@ -84,7 +84,7 @@ class RunTest:
     scope : str
         ``run``, ``calls`` (of one layer and operation) or ``step`` (a phase).
     what : str
-        ``io_time_s``, ``critical_path_s``, ``wait_time_s``, ``span_s``; ``posix write``; ``phase 3``. Of a
+        As in `ensembles.comparison.times.TimeChange`; ``phase 3``. Of a
         phase it is the time in its outermost I/O calls, summed over tasks, and not its wall time as in
         ``ensio phases``.
     method : str
@@ -228,7 +228,7 @@ def _in_order(tests: Sequence[RunTest]) -> list[float]:
     assays: a-priori ordered hypotheses", Biometrie in der chemisch-pharmazeutischen Industrie 6, 1995.
     """
     names = [test.what for test in tests]
-    first = names.index(FIRST_TESTED) if FIRST_TESTED in names else 0
+    first = next((names.index(what) for what in FIRST_TESTED if what in names), 0)
     others = iter(holm([test.p for at, test in enumerate(tests) if at != first]).tolist())
     least = tests[first].p if tests else 1.0
     return [test.p if at == first else max(least, next(others)) for at, test in enumerate(tests)]

@@ -61,7 +61,7 @@ def run_tests_text(found: Comparison) -> str:
     headers = ("medians of runs", *map(two_lines, names), "Shapiro p", "p", "Holm p", "effect")
     table = folded_table_text(headers, rows, range(len(headers)), (len(names), 4))
     of_runs = sum(test.scope == "run" for test in tests)
-    first = next((test for test in tests if test.what == FIRST_TESTED), tests[0])
+    first = next((test for test in tests if test.what in FIRST_TESTED), tests[0])
     sizes = " + ".join(str(group.runs) for group in tests[0].groups)
     effect = "Cliff's delta" if tests[0].epsilon_squared is None else "epsilon squared"
     about = (

@@ -210,6 +210,7 @@ _LABELS = {
     "tasks": "tasks",
     "io_tasks": "tasks with I/O",
     "calls": "calls",
+    "opens": "opens",
     "bytes_read": "bytes read",
     "bytes_written": "bytes written",
     "files": "files",

@@ -34,7 +34,7 @@ LEAST_SPREAD_OF_NEW_KIND = 0.2
 FEWEST_FREEDOM = 3
 """Runs beyond the first of each group from which on they show how much they vary: as four runs and one."""
 
-OF_IO = ("critical_path_s", "io_time_s")
+OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 """Times of whole runs that fail ``--fail-on`` if they are longer."""
 
 LEAST_SHARE = 0.01
@@ -68,7 +68,8 @@ class TimeChange:
     Attributes
     ----------
     what : str
-        ``io_time_s``, ``critical_path_s``, ``wait_time_s``, ``span_s``; of a kind of calls ``posix write``.
+        ``io_time_s``, ``critical_path_s``, ``slowest_task_s``, ``wait_time_s``, ``span_s``; of a kind of
+        calls ``posix write``.
     group : str
         Name of the group.
     runs : list of int

@@ -13,6 +13,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, number_text
 
 if TYPE_CHECKING:
+    from ensembles.model.counters import Counters
     from ensembles.run.run import Run
 
 LEAST_CALLS = 10
@@ -22,6 +23,7 @@ COUNTS = (
     "tasks",
     "io_tasks",
     "calls",
+    "opens",
     "bytes",
     "mean_size_bytes",
     "bytes_read",
@@ -42,7 +44,8 @@ class Total:
         ``calls``, ``bytes``, ``mean_size_bytes`` and ``time_s`` of one kind of calls; of runs: ``tasks``,
         ``files``, ``phases``, ``bytes_read``, ``bytes_written``, ``io_time_s`` and ``wait_time_s`` (summed
         over tasks), ``span_s``, and of several tasks ``io_tasks`` (tasks with I/O calls) and, if it is known,
-        ``critical_path_s`` (I/O on the critical path).
+        ``critical_path_s`` (I/O on the critical path); of counters of another tool ``opens``, ``run_time_s``
+        and, if it is known, ``slowest_task_s`` (in the interface in which the slowest task takes longest).
     typical, low, high : list of float
         Mean, least and greatest value of the runs of each group.
     ratios : list of float or None
@@ -240,6 +243,8 @@ def sums_of_run(run: Run) -> ComparedSums:
             found["io_tasks"] = in_io.tasks
         if in_io.critical_path_s is not None:
             found["critical_path_s"] = in_io.critical_path_s
+    if run.counters:
+        found |= _sums_of_counters(run.counters)
     if run.reading.knows_phases and run.phases is not None:
         found["phases"] = run.phases.count
     moved: dict[tuple[str, str], tuple[int, int]] = {}
@@ -248,3 +253,12 @@ def sums_of_run(run: Run) -> ComparedSums:
             calls, bytes_ = moved.get((call.layer, call.op), (0, 0))
             moved[call.layer, call.op] = calls + sums.count, bytes_ + sums.bytes
     return ComparedSums(found, moved)
+
+
+def _sums_of_counters(counters: Counters) -> dict[str, float]:
+    """Return what only counters say: opens, the time of the job, and that of its slowest task."""
+    modules = counters.modules.values()
+    opens = (value or 0 for each in modules for name, value in each.totals.items() if name.endswith("OPENS"))
+    slowest_s = [each.slowest_rank_s for each in modules if not each.slowest_is_bound]
+    slowest = {"slowest_task_s": max(slowest_s)} if slowest_s and counters.tasks > 1 else {}
+    return {"opens": float(sum(opens)), "run_time_s": counters.run_time_s} | slowest

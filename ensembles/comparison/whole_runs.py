@@ -20,8 +20,10 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 RUN_LABELS = {
     "io_time_s": "time in I/O, all tasks",
     "critical_path_s": "I/O of critical path",
+    "slowest_task_s": "I/O of slowest task",
     "wait_time_s": "waiting, all tasks",
     "span_s": "span",
+    "run_time_s": "run time",
 }
 
 

@@ -102,11 +102,12 @@ def _single_calls(found: Comparison, at: int, change: TimeChange) -> str:
 
 def _without_durations(found: Comparison, counts: str, told: str, longer: str | None) -> Comparison:
     """Return a comparison of calls of other sizes: durations do not say what became slower, the time does."""
+    hint = "choose one size (--size), or take times per MiB (--per-byte)"
+    hint = hint if found.knows_durations else found.reason
     return replace(
         found,
         verdict=DIFFERENT,
-        reason=f"{counts}{told}; durations of other sizes are not compared: choose one size (--size), or "
-        "take times per MiB (--per-byte)",
+        reason=f"{counts}{told}; durations of other sizes are not compared: {hint}",
         direction=longer,
         enough_runs=None,
         shifts=[],

@@ -122,7 +122,7 @@ def _of_kind(record: RunRecord, layer: str, op: str) -> tuple[float, float]:
 
 def time_of_runs(records: Sequence[RunRecord]) -> str | None:
     """Return the time of whole runs that decides: I/O of the critical path, if all runs have it."""
-    both = FIRST_TESTED, IO_TIME
+    both = *FIRST_TESTED, IO_TIME
     known = (what for what in both if all(one.totals.get(what, 0.0) > 0 for one in records))
     return next(known, None)
 

@@ -138,7 +138,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         Raises
         ------
         EnsioError
-            A file of the run cannot be read.
+            A file of the run cannot be read, or it has only sums of calls.
 
         Examples
         --------
@@ -152,6 +152,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         from ensembles.run.selection import Selection
 
         read = read_run(run, Selection.parse(), single=False)
+        if read.calls.counts:
+            raise EnsioError(f"{run.path} holds counters, not calls: ensio history add --darshan {run.path}")
         return cls(
             identity=_identity(run, read.sums.totals),
             path=run.path,

@@ -75,7 +75,7 @@ def key_of(request: SummaryRequest, selection: object = None) -> str | None:
     >>> from ensembles.passes.summary import ignoring_run
     >>> from ensembles.summaries.eventcount import EventCount
     >>> key_of(SummaryRequest(ignoring_run(EventCount)))
-    '9 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.eventcount.EventCount) None None'
+    '10 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.eventcount.EventCount) None None'
     >>> key_of(SummaryRequest(lambda run: EventCount())) is None
     True
     """

@@ -71,6 +71,8 @@ class MadeLog:
     order: str = "<"
     tasks: int = 4
     command: str = "/opt/app --size 1"
+    number: int = 4242
+    start_s: int = START_S
     mounts: tuple[tuple[str, str], ...] = (("lustre", "/scratch"), ("ext4", "/"))
     partial: tuple[str, ...] = ()
     module_versions: dict[str, int] = field(default_factory=dict)
@@ -152,10 +154,11 @@ class MadeLog:
     def job(self) -> bytes:
         """The description of the job, 4096 bytes as the recorder's own."""
         old = self.version < "3.41"
-        times = (START_S, START_S + 60) if old else (START_S, 250_000_000, START_S + 60, 0)
+        end_s = self.start_s + 60
+        times = (self.start_s, end_s) if old else (self.start_s, 250_000_000, end_s, 0)
         shape = f"{self.order}q{'qq' if old else 'qqqq'}qq1024s"
         head = struct.pack(
-            shape, 1000, *times, self.tasks, 4242, b"lib_ver=3.4.4\nh=romio_no_indep_rw=true\n"
+            shape, 1000, *times, self.tasks, self.number, b"lib_ver=3.4.4\nh=romio_no_indep_rw=true\n"
         )
         lines = "".join(f"\n{kind}\t{point}" for kind, point in self.mounts)
         return (head + self.command.encode() + lines.encode()).ljust(4096, b"\0")

@@ -87,12 +87,17 @@ def read_recorder(path: str) -> ForeignTrace:
 
 
 def has_darshan(path: str, beginning: bytes | None) -> bool:
-    """Test whether a file is a Darshan log."""
-    return beginning is not None and header.log_version(beginning) is not None
+    """Test whether a file is a Darshan log, or all files of a folder that are named so."""
+    if beginning is not None:
+        return header.log_version(beginning) is not None
+    with suppress(OSError):
+        logs = header.logs_of(path)
+        return bool(logs) and all(header.log_version(beginning_of(log, 4096)) for log in logs)
+    return False
 
 
 def read_darshan(path: str) -> ForeignTrace:
-    """Open a Darshan log."""
+    """Open a Darshan log, or those of a job in a folder."""
     from ensembles.readers.foreign.darshan.source import read
 
     return read(path)

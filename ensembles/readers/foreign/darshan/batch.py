@@ -129,7 +129,7 @@ def _read(child: subprocess.Popen[bytes], path: str) -> CountedLog:
     state, metadata = log.state, log.metadata
     return CountedLog(
         path=path,
-        command=state.command,
+        command=state.lives[0][0],
         job=metadata.job,
         uid=metadata.uid,
         tasks=metadata.tasks,

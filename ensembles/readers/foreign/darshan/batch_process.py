@@ -13,13 +13,11 @@ import io
 import os
 import struct
 import sys
-from array import array
 
-from ensembles.files.untrusted import open_regular
-from ensembles.readers.foreign.darshan.frames import ROWS, write_frame
-from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, check_job, read_header
-from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame, warm_up
-from ensembles.readers.foreign.darshan.sandbox_process import limit, write_counters
+from ensembles.readers.foreign.darshan.frames import write_frame
+from ensembles.readers.foreign.darshan.header import open_header
+from ensembles.readers.foreign.darshan.library import Log, error_frame, warm_up
+from ensembles.readers.foreign.darshan.sandbox_process import limit, write_counters, write_job
 
 COUNTED = ("MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
 
@@ -53,23 +51,10 @@ def _ended(path: str) -> str:
 def _read(path: str) -> None:
     out = io.BytesIO()
     try:
-        with open_regular(path) as file:
-            size_bytes = os.fstat(file.fileno()).st_size
-            header = read_header(path, file.read(LONGEST), size_bytes)
-            file.seek(header.job[0])
-            check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))
+        header, size_bytes = open_header(path), os.stat(path).st_size
         limit(size_bytes, header)
         log = Log(path)
-        modules = log.modules()
-        job = {"kind": "job", "job": log.job(), "mounts": [], "modules": modules, "version": header.version}
-        write_frame(out, job)
-        identities, names = log.names() if header.names[1] else (array("Q"), [])
-        if header.names[1] and not names:
-            raise DarshanError("read the names of the files")
-        for low in range(0, len(names), ROWS):
-            head = {"kind": "names", "names": names[low : low + ROWS]}
-            write_frame(out, head, [identities[low : low + ROWS]])
-        write_counters(log, modules, COUNTED, out, size_bytes)
+        write_counters(log, write_job(log, header, out), COUNTED, out, size_bytes)
         write_frame(out, {"kind": "end"})
     except Exception as error:
         out = io.BytesIO()

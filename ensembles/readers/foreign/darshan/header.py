@@ -7,11 +7,13 @@ Darshan's library trusts the header. Therefore it is checked before the library 
 from __future__ import annotations
 
 import bz2
+import os
 import re
 import struct
 import zlib
 from typing import NamedTuple
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 
 MAGIC = 6567223
@@ -46,8 +48,10 @@ class Header(NamedTuple):
         Offset and length of the job's description in the file, bytes.
     names : (int, int)
         Offset and length of the file names, bytes; length 0: there are none.
-    modules : tuple of (int, int)
-        Offset and length of each module, bytes.
+    number : int
+        Number of the job, for a batch job that of the batch system.
+    start_ns : int
+        Start of the job, ns since 1970.
     """
 
     version: str
@@ -55,7 +59,8 @@ class Header(NamedTuple):
     is_zlib: bool
     job: tuple[int, int]
     names: tuple[int, int]
-    modules: tuple[tuple[int, int], ...]
+    number: int = 0
+    start_ns: int = 0
 
 
 def log_version(beginning: bytes) -> str | None:
@@ -96,23 +101,8 @@ def log_version(beginning: bytes) -> str | None:
     return beginning[:8].rstrip(b"\0").decode("ascii")
 
 
-def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
-    """Parse and check the header of a log of Darshan 3.
-
-    Parameters
-    ----------
-    path : str
-        Path of the log, for messages.
-    beginning : bytes
-        The first `LONGEST` bytes of the file, or the whole file.
-    size_bytes : int
-        Size of the file.
-
-    Raises
-    ------
-    EnsioError
-        The library does not read this version, or the parts do not lie in the file.
-    """
+def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
+    """Parse and check the header of a log of Darshan 3, whose parts must lie in the file."""
     version = log_version(beginning) or ""
     if version not in VERSIONS or beginning.startswith(_GZIP):
         raise EnsioError(
@@ -135,33 +125,45 @@ def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
     head_bytes = 16 + shape.size
     end = _check_places(path, places, head_bytes, size_bytes)
     job = (head_bytes, end - head_bytes)
-    return Header(version, swapped, compression == _ZLIB, job, places[0], tuple(places[1:]))
+    return Header(version, swapped, compression == _ZLIB, job, places[0])
 
 
-def check_job(path: str, header: Header, packed: bytes) -> None:
-    """Check that the job's description is complete; the library checks only its beginning.
+def open_header(path: str) -> Header:
+    """Read and check the header of a log, and the job's description, of which the library checks little.
 
     Parameters
     ----------
     path : str
-        Path of the log, for messages.
-    header : Header
-    packed : bytes
-        The part `header.job` of the file, or its beginning.
+
+    Returns
+    -------
+    Header
+        With the number and the start of the job.
 
     Raises
     ------
     EnsioError
-        The description is incomplete.
+        The library does not read this version, the parts do not lie in the file, the description is
+        incomplete, or the file cannot be read.
     """
-    unpacking = zlib.decompressobj() if header.is_zlib else bz2.BZ2Decompressor()
     try:
-        unpacking.decompress(packed, MOST_JOB_BYTES)
-        whole = unpacking.eof
-    except (zlib.error, OSError):
-        whole = False
-    if not whole:
-        raise damaged(path, "the description of the job cannot be decompressed")
+        with open_regular(path) as file:
+            header = _read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
+            file.seek(header.job[0])
+            packed = file.read(min(header.job[1], MOST_JOB_BYTES))
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    unpacking = zlib.decompressobj() if header.is_zlib else bz2.BZ2Decompressor()
+    old = header.version < "3.41"
+    try:
+        job = unpacking.decompress(packed, MOST_JOB_BYTES)
+        if not unpacking.eof:
+            raise EOFError
+        numbers = struct.unpack_from(f"{'>' if header.swapped else '<'}{5 if old else 7}q", job)
+    except (zlib.error, OSError, EOFError, struct.error) as error:
+        raise damaged(path, "the description of the job cannot be decompressed") from error
+    start_ns = numbers[1] * 10**9 + (0 if old else numbers[2])
+    return header._replace(number=numbers[-1], start_ns=start_ns)
 
 
 def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, size_bytes: int) -> int:
@@ -183,6 +185,14 @@ def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, siz
     if first <= head_bytes or any(length and offset < first for offset, length in places):
         raise damaged(path, "it has no space for the description of the job")
     return first
+
+
+def logs_of(path: str) -> list[str]:
+    """List the logs of a path: itself, or the files ``*.darshan`` of a folder."""
+    if not os.path.isdir(path):
+        return [path]
+    with os.scandir(path) as entries:
+        return sorted(entry.path for entry in entries if entry.name.endswith(".darshan") and entry.is_file())
 
 
 def damaged(path: str, how: str) -> EnsioError:

@@ -37,8 +37,14 @@ class JobState:
     ----------
     has_segments : bool
         Whether the log has DXT segments.
+    first_rank : int
+        Number of the first task of this log; of several logs, tasks count on.
+    after_s : float
+        Start of this log, since that of the first.
     start_ns, end_ns : int
         Start and end of the job, ns since 1970.
+    lives : dict of int to (str, int, int)
+        Command, start and end of each log, by its first task.
     paths : dict of int to str
         Paths by file id.
     hosts : dict of int to str
@@ -48,9 +54,11 @@ class JobState:
     """
 
     has_segments: bool = False
+    first_rank: int = 0
+    after_s: float = 0.0
     start_ns: int = 0
     end_ns: int = 0
-    command: str = ""
+    lives: dict[int, tuple[str, int, int]] = field(default_factory=dict)
     version: str = ""
     modules: dict[str, dict[str, Any]] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
@@ -118,16 +126,24 @@ def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> No
         The description is implausible.
     """
     job = head["job"]
-    tasks, state.start_ns, state.end_ns = int(job["nprocs"]), int(job["start_ns"]), int(job["end_ns"])
+    tasks, start_ns, end_ns = int(job["nprocs"]), int(job["start_ns"]), int(job["end_ns"])
     if not 1 <= tasks <= MOST_TASKS:
         raise DamagedLog(f"its job has {tasks:,} tasks")
-    if not 0 <= state.start_ns <= _LATEST_NS or not 0 <= state.end_ns <= _LATEST_NS:
+    if not 0 <= start_ns <= _LATEST_NS or not 0 <= end_ns <= _LATEST_NS:
         raise DamagedLog("the time of its job is impossible")
-    state.command = " ".join(mask_command(str(job["command"]).split(" ")))
-    state.version, state.modules = str(head["version"]), head["modules"]
+    state.first_rank = metadata.tasks
+    if not state.lives:
+        state.start_ns = start_ns
+    state.end_ns, state.after_s = max(state.end_ns, end_ns), (start_ns - state.start_ns) * 1e-9
+    command = " ".join(mask_command(str(job["command"]).split(" ")))
+    state.lives[metadata.tasks] = (command, start_ns, end_ns)
+    state.version = str(head["version"])
+    for module, known in head["modules"].items():
+        is_partial = bool(known["partial"]) or state.modules.get(module, known)["partial"]
+        state.modules[module] = known | {"partial": is_partial}
     state.mounts = tuple(Mount(str(point), str(kind), "") for point, kind in head["mounts"])
     told = dict(line.partition("=")[::2] for line in job["metadata"].splitlines())
-    metadata.tasks = tasks
+    metadata.tasks += tasks
     metadata.origin_unix_ns = state.start_ns
     metadata.job, metadata.uid = str(job["jobid"]), str(job["uid"])
     metadata.user = metadata.uid
@@ -147,7 +163,7 @@ def finish(metadata: RunMetadata, state: JobState, counters: Counters, converter
     if state.mounts:
         metadata.mounts = {metadata.hosts[0] if metadata.hosts else "": state.mounts}
     lost = _lost(state, counters)
-    ranks = sorted({0, *state.hosts, *counters.table.rank.tolist()})
+    ranks = sorted({*state.lives, *state.hosts, *counters.table.rank.tolist()})
     threads = Counter(rank for rank, _ in converter.threads)
     first = 0
     for rank in ranks:
@@ -159,7 +175,8 @@ def finish(metadata: RunMetadata, state: JobState, counters: Counters, converter
 
 
 def _process(state: JobState, rank: int, threads: int, first_thread: int, lost: int) -> Process:
-    command = tuple(state.command.split(" ")) if state.command else ()
+    line, start_ns, end_ns = state.lives[max(first for first in state.lives if first <= rank)]
+    command = tuple(line.split(" ")) if line else ()
     return Process(
         rank=rank,
         host=state.hosts.get(rank, ""),
@@ -169,8 +186,8 @@ def _process(state: JobState, rank: int, threads: int, first_thread: int, lost: 
         command=command,
         cwd="",
         user="",
-        start_unix_ns=state.start_ns,
-        end_unix_ns=max(state.end_ns, state.start_ns),
+        start_unix_ns=start_ns,
+        end_unix_ns=max(end_ns, start_ns),
         ended=True,
         threads=threads,
         first_thread=first_thread,
@@ -217,6 +234,8 @@ def _notes(
     passed = sorted({*unread(state), *(_WITHOUT_IO & set(state.modules))})
     if passed:
         notes.append(f"counters of Darshan's modules {', '.join(passed)} are not shown")
+    if state.first_rank and "HEATMAP" in state.modules:
+        notes.append("heat maps of several logs are not added up")
     if state.nameless:
         notes.append(f"the log lacks the names of {count_text(len(state.nameless), 'file')}")
     if counters.negative_times:

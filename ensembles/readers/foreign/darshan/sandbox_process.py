@@ -16,10 +16,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.frames import ROWS, SEGMENT_BYTES, write_frame
-from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, Header, check_job, read_header
+from ensembles.readers.foreign.darshan.header import Header, open_header
 from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame
 
 COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
@@ -39,10 +38,7 @@ def main(path: str, descriptor: int, room: int) -> int:
     """Read the log and write its contents as frames."""
     out = sys.stdout.buffer
     try:
-        with open_regular(path) as file:
-            header = read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
-            file.seek(header.job[0])
-            check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))
+        header = open_header(path)
         limit(os.stat(path).st_size, header)
         _tell(path, header, out, descriptor, room)
     except Exception as error:
@@ -70,17 +66,7 @@ def _lower(which: int, most: int) -> None:
 
 def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> None:
     log = Log(path)
-    modules = log.modules()
-    job = log.job()
-    write_frame(
-        out,
-        {"kind": "job", "job": job, "mounts": log.mounts(), "modules": modules, "version": header.version},
-    )
-    identities, names = log.names() if header.names[1] else (array("Q"), [])
-    if header.names[1] and not names:
-        raise DarshanError("read the names of the files")
-    for low in range(0, len(names), ROWS):
-        write_frame(out, {"kind": "names", "names": names[low : low + ROWS]}, [identities[low : low + ROWS]])
+    modules = write_job(log, header, out)
     if "LUSTRE" in modules:
         for identity, components in log.layouts(modules["LUSTRE"]["number"]):
             write_frame(out, {"kind": "layout", "components": components}, [array("Q", [identity])])
@@ -96,6 +82,19 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
             _check_version(path, module, modules[module]["version"], log)
             _Segments(log, module, modules[module], shared, out, packed).tell()
     write_frame(out, {"kind": "end"})
+
+
+def write_job(log: Log, header: Header, out: Any) -> dict[str, dict[str, Any]]:
+    """Write the description of the job and the names of the files as frames, and return the modules."""
+    modules = log.modules()
+    job = {"kind": "job", "job": log.job(), "mounts": log.mounts()}
+    write_frame(out, job | {"modules": modules, "version": header.version})
+    identities, names = log.names() if header.names[1] else (array("Q"), [])
+    if header.names[1] and not names:
+        raise DarshanError("read the names of the files")
+    for low in range(0, len(names), ROWS):
+        write_frame(out, {"kind": "names", "names": names[low : low + ROWS]}, [identities[low : low + ROWS]])
+    return modules
 
 
 def write_counters(

@@ -42,6 +42,8 @@ class SegmentBlocks:
         Whether segments have threads and offsets; old versions lack them.
     swapped : bool
         Whether segments have the other byte order.
+    after_s : float
+        Start of their log, since that of the run.
     """
 
     module: str
@@ -52,6 +54,7 @@ class SegmentBlocks:
     has_threads: bool
     has_offsets: bool
     swapped: bool
+    after_s: float = 0.0
 
     @property
     def length(self) -> int:
@@ -113,7 +116,7 @@ class Converter:
         length = segments["length"].astype("i8")
         if length.min() < 0:
             raise DamagedLog("a call moved a negative number of bytes")
-        start, end = _ns(start_s), _ns(end_s)
+        start, end = (_ns(times_s) + round(parts.after_s * 1e9) for times_s in (start_s, end_s))
         duration = end - start
         self.turned += int((duration < 0).sum())
         numbers = np.array([self.calls.index(call) for call in CALLS[parts.module]], "u2")
@@ -133,6 +136,7 @@ class Converter:
         if parts.module == "DXT_MPIIO":
             columns["depth"] = columns["carried"] = np.zeros(len(length), "u1")
             what = np.repeat(np.where(parts.is_write, _WRITE, _READ).astype("u1"), parts.count)
+            self._sorted = None
             self._around.append(
                 {name: columns[name] for name in ("rank", "thread", "start")} | {"end": end, "what": what}
             )

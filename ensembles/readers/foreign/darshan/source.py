@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.files.untrusted import open_regular
 from ensembles.model.counters import Counters
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
@@ -24,7 +23,7 @@ from ensembles.model.regions import RegionTable
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
 from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
-from ensembles.readers.foreign.darshan.header import LONGEST, DamagedLog, damaged, read_header
+from ensembles.readers.foreign.darshan.header import DamagedLog, damaged, logs_of, open_header
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
 from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
 from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums
@@ -37,27 +36,32 @@ CALLS: tuple[Call, ...] = tuple(
 
 
 def read(path: str) -> DarshanImport:
-    """Open a Darshan log.
+    """Open a Darshan log, or the logs in a folder if they are of one job.
+
+    The tasks of several logs are numbered in the order of their starts.
 
     Raises
     ------
     EnsioError
-        The library does not read this log.
+        The library does not read a log, or the logs are of several jobs.
     """
-    try:
-        with open_regular(path) as file:
-            read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-    return DarshanImport(path)
+    headers = {log: open_header(log) for log in logs_of(path)}
+    jobs = len({header.number for header in headers.values()})
+    if jobs > 1:
+        raise EnsioError(
+            f"{path} holds Darshan logs of {jobs:,} jobs: name one of its logs, or compare all of them in a "
+            f"history (ensio history add --darshan {path})"
+        )
+    return DarshanImport(*sorted(headers, key=lambda log: (headers[log].start_ns, log)))
 
 
 class DarshanImport:
-    """A Darshan log; a `ForeignTrace`.
+    """A Darshan log, or several of one job; a `ForeignTrace`.
 
     Parameters
     ----------
-    path : str
+    *paths : str
+        In the order of the starts of the logs.
     keeps_records : bool
         Whether the counters of files and ranks are kept too.
 
@@ -69,9 +73,9 @@ class DarshanImport:
         Sums by kind of call.
     """
 
-    def __init__(self, path: str, keeps_records: bool = True) -> None:
+    def __init__(self, *paths: str, keeps_records: bool = True) -> None:
         self.keeps_records = keeps_records
-        self.path = path
+        self._paths, self.path = paths, paths[0]
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
         self.state = job.JobState()
         self.counters = counters.Counters()
@@ -86,7 +90,9 @@ class DarshanImport:
             os.ftruncate(memory, max_events * SEGMENT_BYTES)
             # Not closed explicitly: arrays in the traceback of an error may still refer to it.
             shared = mmap.mmap(memory, max_events * SEGMENT_BYTES, prot=mmap.PROT_READ)
-            yield from self._blocks(memory, shared, max_events)
+            for path in self._paths:
+                self.path = path
+                yield from self._blocks(memory, shared, max_events)
         except DamagedLog as error:
             raise damaged(self.path, str(error)) from error
         except FrameError as error:
@@ -182,8 +188,8 @@ class DarshanImport:
             self._add_layout(int(arrays[0][0]), head["components"])
         elif kind == "counters":
             self._add_counters(head, counters.counter_columns(arrays[0], *head["shape"]))
-        elif kind == "heatmap":
-            self._check_ranks(arrays[1], -1)
+        elif kind == "heatmap" and len(self._paths) == 1:
+            self._ranks(arrays[1], -1)
             self._heatmaps.add(self.state.paths.get(int(arrays[0][0]), ""), float(head["width_s"]), arrays)
         elif kind == "segments" and shared is not None:
             return self._segments(head, arrays, shared, room)
@@ -191,15 +197,21 @@ class DarshanImport:
 
     def _add_counters(self, head: dict[str, Any], columns: tuple[np.ndarray, ...]) -> None:
         module, names = str(head["module"]), (head["counters"], head["times"])
-        self._check_ranks(columns[1], -1)
-        file = self.state.see(self.metadata, columns[0])
+        identity, rank, whole, real = columns
+        rank = self._ranks(rank, -1)
+        # Times are since the start of this log. Zero means that there is none.
+        stamps = np.array([name.endswith("_TIMESTAMP") for name in names[1]])
+        real = np.where(stamps & (real > 0), real + self.state.after_s, real)
+        file = self.state.see(self.metadata, identity)
         if self.keeps_records:
             if module not in self._sums:
                 known = self.state.modules[module]
                 self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
-            self._sums[module].add(names, columns, file)
+            self._sums[module].add(names, (identity, rank, whole, real), file)
         if module in counter_semantics.WAYS:
-            self.counters.add(module, names, columns)
+            # Calls of MPI-IO lie around those of the same log only: each log has other numbers of files.
+            of_log = identity + np.uint64(self.state.first_rank)
+            self.counters.add(module, names, (of_log, rank, whole, real))
 
     def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
         attribute = encode_attribute(components)
@@ -211,6 +223,7 @@ class DarshanImport:
         self, head: dict[str, Any], arrays: list[np.ndarray], shared: mmap.mmap, room: int
     ) -> Mapping[str, np.ndarray]:
         identity, rank, count, is_write, host = arrays
+        rank = self._ranks(rank, 0)
         parts = segments.SegmentBlocks(
             head["module"],
             rank,
@@ -220,20 +233,22 @@ class DarshanImport:
             bool(head["has_threads"]),
             bool(head["has_offsets"]),
             bool(head["swapped"]),
+            self.state.after_s,
         )
         if len({len(column) for column in arrays}) != 1 or count.min() < 1 or parts.length > room:
             raise FrameError
-        self._check_ranks(rank, 0)
         self.state.see_hosts(rank, host, head["hosts"])
         columns = self._converter.columns(parts, shared)
         self.state.count(parts)
         return columns
 
-    def _check_ranks(self, rank: np.ndarray, least: int) -> None:
-        if rank.min(initial=0) < least or rank.max(initial=0) >= self.metadata.tasks:
-            raise DamagedLog(
-                f"it has a record of rank {int(rank.max(initial=0)):,} of {self.metadata.tasks:,} tasks"
-            )
+    def _ranks(self, rank: np.ndarray, least: int) -> np.ndarray:
+        """Return the ranks of the run for those of this log; sums over its one rank are of that rank."""
+        first, tasks = self.state.first_rank, self.metadata.tasks - self.state.first_rank
+        if rank.min(initial=0) < least or rank.max(initial=0) >= tasks:
+            raise DamagedLog(f"it has a record of rank {int(rank.max(initial=0)):,} of {tasks:,} tasks")
+        alone = tasks == 1 and len(self._paths) > 1
+        return np.where((rank >= 0) | alone, np.maximum(rank, 0) + first, rank)
 
     def regions(self) -> RegionTable:
         """Return an empty table: Darshan records no phases and no regions."""

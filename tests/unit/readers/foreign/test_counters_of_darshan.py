@@ -8,13 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_darshan_logs import MadeLog
-from read_by_pydarshan import EXAMPLES, cffi_backend
+from read_by_pydarshan import EXAMPLES, cffi_backend, sums_of
 
 import ensembles as en
 from ensembles.cli.info_text import information_text
+from ensembles.comparison.compare import compare_runs
+from ensembles.comparison.gate import gate
+from ensembles.comparison.text import comparisons_text
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
 from ensembles.run.information import collect_information
 from ensembles.structure.counters import counted_requests, file_rows, rank_rows, shared_sentence
+from ensembles.viz.report_comparison import comparison_html
 
 LOGS = sorted([*EXAMPLES.glob("*/*.darshan"), *(EXAMPLES.parent / "tests" / "input").glob("*.darshan")])
 DERIVED = ("POSIX", "MPI-IO", "STDIO")
@@ -249,3 +253,65 @@ def test_no_answer_on_a_log_of_another_tool_advises_to_record_with_ensio(path: P
         except en.EnsioError as error:
             texts.append(str(error))
     assert not [text for text in texts if "ensio run" in text]
+
+
+def test_two_logs_with_counters_are_compared_by_their_sums() -> None:
+    paths = [EXAMPLES.parent / "tests" / "input" / f"sample-{name}.darshan" for name in ("goodost", "badost")]
+    runs = [en.open(path) for path in paths]
+    found = compare_runs([[run] for run in runs])
+    kinds = {(one.layer, one.op): one for one in found}
+    for key in (("posix", "write"), ("stdio", "write")):
+        sums = [sums_of(path)[key] for path in paths]
+        totals = {total.what: total.typical for total in kinds[key].totals}
+        assert (totals["calls"], totals["bytes"]) == tuple([one[at] for one in sums] for at in (0, 1))
+        assert totals["time_s"] == pytest.approx([one[2] for one in sums], rel=1e-6)
+        assert kinds[key].verdict == "different"
+        assert not kinds[key].tests
+        assert "single calls are not in the record" in kinds[key].reason
+    opens, slowest_s = [], []
+    for path in paths:
+        opens.append(sum(frames(path, module)[0].OPENS.sum() for module in ("POSIX", "STDIO")))
+        real = frames(path, "POSIX")[1]
+        assert (real["rank"] >= 0).all()
+        times = real.F_READ_TIME + real.F_WRITE_TIME + real.F_META_TIME
+        slowest_s.append(times.groupby(real["rank"]).sum().max())
+    totals = {total.what: total.typical for total in found[0].run_totals}
+    assert totals["opens"] == opens
+    assert totals["slowest_task_s"] == pytest.approx(slowest_s, rel=1e-6)
+    assert found[0].run_times[0].what == "slowest_task_s"
+    judged = gate(found, 1.1)
+    assert judged.whole_runs_fail
+    assert "I/O of slowest task" in judged.failed[0]
+    assert "posix write" in judged.kinds
+    assert "--size" not in comparisons_text(found)
+    assert "single calls are not in the record" in comparison_html(runs)
+
+
+@pytest.mark.parametrize(
+    ("latest_s", "verdict", "direction"), [(30.0, "different", "slower"), (10.4, "inconclusive", None)]
+)
+def test_a_new_log_with_counters_is_judged_by_how_much_its_baselines_vary(
+    tmp_path: Path, latest_s: float, verdict: str, direction: str | None
+) -> None:
+    runs = []
+    for number, write_s in enumerate((10.0, 10.6, 9.6, 10.2, latest_s)):
+        log = MadeLog(tasks=2, names={7: "/scratch/a"})
+        log.count("POSIX", 7, 1, WRITES=64, BYTES_WRITTEN=64 << 20, F_WRITE_TIME=write_s)
+        runs.append(en.open(log.write(tmp_path / f"log{number}")))
+    (found,) = compare_runs([runs[:4], runs[4:]])
+    assert (found.verdict, found.direction) == (verdict, direction)
+    assert found.times[0].ratio == pytest.approx(latest_s / 10.1)
+    assert [total.differs for total in found.totals if total.what in ("calls", "bytes")] == [False, False]
+    assert [(group.runs, group.calls, group.median_s) for group in found.groups] == [
+        (4, 256, None),
+        (1, 64, None),
+    ]
+
+
+def test_sums_are_compared_neither_with_single_calls_nor_for_a_part_of_the_calls() -> None:
+    folder = EXAMPLES / "example_logs"
+    summed, traced = en.open(folder / "sample-badost.darshan"), en.open(folder / "dxt.darshan")
+    with pytest.raises(en.EnsioError, match=r"badost\.darshan holds sums of calls, and .*dxt\.darshan"):
+        en.compare(traced, summed)
+    with pytest.raises(en.EnsioError, match="no duration of single calls"):
+        en.compare(summed, summed, size="4MiB")

@@ -323,3 +323,60 @@ def _ensio(*words: object, check: bool = True) -> subprocess.CompletedProcess[st
 
 def _json(command: str, path: Path) -> dict[str, Any]:
     return json.loads(_ensio(command, path, "--json").stdout)
+
+
+@pytest.mark.parametrize("options", [{}, {"version": "3.21"}, {"order": ">"}], ids=str)
+def test_logs_of_one_job_in_a_folder_are_one_run(tmp_path: Path, options: dict[str, str]) -> None:
+    alone = en.open(traced_log(**options).write(tmp_path / "alone")).events
+    folder = tmp_path / "job"
+    folder.mkdir()
+    # The names are in another order than the starts.
+    traced_log(**options).write(folder / "b.darshan")
+    later = traced_log(start_s=START_S + 10, command="/opt/other", **options)
+    later.write(folder / "a.darshan")
+    (folder / "notes.txt").write_text("not a log")
+    run = en.open(folder)
+    assert (run.tasks, run.info.job, run.length_s) == (4, "4242", pytest.approx(70, abs=0.25))
+    assert [(one.rank, one.command[0]) for one in run.info.processes] == [
+        (0, "/opt/app"),
+        (1, "/opt/app"),
+        (2, "/opt/other"),
+        (3, "/opt/other"),
+    ]
+    for first, after_ns in ((0, 0), (2, 10**10)):
+        mine = run.events[np.isin(run.events.rank, (first, first + 1))]
+        assert (mine.rank - first).tolist() == alone.rank.tolist()
+        assert (mine.start - after_ns).tolist() == alone.start.tolist()
+        for name in ("duration", "moved", "offset", "depth", "carried", "thread"):
+            assert getattr(mine, name).tolist() == getattr(alone, name).tolist()
+        assert [run.files[at] for at in mine.file] == [run.files[at] for at in alone.file]
+
+
+def test_counters_of_one_job_are_added_up_and_each_process_is_a_rank(tmp_path: Path) -> None:
+    for number in range(3):
+        log = MadeLog(tasks=1, names={7: "/scratch/a", 8: "/scratch/b"}, start_s=START_S + 10 * number)
+        if number == 0:
+            log.count("MPI-IO", 7, 0, INDEP_WRITES=1, BYTES_WRITTEN=100, F_WRITE_TIME=1.0)
+        # Only the first process made these calls inside of MPI-IO. Darshan can keep sums over one rank.
+        log.count("POSIX", 7, -1, WRITES=1, BYTES_WRITTEN=100, F_WRITE_TIME=1.0 + number,
+                  F_WRITE_START=2.0, F_WRITE_END=5.0)  # fmt: skip
+        log.write(tmp_path / f"{number}.darshan")
+    run = en.open(tmp_path)
+    assert run.reading.ranks.bytes_moved(3).tolist() == [200, 100, 100]  # of all layers
+    assert run.reading.ranks.io_time_ns(3).tolist() == [10**9, 2 * 10**9, 3 * 10**9]
+    information = _json("info", tmp_path)
+    assert (information["tasks"], information["bytes_written"]) == (3, 300)
+    assert information["counters"]["run_time_s"] == pytest.approx(80, abs=0.25)
+    assert information["span_s"] == 23.0
+    posix = information["counters"]["modules"]["POSIX"]
+    assert (posix["writes"], posix["shared_records"], posix["slowest_rank_s"]) == (3, 0, 3.0)
+
+
+def test_logs_of_several_jobs_in_a_folder_are_refused(tmp_path: Path) -> None:
+    traced_log().write(tmp_path / "a.darshan")
+    traced_log(number=4243).write(tmp_path / "b.darshan")
+    with pytest.raises(en.EnsioError, match=r"logs of 2 jobs: .*ensio history add --darshan"):
+        en.open(tmp_path)
+    (tmp_path / "b.darshan").write_bytes((tmp_path / "a.darshan").read_bytes()[:1400])
+    with pytest.raises(en.EnsioError, match=r"b\.darshan is a damaged Darshan log"):
+        en.open(tmp_path)
