@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -156,7 +157,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             raise EnsioError(f"{run.path} holds counters, not calls: ensio history add --darshan {run.path}")
         return cls(
             identity=_identity(run, read.sums.totals),
-            path=run.path,
+            path=os.path.abspath(run.path),
             program=run.info.program,
             job=run.info.job,
             command=list(run.info.command),

@@ -58,7 +58,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     table, totals, sizes = found.table, found.totals, found.sizes
     unseen = run.unseen
     around = _surroundings(run)
-    notes = run.notes + ([unseen.sentence] if unseen else []) + _implausible(run, table, totals.io_time_ns)
+    notes = run.notes + _implausible(run, table, totals.io_time_ns)
     return {
         "run": run.path,
         "program": run.info.program,
@@ -83,7 +83,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "start": run.info.start and run.info.start.isoformat(),
         "mode": run.mode,
         "durations_known": found.durations_known,
-        "complete": not run.notes and not unseen,
+        "complete": not run.notes,
         "notes": notes,
         "tasks": run.tasks,
         "threads": run.info.threads,

@@ -110,7 +110,7 @@ class Run(RunWithTotals):
     @property
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
-        return self.info.notes
+        return [*self.info.notes, *([self.unseen.sentence] if self.unseen else [])]
 
     @property
     def counters(self) -> Counters | None:

@@ -127,7 +127,7 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
             f"the kernel counted {', and '.join(by_calls)}: {_why(kernel, linked, libraries, scans)}"
         )
     if dirtied or fetched:
-        moved = [f"made {bytes_text(dirtied)} of files dirty"] if dirtied else []
+        moved = [f"made at least {bytes_text(dirtied)} of files dirty"] if dirtied else []
         moved += [f"fetched {bytes_text(fetched)} from storage"] if fetched else []
         through = (
             f"through {' and '.join(ways)}" if ways else "perhaps through mapped files, libaio or io_uring"
@@ -179,4 +179,7 @@ def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -
         return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"
     if scans:
         return "the bytes of fscanf are not counted"
-    return f"the rest does not go through the C library (raw system calls, static child programs); {STRACE}"
+    return (
+        "the rest went through raw system calls, static child programs or inline stdio (getc_unlocked), also "
+        f"on pipes; {STRACE}"
+    )

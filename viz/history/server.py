@@ -13,6 +13,7 @@ from tornado.web import HTTPError
 from ensembles.history.check import Check, check
 from ensembles.history.store import History, StoredRun
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import NS_PER_S
 from ensembles.run.open import open as open_run
 from ensembles.viz.history.data import experiment_data
 from ensembles.viz.history.pages import (
@@ -26,6 +27,9 @@ from ensembles.viz.history.pages import (
 )
 from ensembles.viz.report import page_of_run
 from ensembles.viz.serving import Door, Guarded, GuardedApplication, PageServer
+
+_SAME_S = 1e-3
+"""Times of a start differ by rounding only."""
 
 VERDICTS = ("regression", "improvement", "ok", "too-few-runs")
 
@@ -115,7 +119,11 @@ class _Pages:
     def report(self, run: str) -> str:
         wanted = self._run(run)
         try:
-            return page_of_run(open_run(wanted.path))
+            run = open_run(wanted.path)
+            late_s = run.info.origin_unix_ns / NS_PER_S - wanted.start.timestamp()
+            if run.tasks != wanted.tasks or abs(late_s) > _SAME_S:
+                raise EnsioError(f"another run lies in {wanted.path} now")
+            return page_of_run(run)
         except EnsioError as error:
             raise EnsioError(
                 f"the history keeps summaries only, and run {wanted.id} cannot be read any more: {error}"

@@ -67,14 +67,14 @@ class NotIo(EvidenceRule):
 
 
 def _refuse_unseen(run: Run) -> None:
-    """Refuse a run with much I/O that was not recorded, whose time is unknown.
+    """Refuse a run with I/O that was not recorded, whose time is unknown.
 
     Raises
     ------
     NotApplicable
         The kernel counted bytes that no recorded call moved.
     """
-    if run.unseen is not None and run.unseen.is_much:
+    if run.unseen is not None:
         raise NotApplicable(f"unseen: {run.unseen.sentence}")
 
 

@@ -145,7 +145,7 @@ def _read_records(job: _JobFile, records: bytes) -> list[Spool]:
     spools: list[Spool] = []
     notes: list[str] = []
     position, summary = 0, _summary_of(path, head)
-    shared: bytes | None = b""
+    shared = b""
     for number in range(head.processes):
         if position + JOB_PROCESS.size > len(records):
             raise _damaged(path)
@@ -169,17 +169,19 @@ def _read_records(job: _JobFile, records: bytes) -> list[Spool]:
             continue
         spool.rest_in_spool = head.rest_in_spool != 0
         spools.append(spool)
+        if text is None and number == 0:
+            raise _damaged(path)  # what its calls did is not known
         if number == 0:
-            shared = None if text is None else text[: head.shared_bytes]
+            shared = (text or b"")[: head.shared_bytes]
+        elif text is None:  # one recorder wrote all of them
+            spool.calls_text = spools[0].calls_text
     if position != len(records):
         raise _damaged(path)
     spools[0].notes.extend(notes)
     return spools
 
 
-def _read_record(
-    job: _JobFile, process: Any, record: bytes, shared: bytes | None
-) -> tuple[Spool, bytes | None]:
+def _read_record(job: _JobFile, process: Any, record: bytes, shared: bytes) -> tuple[Spool, bytes | None]:
     """Decode a record into a spool and its texts; None: these are damaged.
 
     Raises
@@ -212,8 +214,8 @@ def _read_record(
     text = _texts(job, record[at["texts"]], shared, process.text_bytes)
     if text is None:
         spool.notes.append(
-            f"{os.path.basename(job.path)} is damaged: the texts of {name} cannot be read, so its functions, "
-            "files and properties have no names"
+            f"{os.path.basename(job.path)} is damaged: the texts of {name} cannot be read, so its files, "
+            "phases and properties have no names"
         )
     read_texts(spool, text or b"")
     windows = np.frombuffer(record, JOB_WINDOW.dtype, process.windows, at["windows"].start)
@@ -224,11 +226,11 @@ def _read_record(
     return spool, text
 
 
-def _texts(job: _JobFile, coded: bytes, shared: bytes | None, length: int) -> bytes | None:
-    """Decode the texts of a record; None: they, or those that they lean on, are damaged."""
+def _texts(job: _JobFile, coded: bytes, shared: bytes, length: int) -> bytes | None:
+    """Decode the texts of a record; None: they are damaged."""
     if not job.has_sums:
-        return decode_text(coded, shared or b"", length)
-    if shared is None or (coded and not _has_sum(coded)):
+        return decode_text(coded, shared, length)
+    if coded and not _has_sum(coded):
         return None
     return decode_text(coded[_SUM_BYTES:], shared, length)
 

@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 import pytest
 from bokeh.models import CustomJSTickFormatter, Legend
-from night import night_record, simulated
+from night import night, night_record, simulated
 
 from ensembles import viz
+from ensembles.history.record import RunRecord
 from ensembles.history.store import History
 from ensembles.viz.figures import titles_of
 
@@ -38,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> str:
         record = simulated(rng, float(np.exp(0.05 * rng.standard_normal())), moved, number=number)
         history.add(record, "nightly", {"fs": "new" if number >= 20 else "old"})
     history.add(simulated(rng, 1.0, number=99), HOSTILE, {"note": HOSTILE})
-    history.add(night_record(folder / "night", 1), "kept")
+    history.add(RunRecord.of_run(night(folder / "night", 1)), "kept")
     return place
 
 
@@ -165,6 +166,20 @@ def test_a_run_that_is_still_there_has_its_report(browse: Browser) -> None:
     status, _, page = browse.get("/report?run=32")
     assert status == 200
     assert "<title>I/O of" in page
+
+
+def test_another_run_in_the_same_folder_is_not_its_report(
+    place: str, browse: Browser, tmp_path: Path
+) -> None:
+    history = History(place)
+    history.add(night_record(tmp_path / "again", 3), "replaced")  # a day before what lies there now
+    (replaced,) = history.runs("replaced")
+    try:
+        status, _, text = browse.get(f"/report?run={replaced.id}")
+    finally:
+        history.remove([replaced.id])
+    assert status == 404
+    assert f"another run lies in {tmp_path / 'again'} now" in text
 
 
 def test_runs_that_are_added_are_on_the_next_page(place: str, browse: Browser, tmp_path: Path) -> None:

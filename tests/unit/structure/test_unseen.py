@@ -89,7 +89,7 @@ def test_a_mechanism_is_named_only_where_it_was_seen(facts, calls, named) -> Non
     assert isinstance(unseen, Unseen)
     assert (unseen.dirtied_bytes, unseen.is_much) == (MIB, True)
     assert unseen.sentence.startswith(
-        "the processes made 1.00 MiB of files dirty without read and write calls, "
+        "the processes made at least 1.00 MiB of files dirty without read and write calls, "
     )
     assert named in unseen.sentence
 

@@ -80,6 +80,8 @@ class TextFile:
     path : str
     skipped : int
         Number of lines that are not records.
+    damaged : bool
+        Whether the compressed data end with an error.
     torn : bool
         Whether the end of the file is missing.
     """
@@ -88,6 +90,7 @@ class TextFile:
         self.path = path
         self.skipped = 0
         self.torn = False
+        self.damaged = False
 
     def blocks(self) -> Iterator[bytes]:
         """Yield whole lines, some MiB at a time.
@@ -151,8 +154,9 @@ class TextFile:
             try:
                 text = member.decompress(packed, BLOCK_BYTES)
             except zlib.error:
-                self.torn = True
-                break
+                self.damaged = True
+                yield held
+                return
             packed = member.unconsumed_tail
             if member.eof:
                 # Zeros may pad the members.

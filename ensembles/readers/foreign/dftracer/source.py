@@ -216,6 +216,9 @@ class DFTracerImport:
         note("DFTracer records no errno, and only for few calls whether they failed, or an offset")
         for sentence in self._names.notes():
             note(sentence)
+        damaged = [text for text in texts if text.damaged]
+        if damaged:
+            note(f"{_some(damaged)}: compressed data are damaged, and the rest is missing: copy it again")
         torn = [text for text in texts if text.torn]
         if torn:
             note(f"{_some(torn)}: the end is missing (program killed?); the rest is read")

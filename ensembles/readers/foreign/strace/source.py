@@ -239,6 +239,9 @@ class StraceImport:
         self, thread: Thread, name: str, told: Declared, errno: int, start: int, duration: int
     ) -> None:
         path, offset, requested, moved = told
+        if 0 < requested < moved:  # no call moves more than it was asked for: the line is damaged
+            self._counts["lines"] += 1
+            return
         process = thread.process
         if thread.number is None:
             self._tasks.enter(process)

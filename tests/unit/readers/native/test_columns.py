@@ -163,7 +163,7 @@ def test_windows_are_read_whole_whatever_room_there_is(tmp_path, rooms) -> None:
 
 def test_a_spool_that_cannot_be_read_is_told(tmp_path) -> None:
     told = replace(decoding(0.4), path=str(tmp_path), windows=[Window(0, 5, 0)])
-    with pytest.raises(EnsioError, match="cannot be read: Is a directory"):
+    with pytest.raises(EnsioError, match="cannot be read: it is not a regular file"):
         BlockReader([told]).read(empty_columns(5), 0, 5)
 
 
