@@ -119,6 +119,30 @@ void ensio_account_begin(void)
     counts_from_zero = 0;
 }
 
+static struct ensio_kernel_bytes before_suspension;
+static struct ensio_own_bytes own_before_suspension;
+
+void ensio_account_suspend(void)
+{
+    const struct ensio_surroundings row = counters();
+    before_suspension = bytes_of(&row);
+    own_before_suspension = ensio_own_bytes;
+}
+
+void ensio_account_resume(void)
+{
+    const struct ensio_own_bytes own = ensio_own_bytes;
+    const struct ensio_surroundings row = counters();
+    const struct ensio_kernel_bytes *before = &before_suspension;
+    if (!row.read || !before->read_by_calls)
+        return;
+    const uint64_t read = own.read - own_before_suspension.read;
+    const uint64_t written = own.written - own_before_suspension.written;
+    __atomic_fetch_add(&ensio_excluded_bytes->read, row.read_by_calls - before->read_by_calls - read, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&ensio_excluded_bytes->written, row.written_by_calls - before->written_by_calls - written,
+                       __ATOMIC_RELAXED);
+}
+
 static void set(const struct ensio_surroundings *row, uint64_t facts)
 {
     ensio_account->end = bytes_of(row);

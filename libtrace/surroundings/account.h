@@ -14,6 +14,10 @@ void ensio_account_prepare(int forked);
  * that may do I/O. */
 void ensio_account_begin(void);
 
+/* What the kernel counts between the two is left out: a thread's calls are not recorded meanwhile. */
+void ensio_account_suspend(void);
+void ensio_account_resume(void);
+
 /* Takes the counters of a process from a sample. */
 void ensio_account_sample(const struct ensio_surroundings *row);
 

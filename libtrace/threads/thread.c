@@ -7,6 +7,7 @@
 #include <core/settings.h>
 #include <core/recorder.h>
 #include <spool/spool.h>
+#include <surroundings/account.h>
 #include <surroundings/sample.h>
 
 #include <pthread.h>
@@ -37,14 +38,22 @@ void ensio_suppress_begin(void)
 {
     if (!ensio_thread.suppressed && (!ensio_ready(&ensio_thread) || !*ensio_settings.exclude))
         return;
-    ensio_thread.suppressed++;
+    if (!ensio_thread.suppressed++) {
+        struct ensio_held held = ensio_lock();
+        ensio_account_suspend();
+        ensio_unlock(held);
+    }
     ensio_thread.generation = UINT32_MAX;
 }
 
 void ensio_suppress_end(void)
 {
-    if (ensio_thread.suppressed && --ensio_thread.suppressed == 0)
+    if (ensio_thread.suppressed && --ensio_thread.suppressed == 0) {
+        struct ensio_held held = ensio_lock();
+        ensio_account_resume();
+        ensio_unlock(held);
         ensio_thread.generation = ensio_process->generation;
+    }
 }
 
 void ensio_thread_settle(struct ensio_thread *thread)

@@ -19,7 +19,7 @@ _RANKS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 _COMPOSITE = re.compile(r"(\d[\d,]*) (min|h) (\d+) (s|min)\b")
 
 
-_NEARLY_ALL = "> 99.9 %"  # a limit, not a number
+_BOUND = re.compile(r"([<>]) (\d+(?:\.\d+)?) %")  # of a share that is not 0, or not all
 
 _LIMITS = (20, 30, 40, 50)
 """Rows that tables show: they say how many more there are."""
@@ -39,9 +39,10 @@ def numbers_in(text: str) -> Iterator[Told]:
     for match in _COMPOSITE.finditer(text):
         value = float(match[1].replace(",", "")) * _SECONDS[match[2]] + float(match[3]) * _SECONDS[match[4]]
         yield Told(match[0], value, 0.5 * _SECONDS[match[4]])
-    if _NEARLY_ALL in text:
-        yield Told(_NEARLY_ALL, 0.9995, 0.0005)
-    for match in _NUMBER.finditer(_COMPOSITE.sub(" ", text.replace(_NEARLY_ALL, " "))):
+    for match in _BOUND.finditer(text):
+        low, high = (0.0, float(match[2]) / 100) if match[1] == "<" else (float(match[2]) / 100, 1.0)
+        yield Told(match[0], (low + high) / 2, (high - low) / 2)
+    for match in _NUMBER.finditer(_COMPOSITE.sub(" ", _BOUND.sub(" ", text))):
         digits, exponent = match[2] or ".", int((match[3] or "e0")[1:])
         scale = _UNITS[match[4]] if match[4] else 1.0
         value = float(match[1].replace(",", "") + (match[2] or "") + (match[3] or "")) * scale

@@ -168,7 +168,7 @@ def test_a_run_that_is_still_there_has_its_report(browse: Browser) -> None:
     assert "<title>I/O of" in page
 
 
-def test_another_run_in_the_same_folder_is_not_its_report(
+def test_another_run_in_that_folder_is_not_its_report(place: str, browse: Browser, tmp_path: Path) -> None:
     place: str, browse: Browser, tmp_path: Path
 ) -> None:
     history = History(place)
