@@ -168,9 +168,7 @@ def test_a_run_that_is_still_there_has_its_report(browse: Browser) -> None:
     assert "<title>I/O of" in page
 
 
-def test_another_run_in_that_folder_is_not_its_report(place: str, browse: Browser, tmp_path: Path) -> None:
-    place: str, browse: Browser, tmp_path: Path
-) -> None:
+def test_another_run_there_has_no_report_here(place: str, browse: Browser, tmp_path: Path) -> None:
     history = History(place)
     history.add(night_record(tmp_path / "again", 3), "replaced")  # a day before what lies there now
     (replaced,) = history.runs("replaced")
