@@ -119,11 +119,11 @@ class _Pages:
     def report(self, run: str) -> str:
         wanted = self._run(run)
         try:
-            run = open_run(wanted.path)
-            late_s = run.info.origin_unix_ns / NS_PER_S - wanted.start.timestamp()
-            if run.tasks != wanted.tasks or abs(late_s) > _SAME_S:
+            lying = open_run(wanted.path)
+            late_s = lying.info.origin_unix_ns / NS_PER_S - wanted.start.timestamp()
+            if lying.tasks != wanted.tasks or abs(late_s) > _SAME_S:
                 raise EnsioError(f"another run lies in {wanted.path} now")
-            return page_of_run(run)
+            return page_of_run(lying)
         except EnsioError as error:
             raise EnsioError(
                 f"the history keeps summaries only, and run {wanted.id} cannot be read any more: {error}"
