@@ -30,8 +30,6 @@ def find_strides(events: Events) -> StrideRuns:
         int(np.count_nonzero(alone & (events.offset >= 0))),
         int(events.duration[outer].sum()),
         int(events.duration[outer & is_read].sum()),
-        int(events.start.min()),
-        int(events.end.max()),
     )
 
 
