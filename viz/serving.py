@@ -52,7 +52,7 @@ _POLICY = (
 
 
 class Door:
-    """The sockets of a server, the link to it, and whom it lets in.
+    """The sockets of a server, closed at the end of ``with``, the link to it, and whom it lets in.
 
     A browser that opens the link gets a cookie and goes on at an address below `base`. Browsers send cookies
     to all ports of a machine, but only to addresses below the path of the cookie, which no one else knows.
@@ -107,6 +107,13 @@ class Door:
         self._names |= {origin.rpartition(":")[0].lower() or origin.lower() for origin in further}
         self.sessions: list[str] = []
         self.strangers: dict[IOStream, None] = {}
+
+    def __enter__(self) -> Door:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        for each in self.sockets:
+            each.close()
 
     def is_name(self, host: str) -> bool:
         """Whether a server of this door may be called so: a name of others may be made to lead here."""

@@ -93,10 +93,10 @@ def execute(args: argparse.Namespace) -> int:
     of_history = any(map(_is_history, args.runs))
     if of_history and len(args.runs) + len(args.follow) > 1:
         raise EnsioError("a history is served alone: name one history, or runs")
-    door = Door(args.address, args.port, args.allow_origin)
-    server = _of_history(args, door) if of_history else _of_runs(args, door, announce)
-    announce(door.link)
-    server.run()
+    with Door(args.address, args.port, args.allow_origin) as door:
+        server = _of_history(args, door) if of_history else _of_runs(args, door, announce)
+        announce(door.link)
+        server.run()
     return 0
 
 

@@ -98,7 +98,7 @@ def are_simulated(commands: list[str]) -> list[bool]:
 
 
 def masked(lines: list[str], with_numbers: bool = False) -> list[str]:
-    """Lines without numbers, widths and what belongs to the machine, in order of the alphabet."""
+    """What is compared: lines with numbers; or words without them, for widths and breaks of lines follow numbers."""
     kept = []
     of_machine = in_prose = False
     for line in lines:
@@ -106,10 +106,15 @@ def masked(lines: list[str], with_numbers: bool = False) -> list[str]:
         of_machine = bool(MACHINE.match(line)) or (of_machine and bool(CONTINUED.match(line)))
         if not line.strip() or of_machine or in_prose or set(line) <= set("- #"):
             continue
-        text = line if with_numbers else re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", line))
-        text = " ".join(text.split())
-        kept.append(LAST_CALL.sub(r"\1call", LEFT_OUT.sub("idle last", text)))
-    return sorted(kept)
+        text = " ".join(line.split())
+        row = LAST_CALL.sub(r"\1call", without_numbers(text))
+        kept.append(row if row.endswith(" call") and not with_numbers else LEFT_OUT.sub("idle last", text))
+    return sorted(kept) if with_numbers else sorted(without_numbers(" ".join(kept)).split())
+
+
+def without_numbers(text: str) -> str:
+    """The text with one sign in place of numbers that follow each other."""
+    return " ".join(re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", text)).split())
 
 
 def written(page: str, outputs: list[list[str]]) -> str:
@@ -150,7 +155,7 @@ def main() -> int:
         there, here = masked(shown, is_exact), masked(now, is_exact)
         if there != here:
             different += 1
-            print("\n".join([f"$ {command}", "-- the page shows", *there, "-- the command prints", *here]))
+            print("\n".join([f"$ {command}", "-- the page shows", *shown, "-- the command prints", *now]))
     print(f"{len(every)} commands, {different} with another output")
     return 1 if different else 0
 

@@ -35,8 +35,8 @@ async def until(condition: Any) -> None:
 def test_a_page_of_the_first_view_is_made_ahead_and_given_once(tmp_path: Path) -> None:
     shown = Shown(run_of(tmp_path / "run", TASKS))
 
-    async def use() -> None:
-        server = ExplorerServer([shown], Door())
+    async def use(door: Door) -> None:
+        server = ExplorerServer([shown], door)
         ready = server._ready
         assert ready is not None
         assert ready[1].startswith("data:image/png")
@@ -59,7 +59,8 @@ def test_a_page_of_the_first_view_is_made_ahead_and_given_once(tmp_path: Path) -
         assert explorer.is_current()
         server._server._http.stop()
 
-    asyncio.run(use())
+    with Door() as door:
+        asyncio.run(use(door))
 
 
 def test_a_document_is_written_ahead_and_anew_if_it_has_changed(tmp_path: Path) -> None:
