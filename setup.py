@@ -18,11 +18,10 @@ SOURCES = """
     readers/native/_decode
     structure/ordinals/_ordinals
     structure/phases/_gaps
-    structure/phases/_spans
     structure/strides/_strides
     summaries/_callsums
     summaries/_counts
-    summaries/_groups
+    summaries/_keyed
     summaries/_spread
     summaries/_totals
     summaries/_uses

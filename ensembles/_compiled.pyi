@@ -60,10 +60,16 @@ def count_groups(
 def count_seconds(seconds: np.ndarray, limit_s: float, counts: np.ndarray, stats: np.ndarray, /) -> int: ...
 
 # ensembles.summaries.keyed_sums
-def group_rows(group: np.ndarray, first: np.ndarray, /, *keys: np.ndarray) -> int: ...
+def sum_by_keys(
+    keys: tuple[np.ndarray, ...],
+    values: tuple[np.ndarray, ...],
+    ways: str,
+    taken: np.ndarray | None,
+    row_of: np.ndarray | None,
+    /,
+) -> bytes: ...
 
-# ensembles.summaries.totals_by; total_by takes columns of events and ``bits``
-def total_by(*arrays: np.ndarray | None) -> bytes: ...
+# ensembles.summaries.totals_by
 def count_ranks_of_keys(
     key: np.ndarray, rank: np.ndarray, ranks: np.ndarray, last: np.ndarray, /
 ) -> None: ...
@@ -73,22 +79,9 @@ def sum_calls(*arrays: np.ndarray) -> None: ...
 def sum_powers(
     call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray, sums: np.ndarray, /
 ) -> None: ...
-def count_sizes(
-    call: np.ndarray,
-    requested: np.ndarray,
-    layer: np.ndarray,
-    size: np.ndarray,
-    count: np.ndarray,
-    layer_of: np.ndarray,
-    /,
-) -> int: ...
-def mark_numbers(numbers: np.ndarray, seen: np.ndarray, /) -> None: ...
 
 # ensembles.summaries.open_time; columns of events, then ``bits``, directions and edges by call
 def join_uses(*arrays: np.ndarray) -> bytes: ...
-
-# ensembles.summaries.layer_traffic
-def sum_outermost(call: np.ndarray, depth: np.ndarray, moved: np.ndarray, sums: np.ndarray, /) -> int: ...
 
 # ensembles.readers.native.job_file_codec
 def decode_block(block: object, out: np.ndarray, /) -> int: ...
@@ -159,16 +152,12 @@ def mark_gaps(*arrays: np.ndarray) -> None: ...
 # ensembles.structure.phases.starts: columns of events, kinds of functions, edges, and cells by kind
 def mark_starts(*arrays: np.ndarray) -> None: ...
 
-# ensembles.structure.phases.spans: columns of events; from `call` on None if bytes are not summed
-def sum_spans(*arrays: np.ndarray | None) -> bytes: ...
-
 # ensembles.structure.phases.result
 def numbers_between(time: np.ndarray, out: np.ndarray, cuts: np.ndarray, number: np.ndarray, /) -> None: ...
 
 # ensembles.diagnosis: columns of events and what functions are; for the evidence also stripes, own times,
 # order, and whether quarters are wanted. The results are matrices of 64-bit numbers, row after row.
 def sum_evidence(*arrays: np.ndarray | bytes | None) -> tuple[bytes, ...]: ...
-def sum_file_uses(*arrays: np.ndarray) -> bytes: ...
 
 # ensembles.structure.strides.detect
 def strided_reads(

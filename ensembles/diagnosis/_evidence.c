@@ -17,8 +17,7 @@ enum {
     KEYS_OF_CALLERS = 2,
     KEYS_OF_STAYS = 2,
     KEYS_OF_USES = 2,
-    KEYS_OF_TARGETS = 4,
-    KEYS_OF_FILES = 4
+    KEYS_OF_TARGETS = 4
 };
 static const double LOG_2 = 0.693147180559945309417;
 
@@ -443,88 +442,4 @@ done:
     return result;
 }
 
-typedef struct {
-    int64_t file, phase, rank, call; /* the key */
-    int64_t n, bytes, time_ns, low, start_ns, high, end_ns;
-} file_use;
-
-typedef struct {
-    const uint32_t *rank, *file;
-    const uint16_t *call;
-    const uint8_t *kinds;
-    const int64_t *offset, *moved, *start, *duration, *phase;
-    Py_ssize_t events, known_calls;
-    keyed_rows uses;
-} file_uses_job;
-
-static Py_ssize_t sum_file_use_events(file_uses_job *job)
-{
-    for (Py_ssize_t i = 0; i < job->events; i++) {
-        if (job->call[i] >= job->known_calls)
-            return i;
-        if (!(job->kinds[job->call[i]] & IO) || !job->file[i])
-            continue;
-        const int64_t key[] = {job->file[i], job->phase[i], job->rank[i], job->call[i]};
-        int is_new;
-        const int64_t found = find_keyed(&job->uses, key, KEYS_OF_FILES, &is_new);
-        if (found < 0)
-            return NO_MEMORY;
-        file_use *const use = row_of(&job->uses, found);
-        if (is_new)
-            use->low = use->start_ns = INT64_MAX, use->high = -1, use->end_ns = INT64_MIN;
-        const int64_t moved = most_of(job->moved[i], 0);
-        use->n++;
-        use->bytes += moved;
-        use->time_ns += job->duration[i];
-        use->start_ns = least_of(use->start_ns, job->start[i]);
-        use->end_ns = most_of(use->end_ns, job->start[i] + job->duration[i]);
-        if (job->offset[i] >= 0 && moved > 0) {
-            use->low = least_of(use->low, job->offset[i]);
-            use->high = most_of(use->high, job->offset[i] + moved);
-        }
-    }
-    return -1;
-}
-
-static PyObject *sum_file_uses(PyObject *module, PyObject *args)
-{
-    (void)module;
-    enum { COLUMNS = 8, KINDS = COLUMNS, ARRAYS, NUMBERS = 11 };
-    static const array_kind wanted[ARRAYS] = {{"rank", 4, 0},     {"call", 2, 0},  {"file", 4, 0},
-                                              {"offset", 8, 0},   {"moved", 8, 0}, {"start", 8, 0},
-                                              {"duration", 8, 0}, {"phase", 8, 0}, {"kinds", 1, 0}};
-    Py_buffer views[ARRAYS] = {0};
-    PyObject *result = NULL;
-    if (get_only_arrays(views, args, wanted, ARRAYS, COLUMNS) != 0)
-        goto done;
-    file_uses_job job = {.rank = views[0].buf,
-                         .call = views[1].buf,
-                         .file = views[2].buf,
-                         .offset = views[3].buf,
-                         .moved = views[4].buf,
-                         .start = views[5].buf,
-                         .duration = views[6].buf,
-                         .phase = views[7].buf,
-                         .kinds = views[KINDS].buf,
-                         .events = length_of(&views[0]),
-                         .known_calls = length_of(&views[KINDS]),
-                         .uses = {.bytes = sizeof(file_use), .keys = KEYS_OF_FILES}};
-    Py_ssize_t misfit;
-    Py_BEGIN_ALLOW_THREADS
-    misfit = sum_file_use_events(&job);
-    Py_END_ALLOW_THREADS
-    columns64 made;
-    if (!has_failed(misfit) && make_columns64(&made, NUMBERS, job.uses.rows) == 0) {
-        for (uint32_t i = 0; i < job.uses.rows; i++)
-            put_row64(&made, row_of(&job.uses, i), NUMBERS, NULL);
-        result = made.bytes;
-    }
-    free_keyed(&job.uses);
-done:
-    release_arrays(views, ARRAYS);
-    return result;
-}
-
-PyMethodDef evidence_functions[] = {{"sum_evidence", sum_evidence, METH_VARARGS, NULL},
-                                    {"sum_file_uses", sum_file_uses, METH_VARARGS, NULL},
-                                    {NULL, NULL, 0, NULL}};
+PyMethodDef evidence_functions[] = {{"sum_evidence", sum_evidence, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles import _compiled
 from ensembles.diagnosis.enclosing import Enclosing, Rows
-from ensembles.diagnosis.evidence import kinds_of_calls, phases_of_calls
+from ensembles.diagnosis.evidence import phases_of_calls
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
 from ensembles.model.metadata import OPEN_RANKS
 from ensembles.passes.summary import RANK_ORDER, Summary
-from ensembles.summaries.keyed_sums import KeyedSums
+from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
@@ -46,9 +45,7 @@ LIBRARY_OPENS = frozenset(["H5Fopen", "MPI_File_open", "fopen", "nc_open", "nc_o
 _IN_OPEN, _WITH_OPEN = 1, 2
 _OF_LIBRARIES = ("opens", "opening_ns", "with_open_ns", "opening_bytes")
 
-_SUMMED_COLUMNS = ("rank", "call", "file", "offset", "moved", "start", "duration")
-_FOUND = ("file", "phase", "rank", "call", "n", "bytes", "time_ns", "low", "start_ns", "high", "end_ns")
-"""Rows of numbers that `_compiled.sum_file_uses` returns."""
+_FAR = np.iinfo(np.int64).max
 
 
 class FileUses(Summary):
@@ -116,17 +113,20 @@ class FileUses(Summary):
 
     def _add_outer(self, chunk: Events, phase: np.ndarray) -> None:
         """Add events of which none is inside another."""
-        columns = [getattr(chunk, name) for name in _SUMMED_COLUMNS]
-        found = _compiled.sum_file_uses(
-            *map(np.ascontiguousarray, (*columns, phase)), kinds_of_calls(chunk.calls)
+        moved = np.maximum(chunk.moved, 0)
+        placed = (chunk.offset >= 0) & (moved > 0)
+        rows = sum_by_keys(
+            {"file": chunk.file, "phase": phase, "rank": chunk.rank, "call": chunk.call},
+            {"bytes": moved, "time_ns": chunk.duration},
+            {"low": np.where(placed, chunk.offset, _FAR), "start_ns": chunk.start},
+            {"high": np.where(placed, chunk.offset + moved, -1), "end_ns": chunk.end},
+            is_io_of_calls(chunk.calls)[chunk.call] & (chunk.file > 0),
         )
-        numbers = np.frombuffer(found, np.int64).reshape(len(_FOUND), -1)
-        rows = dict(zip(_FOUND, numbers, strict=True))
         within = _opens_and_closes(chunk.calls)[rows["call"]]
         rows["opens"] = rows["n"] * (within == _IN_OPEN)
         rows["opening_ns"] = rows["time_ns"] * (within == _IN_OPEN)
         rows["with_open_ns"] = rows["time_ns"] * (within == _WITH_OPEN)
-        none = np.zeros(numbers.shape[1], np.int64)
+        none = np.zeros(len(within), np.int64)
         self.table.add_summed({"kind": np.full(len(none), PLAIN), "opening_bytes": none, **rows})
 
     def _add(self, rows: Rows, last: bool) -> None:
@@ -149,7 +149,7 @@ class FileUses(Summary):
                 "n": np.ones(len(at), np.int64),
                 "bytes": moved,
                 "time_ns": rows["own_ns"],
-                "low": np.where(placed, rows["offset"], np.iinfo(np.int64).max),
+                "low": np.where(placed, rows["offset"], _FAR),
                 "high": np.where(placed, rows["offset"] + moved, -1),
                 "start_ns": rows["start"],
                 "end_ns": rows["start"] + rows["duration"],

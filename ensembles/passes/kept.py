@@ -26,7 +26,7 @@ from ensembles.files.untrusted import inflate
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 
-VERSION = 10
+VERSION = 11
 """Version of the bytes and of what they mean. Raise it if a summary that is kept changes its results or its
 attributes: results of other versions are computed again. If one kind of summary changes, a larger
 `Summary.meaning` is enough."""
@@ -75,7 +75,7 @@ def key_of(request: SummaryRequest, selection: object = None) -> str | None:
     >>> from ensembles.passes.summary import ignoring_run
     >>> from ensembles.summaries.eventcount import EventCount
     >>> key_of(SummaryRequest(ignoring_run(EventCount)))
-    '10 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.eventcount.EventCount) None None'
+    '11 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.eventcount.EventCount) None None'
     >>> key_of(SummaryRequest(lambda run: EventCount())) is None
     True
     """

@@ -1,11 +1,11 @@
-/* Sums of the events of a chunk by call, and counts of request sizes. callsums.py documents the functions. */
+/* Sums of the events of a chunk by call. callsums.py documents the functions. */
 #include "_compiled.h"
 #include "summaries/arrays.h"
 #include "summaries/processors.h"
 
 #include <stdint.h>
 
-enum { SUMS = 7, LANES = 8, KNOWN_SIZES = 256, NO_LAYER = 255 };
+enum { SUMS = 7, LANES = 8 };
 
 static inline int64_t least_of(int64_t a, int64_t b)
 {
@@ -201,113 +201,6 @@ done:
     return result;
 }
 
-typedef struct {
-    uint64_t size;
-    int64_t count; /* 0: the entry is free */
-    uint8_t layer;
-} known_size;
-
-typedef struct {
-    const uint16_t *call;
-    const uint64_t *requested;
-    const uint8_t *layer_of;
-    Py_ssize_t events, calls;
-    uint8_t *layer;
-    uint64_t *size;
-    int64_t *count;
-    Py_ssize_t found;
-} size_job;
-
-static inline void put_size(size_job *job, const known_size *known)
-{
-    job->layer[job->found] = known->layer;
-    job->size[job->found] = known->size;
-    job->count[job->found++] = known->count;
-}
-
-/* Return value as of sum_events. A size is replaced by another one with the same table entry, and may be reported
- * several times: at most once per event. */
-static Py_ssize_t count_size_events(size_job *job)
-{
-    known_size table[KNOWN_SIZES] = {0};
-    known_size *last = &table[0];
-    for (Py_ssize_t i = 0; i < job->events; i++) {
-        if (job->call[i] >= job->calls)
-            return i;
-        const uint8_t layer = job->layer_of[job->call[i]];
-        if (layer == NO_LAYER)
-            continue;
-        const uint64_t size = job->requested[i];
-        if (last->size != size || last->layer != layer || !last->count) {
-            last = &table[(size * 0x9e3779b97f4a7c15ULL >> 56 ^ layer) % KNOWN_SIZES];
-            if (last->size != size || last->layer != layer) {
-                if (last->count)
-                    put_size(job, last);
-                *last = (known_size){.size = size, .layer = layer};
-            }
-        }
-        last->count++;
-    }
-    for (int i = 0; i < KNOWN_SIZES; i++)
-        if (table[i].count)
-            put_size(job, &table[i]);
-    return -1;
-}
-
-static PyObject *count_sizes(PyObject *module, PyObject *args)
-{
-    (void)module;
-    static const array_kind wanted[] = {{"call", 2, 0},       {"requested", 8, 0},   {"layer", 1, WRITTEN},
-                                        {"size", 8, WRITTEN}, {"count", 8, WRITTEN}, {"layer_of", 1, 0}};
-    Py_buffer views[6] = {0};
-    PyObject *result = NULL;
-    if (get_only_arrays(views, args, wanted, 6, 5) != 0)
-        goto done;
-    size_job job = {.call = views[0].buf,
-                    .requested = views[1].buf,
-                    .layer = views[2].buf,
-                    .size = views[3].buf,
-                    .count = views[4].buf,
-                    .layer_of = views[5].buf,
-                    .events = length_of(&views[0]),
-                    .calls = length_of(&views[5])};
-    Py_ssize_t misfit;
-    Py_BEGIN_ALLOW_THREADS
-    misfit = count_size_events(&job);
-    Py_END_ALLOW_THREADS
-    result = misfit < 0 ? PyLong_FromSsize_t(job.found) : none_unless(misfit);
-done:
-    release_arrays(views, 6);
-    return result;
-}
-
-static PyObject *mark_numbers(PyObject *module, PyObject *args)
-{
-    (void)module;
-    static const array_kind wanted[] = {{"numbers", 4, 0}, {"seen", 1, WRITTEN}};
-    Py_buffer views[2] = {0};
-    PyObject *result = NULL;
-    if (get_only_arrays(views, args, wanted, 2, 1) != 0)
-        goto done;
-    const uint32_t *const numbers = views[0].buf;
-    uint8_t *const seen = views[1].buf;
-    const Py_ssize_t events = length_of(&views[0]), most = length_of(&views[1]);
-    Py_ssize_t i = 0;
-    Py_BEGIN_ALLOW_THREADS
-    for (; i < events && numbers[i] < most; i++)
-        seen[numbers[i]] = 1;
-    Py_END_ALLOW_THREADS
-    if (i < events)
-        PyErr_Format(PyExc_IndexError, "event %zd has a number without an entry", i);
-    else
-        result = Py_NewRef(Py_None);
-done:
-    release_arrays(views, 2);
-    return result;
-}
-
 PyMethodDef call_sum_functions[] = {{"sum_calls", sum_calls, METH_VARARGS, NULL},
                                     {"sum_powers", sum_powers, METH_VARARGS, NULL},
-                                    {"count_sizes", count_sizes, METH_VARARGS, NULL},
-                                    {"mark_numbers", mark_numbers, METH_VARARGS, NULL},
                                     {NULL, NULL, 0, NULL}};

@@ -1,7 +1,6 @@
-/* Uses of files by threads, and sums of outermost calls. open_time.py and layer_traffic.py document the functions. */
+/* Uses of files by threads. open_time.py documents the function. */
 #include "_compiled.h"
 #include "summaries/arrays.h"
-#include "summaries/processors.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -149,69 +148,4 @@ done:
     return result;
 }
 
-typedef struct {
-    const uint16_t *call;
-    const uint8_t *depth;
-    const int64_t *moved;
-    Py_ssize_t events, calls;
-    int64_t *sums; /* by call: number and bytes of the outermost calls that moved any */
-} outer_job;
-
-/* Return the first event of an unknown call, or -1. Events of a call are mostly consecutive. */
-FOR_EACH_PROCESSOR
-static Py_ssize_t sum_outermost_events(const outer_job *job, int64_t *inner)
-{
-    int64_t deep = 0;
-    for (Py_ssize_t i = 0, end; i < job->events; i = end) {
-        const uint16_t call = job->call[i];
-        if (call >= job->calls)
-            return i;
-        int64_t count = 0;
-        uint64_t bytes = 0;
-        for (end = i + 1; end < job->events && job->call[end] == call;)
-            end++;
-        for (Py_ssize_t k = i; k < end; k++) {
-            const int outermost = !job->depth[k], counts = outermost & (job->moved[k] > 0);
-            deep += !outermost;
-            count += counts;
-            bytes += counts ? (uint64_t)job->moved[k] : 0;
-        }
-        job->sums[2 * (Py_ssize_t)call] += count;
-        job->sums[2 * (Py_ssize_t)call + 1] = (int64_t)((uint64_t)job->sums[2 * (Py_ssize_t)call + 1] + bytes);
-    }
-    *inner = deep;
-    return -1;
-}
-
-static PyObject *sum_outermost(PyObject *module, PyObject *args)
-{
-    (void)module;
-    enum { CALL, DEPTH, MOVED, SUMS, ARRAYS };
-    static const array_kind wanted[ARRAYS] = {{"call", 2, 0}, {"depth", 1, 0}, {"moved", 8, 0}, {"sums", 8, WRITTEN}};
-    Py_buffer views[ARRAYS] = {0};
-    PyObject *result = NULL;
-    if (get_only_arrays(views, args, wanted, ARRAYS, SUMS) != 0)
-        goto done;
-    const outer_job job = {.call = views[CALL].buf,
-                           .depth = views[DEPTH].buf,
-                           .moved = views[MOVED].buf,
-                           .events = length_of(&views[CALL]),
-                           .calls = length_of(&views[SUMS]) / 2,
-                           .sums = views[SUMS].buf};
-    Py_ssize_t misfit;
-    int64_t inner = 0;
-    Py_BEGIN_ALLOW_THREADS
-    misfit = sum_outermost_events(&job, &inner);
-    Py_END_ALLOW_THREADS
-    if (misfit >= 0)
-        PyErr_Format(PyExc_IndexError, "the call of event %zd is out of range", misfit);
-    else
-        result = PyLong_FromLongLong((long long)inner);
-done:
-    release_arrays(views, ARRAYS);
-    return result;
-}
-
-PyMethodDef use_functions[] = {{"join_uses", join_uses, METH_VARARGS, NULL},
-                               {"sum_outermost", sum_outermost, METH_VARARGS, NULL},
-                               {NULL, NULL, 0, NULL}};
+PyMethodDef use_functions[] = {{"join_uses", join_uses, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

@@ -12,6 +12,7 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
+from ensembles.summaries.keyed_sums import sum_by_keys
 
 _NO_LAYER = 255
 _MOST_LAYERS = 255
@@ -172,7 +173,7 @@ def count_sizes(
     layer : ndarray of uint8, shape (k,)
         Layer of each entry, in no particular order.
     size : ndarray of uint64, shape (k,)
-        Bytes. A layer and size may have several entries.
+        Bytes.
     count : ndarray of int64, shape (k,)
         Number of events.
 
@@ -181,12 +182,9 @@ def count_sizes(
     IndexError
         A call is not an index into `layer_of`.
     """
-    n = len(call)
-    found = np.empty(n, np.uint8), np.empty(n, np.uint64), np.empty(n, np.int64)
-    columns = np.ascontiguousarray(call), np.ascontiguousarray(requested)
-    length = _compiled.count_sizes(*columns, *found, layer_of)
-    layer, size, count = (column[:length] for column in found)
-    return layer, size, count
+    layer = layer_of[call]
+    found = sum_by_keys({"layer": layer, "size": requested.view(np.int64)}, taken=layer != _NO_LAYER)
+    return found["layer"].astype(np.uint8), found["size"].view(np.uint64), found["n"]
 
 
 @of_calls
@@ -233,21 +231,3 @@ def _numbered(keys: Sequence[str | None]) -> tuple[list[str], np.ndarray]:
         raise ValueError(f"there are {len(names)} layers, and no more than {_MOST_LAYERS} can be counted")
     number = {name: place for place, name in enumerate(names)}
     return names, np.array([_NO_LAYER if key is None else number[key] for key in keys], np.uint8)
-
-
-def mark(numbers: np.ndarray, seen: np.ndarray) -> None:
-    """Mark the numbers that occur.
-
-    Parameters
-    ----------
-    numbers : ndarray of uint32, shape (n,)
-        Indices into `seen`.
-    seen : ndarray of uint8, shape (m,)
-        Is set to 1 at these indices.
-
-    Raises
-    ------
-    IndexError
-        A number is not below m.
-    """
-    _compiled.mark_numbers(np.ascontiguousarray(numbers), seen)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums, mark
+from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 
 _TRANSFERS = ("read", "write")
 
@@ -148,7 +148,7 @@ class CallTable(Summary):
         if chunk.files is not self._paths or len(self._seen) != len(chunk.files):
             self._files = self.files
             self._paths, self._seen = chunk.files, np.zeros(len(chunk.files), np.uint8)
-        mark(chunk.file, self._seen)
+        self._seen[chunk.file] = 1
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle only the paths that calls used, as tables are sent between workers."""

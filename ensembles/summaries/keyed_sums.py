@@ -8,6 +8,9 @@ import numpy as np
 
 from ensembles import _compiled
 
+_WAYS = "slm"
+"""What `_compiled.sum_by_keys` does with a column: sum, least, most; in capitals for real numbers."""
+
 _LEAST_ROWS = 1 << 14
 """Rows of new parts up to which they are not joined with the first."""
 
@@ -41,9 +44,9 @@ class KeyedSums:
         most: tuple[str, ...] = (),
     ) -> None:
         self.keys = keys
-        self._ways = (
-            dict.fromkeys(sums, np.add) | dict.fromkeys(least, np.minimum) | dict.fromkeys(most, np.maximum)
-        )
+        self._ways = {
+            name: way for way, names in zip(_WAYS, (sums, least, most), strict=True) for name in names
+        }
         self._parts: list[dict[str, np.ndarray]] = []
         self._new_rows = 0
         """Rows of all parts but the first."""
@@ -94,15 +97,65 @@ class KeyedSums:
         return dict(self._parts[0]) if self._parts else {name: np.empty(0, np.int64) for name in names}
 
     def _grouped(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        keys = [np.asarray(columns[name], np.int64) for name in self.keys]
-        group, first = groups_of_rows(keys)
-        found = {name: key[first] for name, key in zip(self.keys, keys, strict=True)}
-        for name, way in self._ways.items():
-            values = columns[name]
-            found[name] = np.zeros(len(first), values.dtype) if way is np.add else values[first]
-            way.at(found[name], group, values)
+        keys = {name: np.asarray(columns[name], np.int64) for name in self.keys}
+        sums, least, most = (
+            {name: columns[name] for name, kept in self._ways.items() if kept == way} for way in _WAYS
+        )
+        found = sum_by_keys(keys, sums, least, most)
         order = np.lexsort([found[name] for name in reversed(self.keys)])
-        return {name: column[order] for name, column in found.items()}
+        return {name: found[name][order] for name in (*self.keys, *self._ways)}
+
+
+def sum_by_keys(
+    keys: Mapping[str, np.ndarray],
+    sums: Mapping[str, np.ndarray] | None = None,
+    least: Mapping[str, np.ndarray] | None = None,
+    most: Mapping[str, np.ndarray] | None = None,
+    taken: np.ndarray | None = None,
+    row_of: np.ndarray | None = None,
+) -> dict[str, np.ndarray]:
+    """Join the rows that have equal keys, in one compiled loop.
+
+    Parameters
+    ----------
+    keys : mapping of str to ndarray, shape (n,)
+        One to eight columns of unsigned integers, or of int64.
+    sums, least, most : mapping of str to ndarray, shape (n,)
+        Columns that are added (int64 wraps), or of which the least or most value is kept. Those of float64
+        stay so; all others become int64.
+    taken : ndarray of bool, shape (n,), or None
+        False: the row is left out.
+    row_of : ndarray of int32, shape (n,), or None
+        Is set to the place of each row in the result; -1: it is left out.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (m,)
+        The columns, and in ``n`` how many rows were joined; in the order in which the keys occur first.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.keyed_sums import sum_by_keys
+    >>> found = sum_by_keys({"rank": np.array([5, 3, 5])}, sums={"bytes": np.array([1, 2, 3])})
+    >>> {name: column.tolist() for name, column in found.items()}
+    {'rank': [5, 3], 'n': [2, 1], 'bytes': [4, 2]}
+    """
+    ways, values = "", {}
+    for way, columns in zip(_WAYS, (sums, least, most), strict=True):
+        for name, column in (columns or {}).items():
+            is_real = column.dtype == np.float64
+            ways += way.upper() if is_real else way
+            values[name] = np.ascontiguousarray(column, np.float64 if is_real else np.int64)
+    rows = _compiled.sum_by_keys(
+        tuple(map(np.ascontiguousarray, keys.values())),
+        tuple(values.values()),
+        ways,
+        None if taken is None else np.ascontiguousarray(taken, np.bool_),
+        row_of,
+    )
+    matrix = np.frombuffer(rows, np.int64).reshape(len(keys) + 1 + len(values), -1)
+    found = dict(zip((*keys, "n", *values), matrix, strict=True))
+    return found | {name: found[name].view(values[name].dtype) for name in values}
 
 
 def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -127,10 +180,10 @@ def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     >>> group.tolist(), first.tolist()
     ([0, 1, 0], [0, 1])
     """
-    rows = len(keys[0])
-    group, first = np.empty(rows, np.int32), np.empty(rows, np.int64)
-    count = _compiled.group_rows(group, first, *map(np.ascontiguousarray, keys))
-    return group.astype(np.int64), first[:count].copy()
+    group = np.empty(len(keys[0]), np.int32)
+    rows = {"first": np.arange(len(group))}
+    found = sum_by_keys({str(number): key for number, key in enumerate(keys)}, least=rows, row_of=group)
+    return group.astype(np.int64), found["first"]
 
 
 def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -151,6 +204,6 @@ def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> unique_counts(np.array([5, 3, 5]))
     (array([3, 5]), array([1, 2]))
     """
-    group, first = groups_of_rows([values])
-    order = np.argsort(values[first])
-    return values[first][order], np.bincount(group, minlength=len(first))[order]
+    found = sum_by_keys({"value": values})
+    order = np.argsort(found["value"])
+    return found["value"][order], found["n"][order]

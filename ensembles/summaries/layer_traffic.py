@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles import _compiled
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
+from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 _OTHER = "other"
@@ -84,18 +84,12 @@ class LayerTraffic(Summary):
         if not len(chunk):
             return
         moves_of_call = direction_of_calls(chunk.calls) >= 0
-        sums = np.zeros((len(chunk.calls), 2), np.int64)
-        inner = _compiled.sum_outermost(
-            np.ascontiguousarray(chunk.call),
-            np.ascontiguousarray(chunk.depth),
-            np.ascontiguousarray(chunk.moved),
-            sums,
-        )
-        for number in np.flatnonzero((sums[:, 0] > 0) & moves_of_call).tolist():
-            self._count(chunk.calls[number], *sums[number].tolist())
-        if self._open or inner:
-            outermost = chunk.depth == 0
-            self._add_inner(chunk, (chunk.moved > 0) & moves_of_call[chunk.call] & ~outermost, outermost)
+        outermost = chunk.depth == 0
+        moves = (chunk.moved > 0) & moves_of_call[chunk.call]
+        for number, calls, bytes_ in _sums(chunk.call, chunk.moved, moves & outermost):
+            self._count(chunk.calls[number], calls, bytes_)
+        if self._open or not outermost.all():
+            self._add_inner(chunk, moves & ~outermost, outermost)
 
     def _count(self, call: Call, calls: int, bytes_: int) -> None:
         key = call.layer, call.op
@@ -168,8 +162,5 @@ class LayerTraffic(Summary):
 
 def _sums(key: np.ndarray, moved: np.ndarray, chosen: np.ndarray) -> list[tuple[int, int, int]]:
     """Return number and bytes of the chosen calls by key: (key, calls, bytes)."""
-    keys, place = np.unique(key[chosen], return_inverse=True)
-    calls = np.bincount(place, minlength=len(keys))
-    bytes_ = np.zeros(len(keys), np.int64)
-    np.add.at(bytes_, place, moved[chosen])
-    return list(zip(keys.tolist(), calls.tolist(), bytes_.tolist(), strict=True))
+    found = sum_by_keys({"key": key[chosen]}, {"bytes": moved[chosen]})
+    return sorted(zip(*(found[name].tolist() for name in ("key", "n", "bytes")), strict=True))

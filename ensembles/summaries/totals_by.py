@@ -12,15 +12,13 @@ from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT
-from ensembles.summaries.callsums import SUM_COLUMNS, carried_bits
-from ensembles.summaries.keyed_sums import groups_of_rows
+from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 
 _SUMS = ("count", "errors", "bytes", "exclusive_ns")
-_ROWS = ("key", "call", *_SUMS, "longest_ns", "start_ns", "end_ns")
-_LEAST_WAITING = 1 << 12
-"""Rows that may wait at least before they are joined."""
+_LEAST, _MOST = ("start_ns",), ("longest_ns", "end_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +82,13 @@ class TotalsBy(Summary):
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread", "file")
-    results = ("_calls", "_rows", "_tasks", "_moves", "_spans")
+    results = ("_calls", "_table", "_tasks", "_moves", "_spans")
+    result_types = (KeyedSums,)
 
     def __init__(self, key: Literal["file", "rank"]) -> None:
         self._key = key
         self._calls: tuple[Call, ...] = ()
-        self._rows = np.empty((len(_ROWS), 0), np.int64)
-        self._waiting: list[np.ndarray] = []
-        self._rows_waiting = 0
+        self._table = KeyedSums(("key", "call"), _SUMS, _LEAST, _MOST)
         self._tasks = np.zeros(0, np.int64)
         self._last_rank = np.zeros(0, np.int64)
         self._nesting = Nesting()
@@ -104,32 +101,27 @@ class TotalsBy(Summary):
             return
         key = np.ascontiguousarray(chunk.file if self._key == "file" else chunk.rank)
         inner_ns = self._nesting.inner_ns(chunk)
-        columns = (chunk.call, chunk.carried, chunk.moved, chunk.start, chunk.duration)
-        rows = _compiled.total_by(
-            key, *map(np.ascontiguousarray, columns), inner_ns, carried_bits(chunk.calls)
+        rows = sum_by_keys(
+            {"key": key, "call": chunk.call},
+            {
+                "errors": chunk.moved < 0,
+                "bytes": np.where(shared_directions(chunk) >= 0, chunk.moved, 0),
+                "exclusive_ns": chunk.duration if inner_ns is None else chunk.duration - inner_ns,
+            },
+            {"start_ns": chunk.start},
+            {"longest_ns": chunk.duration, "end_ns": chunk.end},
         )
-        self._add_rows(chunk.calls, np.frombuffer(rows, np.int64).reshape(len(_ROWS), -1))
+        self._add_rows(chunk.calls, rows | {"count": rows["n"]})
         self._count_tasks(key, chunk.rank)
         self._hold_spans(key, chunk)
 
-    def _add_rows(self, calls: Sequence[Call], rows: np.ndarray) -> None:
+    def _add_rows(self, calls: Sequence[Call], rows: dict[str, np.ndarray]) -> None:
         if tuple(calls) != self._calls:
             numbers = {call: number for number, call in enumerate(self._calls)}
             own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
             self._calls = tuple(numbers)
-            rows = rows.copy()
-            rows[1] = own[rows[1]]
-        self._waiting.append(rows)
-        self._rows_waiting += rows.shape[1]
-        # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
-        if self._rows_waiting > max(self._rows.shape[1], _LEAST_WAITING):
-            self._join()
-
-    def _join(self) -> np.ndarray:
-        if self._waiting:
-            self._rows = _joined(list(np.concatenate([self._rows, *self._waiting], axis=1)))
-            self._waiting, self._rows_waiting = [], 0
-        return self._rows
+            rows = rows | {"call": own[rows["call"]]}
+        self._table.add_summed(rows)
 
     def _count_tasks(self, key: np.ndarray, rank: np.ndarray) -> None:
         """Count the ranks of each file; ranks come one after the other, from chunk to chunk."""
@@ -165,7 +157,7 @@ class TotalsBy(Summary):
 
     def merge(self, other: TotalsBy) -> None:
         """Add a summary of higher ranks of the same run."""
-        self._add_rows(other._calls, other._join())
+        self._add_rows(other._calls, other._table.columns())
         self._make_room(len(other._tasks))
         self._tasks[: len(other._tasks)] += other._tasks
         np.maximum(
@@ -178,7 +170,7 @@ class TotalsBy(Summary):
 
     def condense(self) -> None:
         """Join the rows, and replace the times of calls by one span for each key that is as long."""
-        self._join()
+        self._table.condense()
         active = self._active_ns()
         if active:
             rows = [(key, DIRECTIONS.index(op), 0, length) for (key, op), length in active.items()]
@@ -186,33 +178,33 @@ class TotalsBy(Summary):
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns by name, a row for each file or rank and function."""
-        return dict(zip(_ROWS, self._join(), strict=True))
+        return self._table.columns()
 
     def totals(self) -> list[KeyTotals]:
         """Compute the totals of each file or rank that occurred, by number."""
-        rows = self._join()
-        if not rows.shape[1]:
+        rows = self._table.columns()
+        if not len(rows["key"]):
             return []
         active = self._active_ns()
-        op = op_of_calls(self._calls)[rows[1]]
-        io = np.array([not call.waits_for_tasks for call in self._calls], bool)[rows[1]]
-        first = np.flatnonzero(np.append(True, np.diff(rows[0]) != 0))
+        op = op_of_calls(self._calls)[rows["call"]]
+        io = np.array([not call.waits_for_tasks for call in self._calls], bool)[rows["call"]]
+        first = np.flatnonzero(np.append(True, np.diff(rows["key"]) != 0))
 
-        def of_op(name: str, row: int) -> np.ndarray:
-            return np.add.reduceat(np.where(op == OPS.index(name), rows[row], 0), first)
+        def of_op(name: str, column: str) -> np.ndarray:
+            return np.add.reduceat(np.where(op == OPS.index(name), rows[column], 0), first)
 
-        count_of_op = {name: of_op(name, 2) for name in OPS}
-        bytes_of_op = {name: of_op(name, 4) for name in DIRECTIONS}
+        count_of_op = {name: of_op(name, "count") for name in OPS}
+        bytes_of_op = {name: of_op(name, "bytes") for name in DIRECTIONS}
         columns = [
-            np.add.reduceat(rows[3], first),
-            np.add.reduceat(np.where(io, rows[5], 0), first),
-            np.add.reduceat(np.where(io, 0, rows[5]), first),
-            np.maximum.reduceat(np.where(io, rows[6], 0), first),
-            np.minimum.reduceat(rows[7], first),
-            np.maximum.reduceat(rows[8], first),
+            np.add.reduceat(rows["errors"], first),
+            np.add.reduceat(np.where(io, rows["exclusive_ns"], 0), first),
+            np.add.reduceat(np.where(io, 0, rows["exclusive_ns"]), first),
+            np.maximum.reduceat(np.where(io, rows["longest_ns"], 0), first),
+            np.minimum.reduceat(rows["start_ns"], first),
+            np.maximum.reduceat(rows["end_ns"], first),
         ]
         found = []
-        for place, key in enumerate(rows[0, first].tolist()):
+        for place, key in enumerate(rows["key"][first].tolist()):
             errors, io_ns, wait_ns, longest_ns, start_ns, end_ns = (int(each[place]) for each in columns)
             found.append(
                 KeyTotals(
@@ -253,16 +245,3 @@ class TotalsBy(Summary):
             (number // 2, DIRECTIONS[number % 2]): int(total)
             for number, total in zip(numbers.tolist(), sums, strict=True)
         }
-
-
-def _joined(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Join the rows of equal key and function: int64, shape (9, m), sorted by these."""
-    group, first = groups_of_rows(list(columns[:2]))
-    joined = np.stack([column[first].astype(np.int64) for column in columns])
-    joined[2:6] = 0
-    for row in range(2, 6):
-        np.add.at(joined[row], group, columns[row].astype(np.int64, copy=False))
-    np.maximum.at(joined[6], group, columns[6])
-    np.minimum.at(joined[7], group, columns[7])
-    np.maximum.at(joined[8], group, columns[8])
-    return joined[:, np.lexsort((joined[1], joined[0]))]

@@ -9,10 +9,8 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.spans import sum_spans
-
-_LEAST_WAITING = 1 << 12
-"""Rows that may wait at least before they are joined."""
+from ensembles.structure.phases.spans import Spans, sum_spans
+from ensembles.summaries.keyed_sums import KeyedSums
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,13 @@ class CriticalIo(Summary):
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
-    results = ("_rows",)
-    meaning = 1
+    results = ("_threads",)
+    result_types = (KeyedSums,)
+    meaning = 2
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
-        # Rows: phase, rank, thread, start of the first call, end of the last call, time in I/O.
-        self._rows = np.empty((6, 0), np.int64)
-        self._waiting: list[np.ndarray] = []
-        self._rows_waiting = 0
+        self._threads = KeyedSums(("phase", "rank", "thread"), ("io_ns",), ("start_ns",), ("end_ns",))
 
     def add(self, chunk: Events) -> None:
         """Add events, those of a thread in the order of completion."""
@@ -79,48 +75,39 @@ class CriticalIo(Summary):
         is_io, inner = is_io_of_calls(chunk.calls)[chunk.call], chunk.depth != 0
         waits = ~is_io & inner
         if waits.any():
-            spans = sum_spans(np.where(waits, phase, 0), chunk, by_thread=True)
-            never = np.full(len(spans.phase), _NEVER)
-            self._wait(np.stack([spans.phase, spans.rank, spans.thread, never, -never, -spans.time_ns]))
+            self._add(sum_spans(np.where(waits, phase, 0), chunk, by_thread=True), is_io=False)
         phase[~is_io | inner] = 0
-        spans = sum_spans(phase, chunk, by_thread=True)
-        columns = (spans.phase, spans.rank, spans.thread, spans.start_ns, spans.end_ns, spans.time_ns)
-        self._wait(np.stack(columns))
+        self._add(sum_spans(phase, chunk, by_thread=True), is_io=True)
 
-    def _wait(self, rows: np.ndarray) -> None:
-        """Add rows that wait until as many have come as are there: a row is then moved a few times in all."""
-        self._waiting.append(rows)
-        self._rows_waiting += rows.shape[1]
-        if self._rows_waiting > max(self._rows.shape[1], _LEAST_WAITING):
-            self.condense()
+    def _add(self, spans: Spans, is_io: bool) -> None:
+        never = np.full(len(spans.phase), _NEVER)
+        columns = {"phase": spans.phase, "rank": spans.rank, "thread": spans.thread}
+        if is_io:
+            columns |= {"io_ns": spans.time_ns, "start_ns": spans.start_ns, "end_ns": spans.end_ns}
+        else:
+            columns |= {"io_ns": -spans.time_ns, "start_ns": never, "end_ns": -never}
+        self._threads.add_summed(columns)
 
     def condense(self) -> None:
         """Join the rows of each phase and thread."""
-        if self._waiting:
-            self._rows = _joined(np.concatenate([self._rows, *self._waiting], axis=1))
-            self._waiting, self._rows_waiting = [], 0
+        self._threads.condense()
 
     def merge(self, other: CriticalIo) -> None:
         """Add a summary of the same phases."""
-        self._wait(other._rows)
-        for rows in other._waiting:
-            self._wait(rows)
+        self._threads.merge(other._threads)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``phase``, ``rank``, ``thread``, ``start_ns``, ``end_ns`` and ``io_ns``."""
-        names = ("phase", "rank", "thread", "start_ns", "end_ns", "io_ns")
-        return dict(zip(names, self._of_io(), strict=True))
-
-    def _of_io(self) -> np.ndarray:
-        """Return the rows of threads with I/O calls."""
-        self.condense()
-        rows = self._rows[:, self._rows[3] < _NEVER]
-        rows[5] = np.maximum(rows[5], 0)
-        return rows
+        """Return the columns ``phase`` to ``end_ns`` and ``io_ns``, a row a thread with I/O calls."""
+        rows = self._threads.columns()
+        has_io = rows["start_ns"] < _NEVER
+        rows = {name: column[has_io] for name, column in rows.items()}
+        return rows | {"io_ns": np.maximum(rows["io_ns"], 0)}
 
     def path(self) -> CriticalPath:
         """Compute the time in I/O on the critical path."""
-        phase, rank, _, start_ns, end_ns, io_ns = self._of_io()
+        rows = self.to_arrays()
+        phase, rank, io_ns = rows["phase"], rows["rank"], rows["io_ns"]
+        start_ns, end_ns = rows["start_ns"], rows["end_ns"]
         of_phases = np.zeros(self._phases.count)
         # By phase, the thread that returns last; of equal ones that of the lowest rank.
         order = np.lexsort((-rank, end_ns, phase))
@@ -138,16 +125,3 @@ class CriticalIo(Summary):
             of_phases[phase[at] - 1] = 1e-9 * max(min(io_of_task_ns, int(end_ns[at]) - begun_ns), 0)
             before_ns = max(before_ns, int(end_ns[at]))
         return CriticalPath(float(of_phases.sum()), of_phases)
-
-
-def _joined(rows: np.ndarray) -> np.ndarray:
-    """Join the rows of one phase and thread."""
-    if not rows.shape[1]:
-        return rows
-    rows = rows[:, np.lexsort(rows[2::-1])]
-    first = np.flatnonzero(np.append(True, (np.diff(rows[:3], axis=1) != 0).any(axis=0)))
-    joined = rows[:, first]
-    joined[3] = np.minimum.reduceat(rows[3], first)
-    joined[4] = np.maximum.reduceat(rows[4], first)
-    joined[5] = np.add.reduceat(rows[5], first)
-    return joined

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles import _compiled
 from ensembles.model.events import Events
-from ensembles.summaries.callsums import carried_bits
-from ensembles.summaries.runtotals import direction_of_calls
+from ensembles.summaries.keyed_sums import sum_by_keys
+from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 
 
 class Spans(NamedTuple):
@@ -68,21 +67,29 @@ def sum_spans(phase: np.ndarray, chunk: Events, by_thread: bool = False, with_by
     >>> len(spans.phase), int(spans.calls.sum()), int(spans.bytes_written.sum())
     (96, 336, 167772160)
     """
-    told: tuple[np.ndarray | None, ...] = (None,) * 5
-    if with_bytes:
-        told = (
-            np.ascontiguousarray(chunk.call),
-            np.ascontiguousarray(chunk.carried),
-            np.ascontiguousarray(chunk.moved),
-            carried_bits(chunk.calls),
-            np.ascontiguousarray(direction_of_calls(chunk.calls), np.int32),
-        )
-    rows = _compiled.sum_spans(
-        np.ascontiguousarray(phase, np.int64),
-        np.ascontiguousarray(chunk.rank),
-        np.ascontiguousarray(chunk.thread) if by_thread else None,
-        np.ascontiguousarray(chunk.start),
-        np.ascontiguousarray(chunk.duration),
-        *told,
+    row_of, end_ns = np.empty(len(chunk), np.int32), chunk.end
+    found = sum_by_keys(
+        {"phase": phase, "rank": chunk.rank} | ({"thread": chunk.thread} if by_thread else {}),
+        {"time_ns": chunk.duration} | (_counted_bytes(chunk) if with_bytes else {}),
+        {"start_ns": chunk.start},
+        {"end_ns": end_ns},
+        phase > 0,
+        row_of,
     )
-    return Spans(*np.frombuffer(rows, np.int64).reshape(len(Spans._fields), -1))
+    none = np.zeros(len(found["n"]), np.int64)
+    may_be_last = np.flatnonzero(row_of >= 0)
+    may_be_last = may_be_last[end_ns[may_be_last] == found["end_ns"][row_of[may_be_last]]]
+    may_be_last = may_be_last[np.argsort(chunk.duration[may_be_last], kind="stable")]
+    last = none.copy()
+    last[row_of[may_be_last]] = may_be_last  # of several, the last one stays
+    found |= {"calls": found["n"], "last": last}
+    return Spans(*(found.get(name, none) for name in Spans._fields))
+
+
+def _counted_bytes(chunk: Events) -> dict[str, np.ndarray]:
+    direction = shared_directions(chunk)
+    names = ("bytes_read", "bytes_written")
+    return {
+        name: np.where(direction == DIRECTIONS.index(way), chunk.moved, 0)
+        for name, way in zip(names, ("read", "write"), strict=True)
+    }

@@ -3,12 +3,10 @@
 from collections import defaultdict
 
 import numpy as np
-import pytest
 from generated_events import CALLS, events, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles import _compiled
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.spans import Spans, sum_spans
@@ -51,24 +49,6 @@ def test_rows_are_those_made_call_by_call(chunk, by_thread, seed):
     assert not without.bytes_written.any()
     for name in Spans._fields[:8]:
         np.testing.assert_array_equal(getattr(without, name), getattr(spans, name))
-
-
-def test_calls_that_the_run_does_not_know_are_refused():
-    numbers, columns = np.ones(1, np.int64), np.zeros(1, np.int64)
-    told = (
-        numbers,
-        np.zeros(1, "u4"),
-        None,
-        columns,
-        columns,
-        np.full(1, 5, "u2"),
-        np.zeros(1, "u1"),
-        numbers,
-    )
-    with pytest.raises(IndexError, match="event 0"):
-        _compiled.sum_spans(*told, np.zeros(2, "u1"), np.zeros(2, "i4"))
-    with pytest.raises(ValueError, match="bytes need"):
-        _compiled.sum_spans(*told, np.zeros(2, "u1"), None)
 
 
 @given(events(least=1), st.integers(0, 2**32))
