@@ -8,21 +8,19 @@ from typing import ClassVar
 import pytest
 from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
 
-FOLDER = Path(__file__).parent
 WAYS = ("relinked", "preloaded")
 OTHER_PAIRS = (("openmpi", "preloaded"), ("mpich", "relinked"))
 """Where a test says ``each_once``: each MPI and each way in is in another pair, too."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests of this folder are slow, but for those that are marked as quick."""
-    for item in items:
-        if FOLDER in item.path.parents and not item.get_closest_marker("quick"):
-            item.add_marker(pytest.mark.slow)
-        if FOLDER in item.path.parents and item.get_closest_marker("each_once"):
-            taken = [value for value in item.callspec.params.values() if isinstance(value, str)]
-            if any(set(pair) <= set(taken) for pair in OTHER_PAIRS):
-                item.add_marker(pytest.mark.long)
+    if not item.get_closest_marker("quick"):
+        item.add_marker(pytest.mark.slow)
+    if item.get_closest_marker("each_once"):
+        taken = {value for value in item.callspec.params.values() if isinstance(value, str)}
+        if any(taken >= set(pair) for pair in OTHER_PAIRS):
+            item.add_marker(pytest.mark.long)
 
 
 class Recorder:
