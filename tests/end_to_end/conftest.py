@@ -21,7 +21,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with ``each_once``, take cases that have each value of each parameter; the others are long."""
+    """Of a test with ``each_once``, keep cases with each value of each parameter; the others are long."""
     cases = defaultdict(list)
     for item in items:
         if item.get_closest_marker("each_once") and not item.get_closest_marker("long"):
