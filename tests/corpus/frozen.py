@@ -2,7 +2,8 @@
 
 One file a run, one line a command. Long lists are condensed to what shows a change: how many, sum, least,
 greatest and centre. Whole numbers and words are kept as they are, other numbers to ten digits, and compared
-with a tolerance that only rounding may use up.
+with a tolerance that only rounding may use up. Of sentences only that they are there is kept: their numbers
+are in the JSON, and `test_texts.py` compares both.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ UNSTEADY = {
 """Places that another processor's rounding changes by more: known defects, not compared."""
 _LONGEST_LIST = 16
 _LONGEST_DICT = 64
-_LONGEST_TEXT = 2000
+_SENTENCE_WORDS = 4
+_SENTENCE = "…"
 
 
 def condensed(answer: Answer) -> dict[str, Any]:
     """What is kept of an answer."""
-    kept = {"exit": answer.exit, "messages": answer.messages, "out": _short(answer.out)}
+    kept = {"exit": answer.exit, "messages": _short(answer.messages), "out": _short(answer.out)}
     if answer.made is not None:
         kept["made"] = _short(answer.made)
     return kept
@@ -49,8 +51,8 @@ def _short(value: Any) -> Any:
         return [_short(below) for below in value] if len(value) <= _LONGEST_LIST else _condensed_list(value)
     if isinstance(value, float):
         return float(f"{value:.10g}") if math.isfinite(value) else str(value)
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-        return {"characters": len(value), "crc": zlib.crc32(value.encode()), "begins": value[:200]}
+    if isinstance(value, str) and len(value.split()) >= _SENTENCE_WORDS:
+        return _SENTENCE
     return value
 
 
@@ -78,7 +80,8 @@ def _condensed_list(values: list[Any]) -> dict[str, Any]:
             kept["without_number"] = len(values) - len(finite)
         return kept
     texts = [
-        value if isinstance(value, str) else json.dumps(_short(value), sort_keys=True) for value in values
+        _short(value) if isinstance(value, str) else json.dumps(_short(value), sort_keys=True)
+        for value in values
     ]
     different = sorted(set(texts))
     kept = {"texts": len(texts), "different": len(different), "crc": zlib.crc32("\0".join(texts).encode())}
@@ -132,8 +135,8 @@ class Difference:
     Attributes
     ----------
     kind : str
-        ``"number"``, ``"words"`` (a sentence for people), ``"value"`` (any other text, true, false, null) or
-        ``"shape"`` (a key or entry that is new or gone).
+        ``"number"``, ``"value"`` (a text, true, false, null) or ``"shape"`` (a key or entry that is new or
+        gone).
     """
 
     run: str
@@ -180,17 +183,12 @@ def _walk(place: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any, 
             if number < min(len(before), len(after)):
                 yield from _walk(f"{place}[{number}]", *sides)
             else:
-                yield (
-                    f"{place}[{number}]",
-                    *sides,
-                    "words" if place.endswith(("notes", "messages")) else "shape",
-                )
+                yield f"{place}[{number}]", *sides, "shape"
     elif _is_number(before) and _is_number(after):
         if not _same_number(before, after):
             yield place, before, after, "number"
     elif before != after or type(before) is not type(after):
-        sentence = isinstance(before, str) and isinstance(after, str) and " " in f"{before} {after}".strip()
-        yield place, before, after, "words" if sentence else "value"
+        yield place, before, after, "value"
 
 
 def _is_number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What is answered from kept summaries is what a pass over the events gives: JSON and text, of every run."""
+"""What is answered from kept summaries is what a pass over the events gives: JSON and text."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from ensembles.run import kept
 from .answers import ANSWERS, Answer, NotThereError, executed
 from .commands import lines_of
 from .declared import RUNS, Declared
-from .test_frozen import marks_of
+from .test_frozen import QUICK, marks_of
 
 CASES = [pytest.param(one, id=one.name, marks=marks_of(one)) for one in RUNS]
-LENGTHY = {"sim-healthy-1", "sim-ior-1024", "vpic"}
-"""Runs whose answers take a third of the time of all, of sources that shorter runs have too."""
 OTHERS = ("events", "export", "collect", "report")
 
 
 def lines(run: Declared) -> list[str]:
-    """Command lines that print an answer made of summaries, as JSON and as text."""
+    """Command lines that print an answer made of summaries, as JSON and, of some runs, as text."""
     found = [line for line in lines_of(run) if line.split()[0] not in OTHERS]
     found.append(f"sites {run.name} --json")
     texts = [line.removesuffix(" --json") for line in found if "--op" not in line]
-    return [*found, *texts]
+    return [*found, *texts] if run.name in QUICK else found
 
 
 def answers(wanted: list[str]) -> dict[str, Answer]:
@@ -46,15 +44,7 @@ def keeping(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        pytest.param(*case.values, id=case.id, marks=[*case.marks, pytest.mark.long])
-        if case.id in LENGTHY
-        else case
-        for case in CASES
-    ],
-)
+@pytest.mark.parametrize("run", CASES)
 def test_kept_answers_are_those_of_a_pass(run: Declared, keeping) -> None:
     wanted = lines(run)
     try:

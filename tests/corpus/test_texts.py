@@ -52,35 +52,33 @@ def _sums(command: str, out: dict) -> list[str]:
     return [f"{sum(one['count'] for one in covered['others'][6:])} calls"] if covered else []
 
 
-@pytest.mark.parametrize("command", TEXTS)
-@pytest.mark.parametrize("run", CASES)
-def test_every_number_of_a_text_is_in_its_json(run: Declared, command: str) -> None:
+def missing_numbers(run: Declared, command: str) -> list[str]:
+    """Numbers of the text of a command that its JSON has not."""
     told, text = _answers(f"{command} {run.name}")
-    assert (text.exit, text.messages) == (told.exit, told.messages)
+    assert (text.exit, text.messages) == (told.exit, told.messages), command
     if told.exit == 2:
-        return
+        return []
     broken = list(sentences_have_no_internal_values(run, command, text))
-    assert not broken, broken
+    assert not broken, (command, broken)
     known = Known(told.out, *told.messages, *TEXTS[command], *_sums(command, told.out))
     # Both ends of an interval of shares have the unit of the share before it.
     shown = re.sub(r"% \((\d+\.\d) – (\d+\.\d)\)", r"% (\1 % – \2 %)", AXIS.sub("", text.out))
-    missing = [number.text for number in numbers_in(shown) if not known.has(number)]
-    assert not missing, f"{missing} in\n{text.out}"
+    return [number.text for number in numbers_in(shown) if not known.has(number)]
 
 
-COMPARED = [line for several in SEVERAL for line in several.lines if line.startswith("compare ")]
+@pytest.mark.parametrize("run", CASES)
+def test_every_number_of_a_text_is_in_its_json(run: Declared) -> None:
+    missing = {command: found for command in TEXTS if (found := missing_numbers(run, command))}
+    assert not missing, "\n".join(
+        f"{found} in\n{_answers(f'{line} {run.name}')[1].out}" for line, found in missing.items()
+    )
 
 
-@pytest.mark.parametrize("line", COMPARED)
-def test_every_number_of_a_comparison_is_in_its_json(line: str) -> None:
-    text_line = line.removesuffix(" --json")
-    told, text = _answers(text_line)
-    assert (text.exit, text.messages) == (told.exit, told.messages)
-    if told.exit == 2:
-        return
-    known = Known(told.out, *told.messages, "p < 1e-6")
-    missing = [number.text for number in numbers_in(text.out) if not known.has(number)]
-    assert not missing, f"{missing} in\n{text.out}"
+COMPARED = {
+    several.name: lines
+    for several in SEVERAL
+    if (lines := [line for line in several.lines if line.startswith("compare ")])
+}
 
 
 def _too_wide(text: str) -> list[str]:
@@ -88,6 +86,17 @@ def _too_wide(text: str) -> list[str]:
     path = re.compile(r"\S*/(?!s\b)\S+")  # MiB/s is none
     wide = [line for line in text.splitlines() if len(line) > 80]
     return [line for line in wide if not path.search(line) or len(path.sub("", line)) > 80]
+
+
+@pytest.mark.parametrize("several", COMPARED)
+def test_every_number_of_a_comparison_is_in_its_json_and_lines_have_80_columns(several: str) -> None:
+    for line in COMPARED[several]:
+        told, text = _answers(line.removesuffix(" --json"))
+        assert (text.exit, text.messages) == (told.exit, told.messages), line
+        known = Known(told.out, *told.messages, "p < 1e-6")
+        missing = [number.text for number in numbers_in(text.out) if not known.has(number)]
+        assert told.exit == 2 or not missing, f"{line}: {missing} in\n{text.out}"
+        assert not _too_wide(text.out), line
 
 
 TABLES = (*TEXTS, "modes --per-byte", "events", "events --slowest 20", "fingerprint", "files --sort bytes")
@@ -114,10 +123,8 @@ def test_lines_have_at_most_80_columns(command: str, names: set[str]) -> None:
     assert not any(wide.values()), {name: lines for name, lines in wide.items() if lines}
 
 
-@pytest.mark.parametrize("line", [*COMPARED, "scenarios list --json"])
-def test_lines_of_several_runs_have_at_most_80_columns(line: str) -> None:
-    _, text = _answers(line.removesuffix(" --json"))
-    assert not _too_wide(text.out)
+def test_lines_of_the_list_of_scenarios_have_at_most_80_columns() -> None:
+    assert not _too_wide(_answers("scenarios list")[1].out)
 
 
 def test_numbers_are_found_and_compared() -> None:

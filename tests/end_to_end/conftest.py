@@ -2,27 +2,43 @@
 
 import os
 import subprocess
+import sys
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
+from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS, ROOT
 
-FOLDER = Path(__file__).parent
+sys.path.append(str(ROOT / "tests" / "unit"))  # modules that serve tests of all folders
 WAYS = ("relinked", "preloaded")
-OTHER_PAIRS = (("openmpi", "preloaded"), ("mpich", "relinked"))
-"""Where a test says ``each_once``: each MPI and each way in is in another pair, too."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests of this folder are slow, but for those that are marked as quick."""
+    if not item.get_closest_marker("quick"):
+        item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of this folder are slow, but for those that are marked as quick."""
+    """Of a test with ``each_once``, keep cases with each value of each parameter; the others are long."""
+    cases = defaultdict(list)
     for item in items:
-        if FOLDER in item.path.parents and not item.get_closest_marker("quick"):
-            item.add_marker(pytest.mark.slow)
-        if FOLDER in item.path.parents and item.get_closest_marker("each_once"):
-            taken = [value for value in item.callspec.params.values() if isinstance(value, str)]
-            if any(set(pair) <= set(taken) for pair in OTHER_PAIRS):
-                item.add_marker(pytest.mark.long)
+        if item.get_closest_marker("each_once") and not item.get_closest_marker("long"):
+            values = {(name, repr(value)) for name, value in item.callspec.params.items()}
+            cases[item.nodeid.partition("[")[0]].append((values, item))
+    for left in cases.values():
+        used: Counter[tuple[str, str]] = Counter()
+
+        def worth(case: tuple[set, pytest.Item], used: Counter = used) -> tuple[int, int]:
+            return sum(not used[value] for value in case[0]), -sum(used[value] for value in case[0])
+
+        while left and worth(max(left, key=worth))[0]:
+            taken = max(left, key=worth)
+            left.remove(taken)
+            used.update(taken[0])
+        for _, item in left:
+            item.add_marker(pytest.mark.long)
 
 
 class Recorder:

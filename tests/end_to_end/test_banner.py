@@ -186,6 +186,7 @@ def test_names_cannot_disturb_the_terminal(preload):
     assert b"##ensio" in done.stderr
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 def test_banner_over_many_threads_and_windows_counts_all(recorder, mode):
     program = recorder.build("threads")

@@ -132,6 +132,7 @@ def test_copies_are_read_from_one_file_and_written_to_the_other(recorder, tmp_pa
     assert abs(duration[0] - duration[1]) <= 2
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("options", BUILDS.values(), ids=BUILDS.keys())
 def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_path, options):
     program = recorder.build("locks", *options)

@@ -29,7 +29,7 @@ from ensembles.model.errors import EnsioError
 sys.path[:0] = [str(ROOT / "tests/unit"), str(ROOT / "tests/unit/readers/foreign")]
 
 FOREIGN = ROOT / "tests/unit/readers/foreign/traces"
-MUTATIONS, MANY = 100, 2000
+MUTATIONS, MANY = 40, 2000
 MOST_MORE_BYTES = 1 << 30
 MOST_S = 60
 WITH_SUMS = {"job", "profile job", "process", "trace.h5"}
@@ -131,8 +131,20 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "strace": unpacked("strace"),
     "darshan": made_darshan,
 }
-SLOW = {"darshan": 20, "otf2": 50}
+SLOW = {"darshan": 8, "otf2": 16}
 """Formats that a separate process reads: fewer mutations in the ordinary tests."""
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A format, and a sound sample of it."""
+    return request.param, SAMPLES[request.param](tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def sample(made: tuple[str, Path], tmp_path: Path) -> tuple[str, Path]:
+    """A format, and a sample of it that may be damaged."""
+    return made[0], shutil.copytree(made[1], tmp_path / made[1].name, symlinks=True)
 
 
 def place_of(folder: Path) -> Path:
@@ -210,8 +222,7 @@ def outcome(folder: Path, sound: tuple[list[bytes], list[str]], has_sums: bool) 
     return "another"
 
 
-def mutate(tmp_path: Path, name: str, seeds: range) -> None:
-    folder = SAMPLES[name](tmp_path)
+def mutate(tmp_path: Path, name: str, folder: Path, seeds: range) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     contents = [path.read_bytes() for path in files]
     told = tmp_path / "told"
@@ -230,15 +241,15 @@ def mutate(tmp_path: Path, name: str, seeds: range) -> None:
     in_bounds(told, act)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_damaged_input_is_read_or_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
-    mutate(tmp_path, name, range(SLOW.get(name, MUTATIONS)))
+def test_damaged_input_is_read_or_refused_in_a_sentence(tmp_path: Path, sample: tuple[str, Path]) -> None:
+    mutate(tmp_path, *sample, range(SLOW.get(sample[0], MUTATIONS)))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SAMPLES)
-def test_much_damaged_input_is_read_or_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
-    mutate(tmp_path, name, range(MUTATIONS, MUTATIONS + MANY))
+def test_much_damaged_input_is_read_or_refused_in_a_sentence(
+    tmp_path: Path, sample: tuple[str, Path]
+) -> None:
+    mutate(tmp_path, *sample, range(MUTATIONS, MUTATIONS + MANY))
 
 
 def put_pipe(path: Path) -> None:
@@ -254,10 +265,9 @@ def put_hole(path: Path) -> None:
         file.truncate(6 << 30)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_what_is_no_file_or_a_hole_is_not_read(tmp_path: Path, name: str) -> None:
+def test_what_is_no_file_or_a_hole_is_not_read(tmp_path: Path, sample: tuple[str, Path]) -> None:
     """In the place of each file of a trace: a pipe, a device without end, 6 GiB of nothing."""
-    folder = SAMPLES[name](tmp_path)
+    name, folder = sample
     told = tmp_path / "told"
 
     def act() -> None:

@@ -116,7 +116,7 @@ def folder(tmp_path_factory) -> Path:
         folder,
         [
             "replay ior --tasks 4 --block-size 256KiB -o real",
-            "simulate ior --tasks 1024 --fs franklin --seed 1 -o simulated",
+            "simulate ior --tasks 256 --fs franklin --seed 1 -o simulated",
         ],
     )
     return folder
@@ -149,7 +149,9 @@ def in_powers_of_ten(lines: list[str]) -> list[str]:
     return [line for line in lines if re.search(r"\d\.?\d*e[+-]?\d+ (s|B|[KMGT]iB)\b|× [\d.]+e[+]", line)]
 
 
-@pytest.mark.parametrize("run", ["real", "simulated", "log.darshan"])
+@pytest.mark.parametrize(
+    "run", ["simulated", *(pytest.param(name, marks=pytest.mark.long) for name in ("real", "log.darshan"))]
+)
 def test_commands_on_a_run_fit(folder, run):
     lines = [line.replace("RUN", run) for line in OF_A_RUN]
     found = pieces(on_terminal(folder, lines))

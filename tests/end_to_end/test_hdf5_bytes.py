@@ -1,10 +1,10 @@
 """Bytes that HDF5 keeps and moves later count once, in the call of the program that wrote them."""
 
 import json
-import subprocess
 import sys
 
 import pytest
+from commands_here import executed
 from test_hdf5 import flags, shared, static
 
 import ensembles
@@ -26,9 +26,8 @@ with h5py.File("chunks.h5", "w", rdcc_nbytes=64 << 20) as file:
 
 
 def answer(recorder, *command: str) -> dict:
-    done = subprocess.run(
-        ["ensio", *command, str(recorder.run), "--json"], check=True, capture_output=True, timeout=600
-    )
+    done = executed(*command, recorder.run, "--json")
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
@@ -50,6 +49,7 @@ def assert_written(recorder, expected: int):
     assert below.moved.sum() >= expected  # so they would count twice
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 @pytest.mark.parametrize("by", ["H5Dclose", "H5Fflush", "H5Idec_ref", "H5close"])
 def test_chunks_that_a_later_call_moves(recorder, tmp_path, by, mode):

@@ -47,20 +47,20 @@ def test_a_history_in_postgresql(service: Service, tmp_path):
             History(place)
         writers = [
             subprocess.Popen([sys.executable, "-c", ADD, place, str(tmp_path / "record"), str(100 * k)])
-            for k in range(6)
+            for k in range(3)
         ]
-        assert [writer.wait(timeout=300) for writer in writers] == [0] * 6
+        assert [writer.wait(timeout=300) for writer in writers] == [0] * 3
         history = History(place)
-        assert len(history.runs("nightly")) == 48
+        assert len(history.runs("nightly")) == 24
         assert not history.add(msgspec.structs.replace(record, identity="0"), "nightly")
         assert len(history.runs(labels={"n": "100"})) == 1
         assert history.records([history.runs(labels={"n": "7"})[0].id])[0].kinds == record.kinds
         here = History(str(tmp_path / "runs.db"), make=True)
-        assert here.merge(history) == (48, 0)
+        assert here.merge(history) == (24, 0)
         assert history.remove([run.id for run in history.runs()][:8]) == 8
         kill_all(process)
         with pytest.raises(EnsioError, match="the database says"):
             history.add(msgspec.structs.replace(record, identity="lost"), "nightly")
     with database(service) as process:
         wait_for(service, process)
-        assert len(history.runs()) == 40
+        assert len(history.runs()) == 16

@@ -105,6 +105,7 @@ def test_without_the_spools_it_is_the_record(job, tmp_path):
     assert len(ensembles.open(made).events) == 0
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["profile", "tail"])
 @pytest.mark.parametrize("word", ["after", "late"])
 def test_calls_after_the_end_of_mpi_are_counted_once(tmp_path, relinked, way, mode, word):

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from commands_here import executed
 
 import ensembles
 
@@ -17,6 +18,7 @@ def counts(events) -> Counter:
     return Counter(events.calls[call].name for call in events.call)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(("threads", "calls", "rounds"), [(2, 20_000, 1), (8, 3_000, 2), (16, 5, 40)])
 def test_every_call_of_every_thread_and_handler_is_recorded(recorder, tmp_path, threads, calls, rounds):
     program = recorder.build("threads")
@@ -168,19 +170,15 @@ def test_launches_in_one_directory_are_runs_that_are_never_mixed(recorder, tmp_p
     with pytest.raises(ensembles.EnsioError, match="holds 3 runs: there is no #4"):
         ensembles.open(f"{recorder.run}#4")
     assert len(ensembles.open(f"{recorder.run}#3", workers=2).summary.calls) > 0
-    listed = subprocess.run(
-        ["ensio", "info", "--json", recorder.run], env=environment_of_tools(), capture_output=True, check=True
-    )
+    listed = executed("info", "--json", recorder.run)
     assert [entry["tasks"] for entry in json.loads(listed.stdout)["runs"]] == [2, 1, 2]
     one = f"{recorder.run}#1"
     written = tmp_path / "one.h5"
     for command in (["collect", one, "-o", written], ["report", one, "-o", tmp_path / "report.html"]):
-        subprocess.run(["ensio", *command], env=environment_of_tools(), capture_output=True, check=True)
+        assert executed(*command).returncode == 0
     assert len(ensembles.open(written).events) == len(ensembles.open(one).events)
     for command in (["modes", recorder.run], ["collect", one], ["collect", recorder.run]):
-        refused = subprocess.run(
-            ["ensio", *command], env=environment_of_tools(), capture_output=True, text=True
-        )
+        refused = executed(*command)
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
@@ -253,6 +251,7 @@ def test_a_used_directory_is_refused_on_request(recorder, tmp_path):
     assert len(ensembles.open(recorder.run).events) == 11
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
 def test_mpi_tasks_are_ranked_by_mpi(recorder, tmp_path, flavour):
     program = recorder.build("mpi_writes", compiler=f"mpicc.{flavour}")

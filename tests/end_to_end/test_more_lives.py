@@ -30,6 +30,7 @@ LIVES = {
 }
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(
     ("what", "writes", "status"), [(name, *rest) for name, rest in LIVES.items()], ids=LIVES
 )

@@ -12,6 +12,7 @@ from test_regions import INCLUDE, STRICT, occurrences, run
 import ensembles
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
 def test_regions_of_cpp_end_with_their_block(recorder, tmp_path, standard):
     driver = [ENSIO_CC] if recorder.way == "relinked" else []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import commands_here
 import darshan
 import pytest
 from places import BUILD, PROGRAMS, ROOT
@@ -55,9 +56,7 @@ def commands(name: str) -> list[str]:
 
 
 def shell(command: str, folder: Path, **settings: str) -> str:
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=ENVIRONMENT | settings, capture_output=True, text=True
-    )
+    done = commands_here.shell(command, folder, ENVIRONMENT | settings)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

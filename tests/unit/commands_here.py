@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import re
+import shlex
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 from ensembles.cli.main import main
+
+READS = re.compile(r"ensio (?!run |replay |serve |pfs |try |calibrate-fs )[^|&;<>$*?]*")
+"""A line of one command that starts no program, without anything that only a shell knows."""
 
 
 def executed(*words: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -28,3 +36,13 @@ def executed(*words: object, folder: Path | None = None) -> subprocess.Completed
             code = end.code if isinstance(end.code, int) else 1
     texts = [stream.buffer.getvalue().decode() for stream in (out, told)]
     return subprocess.CompletedProcess(arguments, code, *texts)
+
+
+def shell(line: str, folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Execute a line of a page: here if it is one command that reads, else in a shell."""
+    if not READS.fullmatch(line):
+        return subprocess.run(
+            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
+        )
+    with patch.dict(os.environ, environment, clear=True):
+        return executed(*shlex.split(line)[1:], folder=folder)

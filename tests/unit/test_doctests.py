@@ -10,6 +10,8 @@ import doctest
 import importlib
 import inspect
 import re
+import shutil
+from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
 
@@ -27,33 +29,41 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 CONSTRUCTORS = {"Ensemble.from_events", "Ensemble.from_sample"}
 
 
-def modules_with_examples() -> list[str]:
-    """Names of the modules of ensembles and ensembles.viz with examples, a folder's examples in __init__."""
-    found = []
+def modules_with_examples() -> dict[str, list[str]]:
+    """Names of the modules of ensembles and ensembles.viz with examples, by folder."""
+    found = defaultdict(list)
     for folder, package in (("ensembles", "ensembles"), ("viz", "ensembles.viz")):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if re.search(r"^\s*>>> ", path.read_text(), re.MULTILINE):
                 parts = path.relative_to(ROOT / folder).with_suffix("").parts
-                found.append(".".join((package, *parts)).removesuffix(".__init__"))
+                name = ".".join((package, *parts)).removesuffix(".__init__")
+                found["/".join((folder, *parts[:-1][:1]))].append(name)
     return found
 
 
-@pytest.fixture
-def recorded_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory with the runs that examples open."""
+EXAMPLES = modules_with_examples()
+
+
+@pytest.fixture(scope="module")
+def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs that examples open."""
+    folder = tmp_path_factory.mktemp("recorded")
     for seed, name in enumerate(("ensio-ior", "ensio-ior-2")):
-        synthetic_run(tmp_path / name, tasks=8, events_per_task=42, seed=seed)
-    monkeypatch.chdir(tmp_path)
+        synthetic_run(folder / name, tasks=8, events_per_task=42, seed=seed)
+    return folder
 
 
-@pytest.mark.usefixtures("recorded_runs")
-@pytest.mark.parametrize("name", modules_with_examples())
-def test_examples_print_what_the_docstring_says(name: str) -> None:
-    module = importlib.import_module(name)
+@pytest.mark.parametrize("folder", EXAMPLES)
+def test_examples_print_what_the_docstring_says(
+    recorded_runs: Path, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runner, report = doctest.DocTestRunner(optionflags=FLAGS), []
-    for test in doctest.DocTestFinder().find(module, extraglobs={"np": np, "en": en}):
-        runner.run(test, out=report.append)
-    assert runner.tries, f"{name} has examples that doctest does not find: they are in no docstring"
+    for name in EXAMPLES[folder]:
+        monkeypatch.chdir(shutil.copytree(recorded_runs, tmp_path / name))
+        module, before = importlib.import_module(name), runner.tries
+        for test in doctest.DocTestFinder().find(module, extraglobs={"np": np, "en": en}):
+            runner.run(test, out=report.append)
+        assert runner.tries > before, f"{name} has examples that doctest does not find: in no docstring"
     assert not runner.failures, "".join(report)
 
 
