@@ -102,11 +102,15 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
     read = read if comparable and _is_considerable(read, kernel.read) else 0
     least = 1 if linked and libraries and not has_io else _LEAST_BYTES
     written = written if comparable and _is_considerable(written, kernel.written, least) else 0
+    edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
+    if "piped-out" in kernel.facts and not _is_considerable(
+        kernel.dirtied - recorded["write"] - edges, kernel.dirtied
+    ):
+        written = 0
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
     ways: list[str] = [name for name in ("libaio", "io_uring") if name in kernel.facts]
     ways += [f"mapped files ({count_text(maps, 'call')} of mmap)"] if maps else []
-    explained = max(recorded["write"] + kernel.excluded_written, kernel.written)
-    explained += sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
+    explained = max(recorded["write"] + kernel.excluded_written, kernel.written) + edges
     # A small write makes large folios dirty as a whole. Reading ahead makes them.
     dirtied = kernel.dirtied - explained - (0 if ways else kernel.read)
     dirtied = dirtied if _is_considerable(dirtied, kernel.dirtied) else 0
@@ -141,7 +145,8 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
     elif not parts:
         return None
     by_kernel = fetched and {"libaio", "io_uring"} & set(ways)
-    is_much = bool(written or dirtied or (read and not scans) or by_kernel or "unchecked" in kernel.facts)
+    read_files = read and not scans and "piped-in" not in kernel.facts
+    is_much = bool(written or dirtied or read_files or by_kernel or "unchecked" in kernel.facts)
     return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much)
 
 
@@ -179,7 +184,8 @@ def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -
         return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"
     if scans:
         return "the bytes of fscanf are not counted"
+    piped = "may have come through the pipe on standard input, or " if "piped-in" in kernel.facts else ""
     return (
-        "the rest went through raw system calls, static child programs or inline stdio (getc_unlocked), also "
-        f"on pipes; {STRACE}"
+        f"the rest {piped}went through raw system calls, static child programs or inline stdio "
+        f"(getc_unlocked); {STRACE}"
     )
