@@ -112,7 +112,7 @@ def find_unseen(
     written = written if comparable and written >= least else 0
     edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
     of_files = kernel.dirtied - recorded["write"] - edges
-    if "piped-out" in kernel.facts and of_files < min(written, _LEAST_BYTES):
+    if "piped-out" in kernel.facts and of_files < _LEAST_BYTES <= written:
         written = 0  # on pipes
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
     ways: list[str] = [name for name in ("libaio", "io_uring") if name in kernel.facts]
