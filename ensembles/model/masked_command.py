@@ -35,7 +35,7 @@ def mask_command(words: Iterable[str]) -> tuple[str, ...]:
     A value is masked if its name says that it is a secret, or if it stands before the ``@`` of an address.
     Such a name ends in password, passwd, passphrase, token, secret, credential, authorization or api-key
     (access-, secret-, private-, auth-key; with ``-``, ``_`` or nothing between), has pw, pwd, pass or auth as
-    its last part, or begins with ``AWS_``; the value follows ``=``, ``:`` or the option. Of ``user:password@``
+    its last part, or begins with ``AWS_``; values follow ``=``, ``:`` or the option. Of ``user:password@``
     the user is kept, of ``scheme://token@`` nothing. Short options such as ``-pSECRET`` are not masked: the
     letter means something else in most programs.
 

@@ -66,8 +66,8 @@ def find_unseen(
 
     A recorded write makes the pages dirty that it touches, so that each call explains a page more than its
     bytes. Bytes that may have gone to a pipe count only if files became dirty, and those that may have come
-    from one are not much. What is fetched from storage may be read-ahead, or the loading of the program: it counts
-    only where something was seen that fetches without calls.
+    from one are not much. What is fetched from storage may be read-ahead, or the loading of the program: it
+    counts only where something was seen that fetches without calls.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class SizeTable(Summary):
         counts : ndarray of int64, shape (n,)
             Number of calls of each size.
         """
-        if layer.startswith(("posix", "stdio")):  # their functions ask for 0 bytes only where no size is known
+        if layer.startswith(("posix", "stdio")):  # 0 bytes: the size is not known
             sizes, counts = sizes[sizes > 0], counts[sizes > 0]
         if layer in self._sizes:
             sizes, place = np.unique(np.concatenate([self._sizes[layer], sizes]), return_inverse=True)

@@ -46,7 +46,10 @@ _OWN_WORDS = ("strace: ", " > ", "/usr/bin/strace: ")
 _BORN = re.compile(r"(?:clone3?|v?fork)\b.* = (\d+)(?:<[^>]*>)?(?: <[\d.]+>)?$", re.ASCII)
 _FLAGS = re.compile(r"flags=([A-Z_|0-9xa-f]+)")
 
-COLUMNS = ("rank", "thread", "depth", "call", "file", "offset", "requested", "moved", "error", "start", "duration")
+COLUMNS = (
+    *("rank", "thread", "depth", "call", "file"),
+    *("offset", "requested", "moved", "error", "start", "duration"),
+)
 
 _STATS = ("newfstatat", "fstatat64")
 

@@ -201,7 +201,7 @@ def _path_of(thread: Thread, name: str, arguments: str) -> str:
 
 
 def _copied(thread: Thread, name: str, arguments: str, value: int) -> Halves | Literal["no file"] | None:
-    """Interpret a copy as the recorder does: the half on each file, the outer one first (docs/reference/calls.md)."""
+    """Interpret a copy as the recorder does, the outer half first (docs/reference/calls.md)."""
     name = name.removesuffix("64")
     one, one_path, behind = descriptor(arguments) or (None, None, 0)
     sends = name == "sendfile"  # its target comes first, and has no offset
