@@ -107,7 +107,7 @@ def find_unseen(
     written = kernel.written - recorded["write"] - kernel.excluded_written
     most = _LEAST_BYTES * processes
     read = read if comparable and read >= max(_LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
-    least = 1 if linked and libraries and not has_io else _LEAST_BYTES
+    least: float = 1 if linked and libraries and not has_io else _LEAST_BYTES
     least = max(least, min(most, _LEAST_SHARE * kernel.written))
     written = written if comparable and written >= least else 0
     edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
