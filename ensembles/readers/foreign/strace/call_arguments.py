@@ -6,6 +6,8 @@ import errno
 import os
 import re
 
+from ensembles.model.c_layout import CONSTANTS
+
 _BY_DESCRIPTOR = """
 read write pread64 pwrite64 pread pwrite readv writev preadv pwritev preadv2 pwritev2 lseek _llseek fsync
 fdatasync ftruncate ftruncate64 fstat fstat64 fstatfs fchmod fchown fallocate sync_file_range fadvise64
@@ -35,6 +37,7 @@ io_uring_setup perf_event_open bpf fanotify_init landlock_create_ruleset"""
 NO_FILES = frozenset(_NO_FILES.split())
 """System calls that make descriptors of other objects than files."""
 
+OPENS = frozenset(("open", "openat", "openat2", "creat"))
 BIRTHS = frozenset(("fork", "vfork", "clone", "clone3"))
 
 FOLLOWED = (
@@ -65,7 +68,7 @@ AT_POSITION = frozenset(("read", "write", "readv", "writev"))
 _DESCRIPTOR = re.compile(
     r"(AT_FDCWD|-?\d+)(?:<((?:[^<>]|->|<[^<>]*>)*)>(\(deleted\))?)?(?:, ?|\)|$| )", re.ASCII
 )
-_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
+TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
 _RESULT = re.compile(
     r"(-?\d+|0x[0-9a-f]+|\?)(?:<((?:[^<>]|->|<[^<>]*>)*)>(?:\(deleted\))?)?"
     r"(?: ([A-Z][A-Z0-9_]+))?(?: \(.*\))?(?: <(\d+)\.(\d{1,9})>)?",
@@ -84,6 +87,7 @@ _LETTERS = {
     b"e": b"\x1b",
 }
 _MOST_DIGITS = 64
+OPENED_TO_READ, OPENED_TO_WRITE = (CONSTANTS[f"ENSIO_OPENED_TO_{way}"] for way in ("READ", "WRITE"))
 _BEYOND = 1 << 200
 _LARGEST = (1 << 63) - 1
 LATEST_NS = 1 << 62
@@ -117,6 +121,21 @@ def bounded_number(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         return -_BEYOND if text.startswith("-") else _BEYOND
     return int(text, 16 if "x" in text else 10)
+
+
+def access_of(name: str, arguments: str) -> int:
+    """Return the access that a call asks for, as flags of an event; 0: it opens no file.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.call_arguments import access_of
+    >>> access_of("openat", 'AT_FDCWD, "a", O_RDWR|O_CREAT, 0600')
+    48
+    """
+    plain = _without_texts(arguments) if name in OPENS else ""
+    return (OPENED_TO_READ if "O_RDONLY" in plain or "O_RDWR" in plain else 0) | (
+        OPENED_TO_WRITE if "O_WRONLY" in plain or "O_RDWR" in plain or name == "creat" else 0
+    )
 
 
 class SyscallResult:
@@ -213,7 +232,7 @@ def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, 
 def texts(arguments: str) -> list[str]:
     """Return the first two quoted texts among the arguments, decoded."""
     found = []
-    for match in _TEXT.finditer(arguments):
+    for match in TEXT.finditer(arguments):
         found.append(unescaped(match[1]))
         if len(found) == 2:
             break
@@ -221,7 +240,7 @@ def texts(arguments: str) -> list[str]:
 
 
 def _without_texts(arguments: str) -> str:
-    return _TEXT.sub('""', arguments) if '"' in arguments else arguments
+    return TEXT.sub('""', arguments) if '"' in arguments else arguments
 
 
 def size_and_offset(name: str, arguments: str) -> tuple[int, int]:

@@ -18,18 +18,22 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
+from ensembles.readers.foreign.common.text_blocks import BLOCK_BYTES
 from ensembles.readers.foreign.strace.call_arguments import (
     BIRTHS,
     FOLLOWED,
+    MAPPING,
+    OPENS,
+    access_of,
     bounded_number,
     split_result,
 )
 from ensembles.readers.foreign.strace.lines import (
-    BLOCK_BYTES,
     LINE,
     Stamps,
     TextLines,
     files_of,
+    is_text_of_strace,
     merged_lines,
 )
 from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
@@ -46,7 +50,23 @@ _OWN_WORDS = ("strace: ", " > ", "/usr/bin/strace: ")
 _BORN = re.compile(r"(?:clone3?|v?fork)\b.* = (\d+)(?:<[^>]*>)?(?: <[\d.]+>)?$", re.ASCII)
 _FLAGS = re.compile(r"flags=([A-Z_|0-9xa-f]+)")
 
-COLUMNS = ("rank", "thread", "call", "file", "offset", "requested", "moved", "error", "start", "duration")
+COLUMNS = (
+    "rank",
+    "thread",
+    "call",
+    "carried",
+    "file",
+    "offset",
+    "requested",
+    "moved",
+    "error",
+    "start",
+    "duration",
+)
+
+_ROUNDED_NS = 2000
+_EVERY_PROGRAM = {"open": OPENS, "mmap": MAPPING, "close": {"close"}}
+"""Calls that every program makes, by name: without one of them, the trace is a selection."""
 
 _STATS = ("newfstatat", "fstatat64")
 
@@ -79,6 +99,8 @@ class StraceImport:
         self._stamps = Stamps()
         self._births: dict[int, deque[tuple[int, str]]] = {}
         self._counts: Counter[str] = Counter()
+        self._latest = 0
+        self._seen: set[str] = set()
         self._rows: list[tuple[int, ...]] = []
         origin = self._look_through()
         if origin is None:
@@ -91,7 +113,7 @@ class StraceImport:
         except OSError as error:
             raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
         block_bytes = max(BLOCK_BYTES // max(len(paths), 1), _LEAST_BLOCK_BYTES)
-        return [TextLines(path, block_bytes) for path in paths]
+        return [TextLines(path, block_bytes=block_bytes) for path in paths]
 
     def _look_through(self) -> int | None:
         """Collect the parents of all threads, and return the time of the first call (ns since 1970)."""
@@ -122,7 +144,7 @@ class StraceImport:
         files = self._texts()
         for line in merged_lines(files):
             match = LINE.match(line)
-            if match is None:
+            if match is None or not is_text_of_strace(line):
                 if line.strip() and not line.startswith(_OWN_WORDS):
                     self._counts["lines"] += 1
                 continue
@@ -130,9 +152,9 @@ class StraceImport:
             if len(self._rows) >= limit:
                 yield self._block()
         yield self._block()
-        self._counts["lines"] += sum(file.too_long for file in files)
+        self._counts["lines"] += sum(file.skipped for file in files)
         alive = {id(thread.process) for thread in self._threads.values()}
-        self._counts["endless"] = max(len(alive), int(any(file.torn for file in files)))
+        self._counts["endless"] = max(len(alive), int(any(file.ends_in_line for file in files)))
         self._finish()
 
     def _line(self, match: re.Match[str]) -> None:
@@ -142,8 +164,11 @@ class StraceImport:
         process = thread.process
         process.first = process.first or now
         process.last = max(process.last, now)
+        self._counts["disorder"] += now < max(self._latest, thread.busy_until)
+        self._latest = now
         name, resumed = match[5], match[7]
         if name is not None:
+            self._seen.add(name)
             if name not in FOLLOWED:
                 return
             if match[6].endswith(_UNFINISHED):
@@ -233,10 +258,11 @@ class StraceImport:
             duration = max(now - call.start, 0)
         for at, (name, half) in enumerate(halves):
             begin, end = (duration * place // len(halves) for place in (at, at + 1))
-            self._store(thread, name, half, result.errno, call.start + begin, end - begin)
+            access = access_of(name, arguments)
+            self._store(thread, name, access, half, result.errno, call.start + begin, end - begin)
 
     def _store(
-        self, thread: Thread, name: str, told: Declared, errno: int, start: int, duration: int
+        self, thread: Thread, name: str, access: int, told: Declared, errno: int, start: int, duration: int
     ) -> None:
         path, offset, requested, moved = told
         if 0 < requested < moved:  # no call moves more than it was asked for: the line is damaged
@@ -253,6 +279,7 @@ class StraceImport:
             process.rank,
             thread.number,
             self._numbers[name],
+            access,
             self._files.number(path),
             offset,
             requested,
@@ -263,6 +290,8 @@ class StraceImport:
         )
         self._rows.append(row)
         process.last = max(process.last, start + duration)
+        # Durations and dates are of different clocks, which may differ by a thousandth, and are rounded.
+        thread.busy_until = start + duration - duration // 1000 - _ROUNDED_NS
 
     def _ended(self, pid: int, thread: Thread, how: str) -> None:
         if how.startswith("superseded"):
@@ -307,8 +336,16 @@ class StraceImport:
                 f"the trace has no clone, fork or exec call of {len(unborn):,} processes: threads among them "
                 "are shown as tasks (add process to strace -e trace=, and use -f)"
             )
+        missing = [name for name, calls in _EVERY_PROGRAM.items() if not self._seen & calls]
+        if missing:
+            note(
+                f"the trace has no call of {', '.join(missing)}: I/O by calls that strace -e trace= left "
+                "out, or before strace -p, is missing"
+            )
         sentences = {
             "lines": "invalid lines skipped: {:,}",
+            "disorder": "lines with a time before the end of the line or call before (the clock was set, or "
+            "the text is damaged: times may be wrong): {:,}",
             "resumed": "calls skipped, because their beginning is missing: {:,}",
             "never returned": "calls without a return before the end of the file or process: {:,}",
             "restarted": "calls that were interrupted and restarted (only the last attempt counts): {:,}",
