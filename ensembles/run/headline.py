@@ -211,6 +211,16 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
     return _time_in_io(run, _ranks(run), found)
 
 
+def counted_time_in_io(run: Run) -> TimeInIo:
+    """Return the time in I/O by the counters of another tool, which include calls that are not traced."""
+    main, run_s = run.counters.main_layer if run.counters else [], run.length_s
+    mean_s, slowest_s = run.info.counted_io_s / run.tasks, sum(module.slowest_rank_s for module in main)
+    mean_share, slowest_share = (mean_s / run_s, slowest_s / run_s) if run_s > 0 else (None, None)
+    if any(module.slowest_is_bound for module in main):
+        return TimeInIo(run.tasks, mean_s, mean_share)
+    return TimeInIo(run.tasks, mean_s, mean_share, None, slowest_s, slowest_share)
+
+
 def _ranks(run: Run) -> RankTable | None:
     from ensembles.model.errors import EnsioError
 

@@ -110,7 +110,7 @@ class Run(RunWithTotals):
     @property
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
-        return [*self.info.notes, *([self.unseen.sentence] if self.unseen else [])]
+        return [*self.info.notes, *([self.unseen.sentence] if self.unseen else []), *self.implausible]
 
     @property
     def counters(self) -> Counters | None:

@@ -201,6 +201,7 @@ class DarshanImport:
         rank = self._ranks(rank, -1)
         # Times are since the start of this log. Zero means that there is none.
         stamps = np.array([name.endswith("_TIMESTAMP") for name in names[1]])
+        self.state.see_end(float(real[:, stamps].max(initial=0.0)))
         real = np.where(stamps & (real > 0), real + self.state.after_s, real)
         file = self.state.see(self.metadata, identity)
         if self.keeps_records:
