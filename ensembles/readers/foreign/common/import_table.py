@@ -72,16 +72,16 @@ class ForeignTrace(Protocol):
         ...
 
     def regions(self) -> RegionTable:
-        """Return the phases and regions in the trace, after `blocks`."""
-        ...
+        """Return the phases and regions in the trace, after `blocks`; by default none."""
+        return RegionTable.empty()
 
     def summary(self) -> CellSummary | None:
         """Return the sums that the trace has in place of calls; None: sums are computed from the events."""
-        ...
+        return None
 
     def ranks(self) -> RankTable | None:
         """Return the sums by rank and function; None: they are computed from the events, or unknown."""
-        ...
+        return None
 
 
 class ImportedSource:

@@ -187,21 +187,14 @@ def _process(state: JobState, rank: int, threads: int, first_thread: int, lost: 
     return Process(
         rank=rank,
         host=state.hosts.get(rank, ""),
-        pid=0,
-        parent_pid=0,
         program=command[0] if command and command[0].startswith("/") else "",
         command=command,
-        cwd="",
-        user="",
         start_unix_ns=start_ns,
         end_unix_ns=max(end_ns, start_ns),
-        ended=True,
         threads=threads,
         first_thread=first_thread,
         dropped_events=lost,
-        excluded_calls=0,
         lost_calls=lost,
-        source="",
     )
 
 

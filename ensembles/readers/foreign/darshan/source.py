@@ -19,8 +19,8 @@ from ensembles.model.counters import Counters
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
 from ensembles.model.metadata import RunMetadata
-from ensembles.model.regions import RegionTable
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
+from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
 from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
 from ensembles.readers.foreign.darshan.header import DamagedLog, damaged, logs_of, open_header
@@ -55,7 +55,7 @@ def read(path: str) -> DarshanImport:
     return DarshanImport(*sorted(headers, key=lambda log: (headers[log].start_ns, log)))
 
 
-class DarshanImport:
+class DarshanImport(ForeignTrace):
     """A Darshan log, or several of one job; a `ForeignTrace`.
 
     Parameters
@@ -250,10 +250,6 @@ class DarshanImport:
             raise DamagedLog(f"it has a record of rank {int(rank.max(initial=0)):,} of {tasks:,} tasks")
         alone = tasks == 1 and len(self._paths) > 1
         return np.where((rank >= 0) | alone, np.maximum(rank, 0) + first, rank)
-
-    def regions(self) -> RegionTable:
-        """Return an empty table: Darshan records no phases and no regions."""
-        return RegionTable.empty()
 
     def summary(self) -> CellSummary | None:
         """Return the sums of the counters; None if there are segments, from which sums are computed."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
-from ensembles.model.regions import RegionTable
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
+from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.common.text_blocks import BLOCK_BYTES
 from ensembles.readers.foreign.strace.call_arguments import (
     BIRTHS,
@@ -38,8 +38,6 @@ from ensembles.readers.foreign.strace.lines import (
 )
 from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
 from ensembles.readers.foreign.strace.syscall_semantics import Declared, Syscall, Thread, apply_syscall
-from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.ranktable import RankTable
 
 _BLOCK_EVENTS = 1 << 16
 _MOST_UNFINISHED_BYTES = 1 << 16
@@ -71,7 +69,7 @@ _EVERY_PROGRAM = {"open": OPENS, "mmap": MAPPING, "close": {"close"}}
 _STATS = ("newfstatat", "fstatat64")
 
 
-class StraceImport:
+class StraceImport(ForeignTrace):
     """Output of strace; a `ForeignTrace`.
 
     Parameters
@@ -359,15 +357,3 @@ class StraceImport:
         for what, sentence in sentences.items():
             if counts[what]:
                 note(sentence.format(counts[what]))
-
-    def regions(self) -> RegionTable:
-        """Return an empty table: strace records no regions."""
-        return RegionTable.empty()
-
-    def summary(self) -> CellSummary | None:
-        """Return None: sums are computed from the events."""
-        return None
-
-    def ranks(self) -> RankTable | None:
-        """Return None: sums are computed from the events."""
-        return None
