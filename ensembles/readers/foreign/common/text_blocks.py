@@ -12,7 +12,7 @@ from ensembles.model.errors import EnsioError
 BLOCK_BYTES = 1 << 22
 LONGEST_LINE_BYTES = 1 << 20
 HOPELESS_BYTES = 1 << 28
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 15
 
 
@@ -82,7 +82,7 @@ class TextBlocks:
     def _texts(self) -> Iterator[bytes]:
         try:
             with open_regular(self.path) as file:
-                packed = file.read(2) == _GZIP
+                packed = file.read(2) == GZIP
                 file.seek(0)
                 if packed:
                     yield from self._unpacked(file)

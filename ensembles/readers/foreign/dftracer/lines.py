@@ -1,15 +1,16 @@
-"""Parse the files of DFTracer: JSON records, one per line, possibly truncated or compressed."""
+"""Find, recognise and parse the files of DFTracer: JSON records, one per line, maybe cut or compressed."""
 
 from __future__ import annotations
 
 import json
+import os
+import zlib
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import msgspec
 
-from ensembles.readers.foreign.common.text_blocks import HOPELESS_BYTES, LONGEST_LINE_BYTES, TextBlocks
-from ensembles.readers.foreign.dftracer.files import bare
+from ensembles.readers.foreign.common.text_blocks import GZIP, HOPELESS_BYTES, LONGEST_LINE_BYTES, TextBlocks
 
 _FEW = 32
 
@@ -57,6 +58,66 @@ _KINDS = get_type_hints(Arguments)
 
 # Versions before 1.0.4 write numbers as texts.
 _STRICT = msgspec.json.Decoder(Record, strict=False)
+
+
+class _First(msgspec.Struct, gc=False):
+    """What every record has; a trace in Chrome's format may lack the category."""
+
+    name: str
+    cat: str
+    pid: int
+    ph: str | int
+
+
+_RECORD = msgspec.json.Decoder(_First, strict=False)
+
+
+def bare(line: bytes) -> bytes:
+    """Return the record in a line of JSON, whose commas and brackets may be those of an array."""
+    return line.strip().removeprefix(b"[").removesuffix(b"]").strip().rstrip(b",").rstrip()
+
+
+def is_dftracer(beginning: bytes) -> bool:
+    """Test whether the first bytes of a file, compressed or not, are records of DFTracer."""
+    if beginning.startswith(GZIP):
+        try:
+            beginning = zlib.decompressobj(wbits=31).decompress(beginning, 1 << 16)
+        except zlib.error:
+            return False
+    first = next(filter(None, map(bare, beginning.split(b"\n", 64))), b"")
+    try:
+        _RECORD.decode(first)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+    return True
+
+
+def dftracer_files(path: str) -> list[str]:
+    """List the files of a trace.
+
+    Parameters
+    ----------
+    path : str
+        File or folder.
+
+    Returns
+    -------
+    list of str
+        The path itself, or all files ``*.pfw`` and ``*.pfw.gz`` in the folder, sorted.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be read.
+    """
+    if not os.path.isdir(path):
+        return [path]
+    with os.scandir(path) as entries:
+        return sorted(
+            entry.path
+            for entry in entries
+            if entry.name.endswith((".pfw", ".pfw.gz")) and entry.is_file() and entry.stat().st_size
+        )
 
 
 class TextFile(TextBlocks):

@@ -21,12 +21,13 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.dftracer.copies import Copies
-from ensembles.readers.foreign.dftracer.files import bare, dftracer_files
 from ensembles.readers.foreign.dftracer.lines import (
     NO_ARGUMENTS,
     UNTOLD,
     Record,
     TextFile,
+    bare,
+    dftracer_files,
 )
 from ensembles.readers.foreign.dftracer.names import Names
 
