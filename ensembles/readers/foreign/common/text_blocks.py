@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.errors import EnsioError
 
 BLOCK_BYTES = 1 << 22
@@ -80,17 +80,14 @@ class TextBlocks:
         )
 
     def _texts(self) -> Iterator[bytes]:
-        try:
-            with open_regular(self.path) as file:
-                packed = file.read(2) == GZIP
-                file.seek(0)
-                if packed:
-                    yield from self._unpacked(file)
-                else:
-                    while text := file.read(self._block_bytes):
-                        yield text
-        except OSError as error:
-            raise EnsioError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        with Reading(self.path), open_regular(self.path) as file:
+            packed = file.read(2) == GZIP
+            file.seek(0)
+            if packed:
+                yield from self._unpacked(file)
+            else:
+                while text := file.read(self._block_bytes):
+                    yield text
 
     def _unpacked(self, file: BinaryIO) -> Iterator[bytes]:
         """Yield the decompressed members of a gzip file up to the first damage."""

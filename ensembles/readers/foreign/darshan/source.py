@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -22,7 +20,13 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
-from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
+from ensembles.readers.foreign.darshan.frames import (
+    SEGMENT_BYTES,
+    FrameError,
+    end_library,
+    read_frame,
+    start_library,
+)
 from ensembles.readers.foreign.darshan.header import DamagedLog, damaged, logs_of, open_header
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
 from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
@@ -111,23 +115,7 @@ class DarshanImport(ForeignTrace):
         )
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        # -P: do not import modules from the current directory.
-        child = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                f"{__package__}.sandbox_process",
-                self.path,
-                str(memory),
-                str(max_events),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[memory],
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        )
+        child = start_library("sandbox_process", self.path, str(memory), str(max_events), shared=[memory])
         assert child.stdin is not None
         assert child.stdout is not None
         try:
@@ -145,11 +133,7 @@ class DarshanImport(ForeignTrace):
                         child.stdin.write(b"+")
                         child.stdin.flush()
         finally:
-            child.kill()
-            with suppress(BrokenPipeError):
-                child.stdin.close()
-            child.stdout.close()
-            child.wait()
+            end_library(child)
 
     def take(self, head: dict[str, Any], arrays: list[np.ndarray]) -> None:
         """Take a frame without segments.

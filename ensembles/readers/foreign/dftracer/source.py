@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
@@ -64,10 +65,8 @@ class DFTracerImport(ForeignTrace):
         self._region_blocks: list[dict[str, np.ndarray]] = []
         self._regions = self._regions_left_out = 0
         self._copies = Copies()
-        try:
+        with Reading(path):
             files = dftracer_files(path)
-        except OSError as error:
-            raise EnsioError(f"{path} cannot be read: {error.strerror or error}") from error
         firsts = {file: self._look_through(file) for file in files}
         known = {file: first for file, first in firsts.items() if first is not None}
         if not known:

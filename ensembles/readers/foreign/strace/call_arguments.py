@@ -76,16 +76,7 @@ _RESULT = re.compile(
 )
 _LENGTHS = re.compile(r"iov_len=(\d+)", re.ASCII)
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
-_LETTERS = {
-    b"n": b"\n",
-    b"t": b"\t",
-    b"r": b"\r",
-    b"v": b"\v",
-    b"f": b"\f",
-    b"a": b"\a",
-    b"b": b"\b",
-    b"e": b"\x1b",
-}
+_LETTERS = {bytes((code,)): bytes((of,)) for code, of in zip(b"ntrvfabe", b"\n\t\r\v\f\a\b\x1b", strict=True)}
 _MOST_DIGITS = 64
 OPENED_TO_READ, OPENED_TO_WRITE = (CONSTANTS[f"ENSIO_OPENED_TO_{way}"] for way in ("READ", "WRITE"))
 _BEYOND = 1 << 200
@@ -124,18 +115,11 @@ def bounded_number(text: str) -> int:
 
 
 def access_of(name: str, arguments: str) -> int:
-    """Return the access that a call asks for, as flags of an event; 0: it opens no file.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.strace.call_arguments import access_of
-    >>> access_of("openat", 'AT_FDCWD, "a", O_RDWR|O_CREAT, 0600')
-    48
-    """
+    """Return the access that a call asks for, as flags of an event; 0: it opens no file."""
     plain = _without_texts(arguments) if name in OPENS else ""
-    return (OPENED_TO_READ if "O_RDONLY" in plain or "O_RDWR" in plain else 0) | (
-        OPENED_TO_WRITE if "O_WRONLY" in plain or "O_RDWR" in plain or name == "creat" else 0
-    )
+    both = "O_RDWR" in plain
+    writes = both or "O_WRONLY" in plain or name == "creat"
+    return OPENED_TO_READ * (both or "O_RDONLY" in plain) + OPENED_TO_WRITE * writes
 
 
 class SyscallResult:

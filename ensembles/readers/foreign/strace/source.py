@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.readers.foreign.common.call_catalog import canonical_function
@@ -106,10 +107,8 @@ class StraceImport(ForeignTrace):
         self.metadata = RunMetadata(0, 0, origin, (), [], [], [], mode="trace", recorder="strace")
 
     def _texts(self) -> list[TextLines]:
-        try:
+        with Reading(self._path):
             paths = files_of(self._path)
-        except OSError as error:
-            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
         block_bytes = max(BLOCK_BYTES // max(len(paths), 1), _LEAST_BLOCK_BYTES)
         return [TextLines(path, block_bytes=block_bytes) for path in paths]
 
