@@ -76,7 +76,8 @@ def _time_in_io(counters: Counters) -> dict[str, Any]:
         name: float(sum(module.total(name) for module in main)) for name in ("read_s", "write_s", "meta_s")
     }
     found |= {"layer": main[0].layer if main else "", "time_s": sum(found.values())}
-    return found | _shares(found | dict.fromkeys(("reads", "writes"), 0))
+    whole_s = found["time_s"] or math.inf
+    return found | {f"{part}_share": found[f"{part}_s"] / whole_s for part in ("read", "write", "meta")}
 
 
 def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
