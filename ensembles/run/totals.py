@@ -98,7 +98,7 @@ class RunWithTotals:
             notes.append(
                 f"implausible: {seconds_text(io_time_ns / NS_PER_S)} in I/O calls of "
                 f"{count_text(threads, 'thread')} within {seconds_text(span_s)}: a time is probably damaged, "
-                "or the record lacks threads; copy it again, or record again"
+                "or the record lacks threads; copy it again"
             )
         if span_s > _LONG_S and count * _SELDOM_S < span_s:
             notes.append(

@@ -76,8 +76,8 @@ def _time_in_io(counters: Counters) -> dict[str, Any]:
         name: float(sum(module.total(name) for module in main)) for name in ("read_s", "write_s", "meta_s")
     }
     found |= {"layer": main[0].layer if main else "", "time_s": sum(found.values())}
-    whole_s = found["time_s"] or math.inf
-    return found | {f"{part}_share": found[f"{part}_s"] / whole_s for part in ("read", "write", "meta")}
+    time_s, parts = found["time_s"] or 1, ("read", "write", "meta")
+    return found | {f"{part}_share": found[f"{part}_s"] / time_s for part in parts}
 
 
 def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
