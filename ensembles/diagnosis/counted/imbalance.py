@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.uneven_sums import find_uneven
+from ensembles.diagnosis.uneven_tasks import find_uneven
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

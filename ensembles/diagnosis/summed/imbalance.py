@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
-from ensembles.diagnosis.uneven_sums import find_uneven
+from ensembles.diagnosis.uneven_tasks import find_uneven
 from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
