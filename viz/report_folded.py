@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.answers.phases import PhasesAnswer
+from ensembles.faces.html import answer_html
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
@@ -32,20 +34,18 @@ from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.access_map import access_map
+from ensembles.viz.figures import keep_units
 from ensembles.viz.files import files, plain_path
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
-from ensembles.viz.phases import phases_of
+from ensembles.viz.phases import phases as draw_phases
 from ensembles.viz.progress import progress
 from ensembles.viz.ranks import ranks
-from ensembles.viz.report_phases import phases_table
 from ensembles.viz.targets import busiest_text, load_request, targets
 from ensembles.viz.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-    from ensembles.structure.phases.detect import Phases
-    from ensembles.structure.phases.idle import IdleTime
     from ensembles.structure.phases.table import PhaseTotals
     from ensembles.summaries.layers import LayerTime
     from ensembles.summaries.target_load import TargetLoad
@@ -57,6 +57,7 @@ _MOST_PIECES = 8_000_000
 """Parts of calls on stripes that are spread over time for the report: some seconds."""
 
 _MOST_ORDINALS = 20
+_MOST_PHASES = 40
 _WHY_THESE = (
     "Of reads and writes, those with most time are shown; ensio ordinals --op numbers other calls. The calls "
     "of a task on a file that is opened again go on counting."
@@ -81,6 +82,8 @@ class Folded:
         What is in it, with the most important number.
     picture : Bokeh model or None
     table : MomentsTable or None
+    html : str
+        Tables and sentences of an answer.
     sentences : sequence of str
         What stands below.
     """
@@ -89,6 +92,7 @@ class Folded:
     title: str
     picture: Any = None
     table: MomentsTable | None = None
+    html: str = ""
     sentences: Sequence[str] = field(default=())
 
 
@@ -100,7 +104,7 @@ def folded_requests() -> dict[str, SummaryRequest]:
 def folded_sections(
     run: Run,
     sums: Mapping[str, TotalsBy],
-    found: tuple[Phases, Sequence[PhaseTotals], Collection[int], IdleTime] | None,
+    phases: PhasesAnswer | None,
     transfers: Sequence[RequestTotals] = (),
     layers: Sequence[str] = (),
 ) -> list[Folded]:
@@ -111,8 +115,8 @@ def folded_sections(
     run : Run
     sums : mapping of str to TotalsBy
         By ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an event.
-    found : (Phases, sequence of PhaseTotals, collection of int) or None
-        Its phases, if there are several, with those that are mostly syncs.
+    phases : PhasesAnswer or None
+        Its phases, if they are known.
     transfers : sequence of RequestTotals
         Its requests by API.
     layers : sequence of str
@@ -129,8 +133,8 @@ def folded_sections(
         A file of the run can no longer be read.
     """
     made: list[Callable[[], list[Folded]]] = []
-    if found is not None:
-        made.append(lambda: [_of_phases(*found, run.info.crowded_text)])
+    if phases is not None and (phases.found.count > 1 or phases.steps is not None):
+        made.append(lambda: [_of_phases(phases)])
     if sums:
         made += [lambda: _of_layers(run, layers), lambda: _of_ordinals(run)]
     if transfers:
@@ -150,19 +154,18 @@ def folded_sections(
     return sections
 
 
-def _of_phases(
-    found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], idle: IdleTime, crowded: str
-) -> Folded:
-    with_io = [entry for entry in totals if entry.calls]
+def _of_phases(found: PhasesAnswer) -> Folded:
+    with_io = [entry for entry in found.phases if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
-    title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
+    title = f"Phases: {count_text(found.found.count, 'phase')}, the longest is {_named(longest)}"
     title += f" with {seconds_text(longest.time_s)}"
     worst = max(with_io, key=lambda entry: -1.0 if math.isnan(entry.lost_s) else entry.lost_s)
     if worst.lost_s >= _MUCH_IDLE * sum(entry.time_s * entry.tasks for entry in with_io):
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, idle, crowded))
+    html = keep_units(answer_html(found.parts, _MOST_PHASES, "ensio phases"))
+    return Folded("phases", title, draw_phases(found), html=html)
 
 
 def _named(entry: PhaseTotals) -> str:
@@ -224,7 +227,7 @@ def _of_ordinals(run: Run) -> list[Folded]:
     title = f"Call index: {count_text(found.totals[-1].to, found.op)} of a task on a file"
     if found.trend.worsening and found.trend.rise is not None:
         title += f", becoming {found.trend.rise:.1f} times as long"
-    return [Folded("ordinals", title, picture, _ordinal_table(found), sentences)]
+    return [Folded("ordinals", title, picture, _ordinal_table(found), sentences=sentences)]
 
 
 def _shown_ordinals(found: RunOrdinals) -> str | None:
@@ -275,7 +278,7 @@ def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     shown = [at for at in range(len(headers)) if at < 3 or any(row[at] for row in rows)]
     table = MomentsTable([headers[at] for at in shown], [[row[at] for at in shown] for row in rows])
     notes = [f"{text[0].upper()}{text[1:]}." for text in notes_on_requests(found, None, False)]
-    return Folded("transfers", title, None, table, [*notes, "ensio requests lists all sizes."])
+    return Folded("transfers", title, None, table, sentences=[*notes, "ensio requests lists all sizes."])
 
 
 def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:
