@@ -71,7 +71,7 @@ from ensembles.viz.report_tables import (
     headline,
     missing,
     request_table,
-    site_table,
+    sites_html,
     size_tables,
     storage_of,
     wait_table,
@@ -424,7 +424,7 @@ def report_html(
         single_calls=single_calls,
         diagnosis=diagnosis,
         requests=request_table(run, summaries.requests),
-        sites=site_table(run, summaries.sites),
+        sites=sites_html(run, summaries.sites),
         folded=folded,
         layers=[]
         if information is None

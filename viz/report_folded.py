@@ -14,29 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.answers.ordinals import answer_ordinals
 from ensembles.answers.phases import PhasesAnswer
+from ensembles.answers.requests import request_parts
 from ensembles.faces.html import answer_html
+from ensembles.faces.words import cell
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
-from ensembles.run.requests import (
-    REQUEST_HEADERS,
-    RequestTotals,
-    notes_on_requests,
-    part_text,
-    request_cells,
-)
+from ensembles.run.requests import RequestTotals
 from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.access_map import access_map
 from ensembles.viz.figures import keep_units
 from ensembles.viz.files import files, plain_path
-from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
 from ensembles.viz.phases import phases as draw_phases
 from ensembles.viz.progress import progress
@@ -81,7 +77,6 @@ class Folded:
     title : str
         What is in it, with the most important number.
     picture : Bokeh model or None
-    table : MomentsTable or None
     html : str
         Tables and sentences of an answer.
     sentences : sequence of str
@@ -91,7 +86,6 @@ class Folded:
     name: str
     title: str
     picture: Any = None
-    table: MomentsTable | None = None
     html: str = ""
     sentences: Sequence[str] = field(default=())
 
@@ -218,7 +212,7 @@ def _of_ordinals(run: Run) -> list[Folded]:
         return []  # no reads or writes
     if len(found.totals) < 2:
         return []
-    sentences = [f"{text[0].upper()}{text[1:]}." for text in (found.trend.sentence, *found.notes)]
+    sentences = [f"{text[0].upper()}{text[1:]}." for text in found.notes]
     sentences.append(_WHY_THESE)
     picture = None
     if any(entry.n > 1 for entry in found.totals):
@@ -227,7 +221,8 @@ def _of_ordinals(run: Run) -> list[Folded]:
     title = f"Call index: {count_text(found.totals[-1].to, found.op)} of a task on a file"
     if found.trend.worsening and found.trend.rise is not None:
         title += f", becoming {found.trend.rise:.1f} times as long"
-    return [Folded("ordinals", title, picture, _ordinal_table(found), sentences=sentences)]
+    html = keep_units(answer_html(answer_ordinals(found).parts, _MOST_ORDINALS, "ensio ordinals"))
+    return [Folded("ordinals", title, picture, html=html, sentences=sentences)]
 
 
 def _shown_ordinals(found: RunOrdinals) -> str | None:
@@ -238,21 +233,6 @@ def _shown_ordinals(found: RunOrdinals) -> str | None:
     return f"{max(first - 1, 1)}-{last}"
 
 
-def _ordinal_table(found: RunOrdinals) -> MomentsTable:
-    rows = [
-        (
-            f"{entry.ordinal:,}" if entry.ordinal == entry.to else f"{entry.ordinal:,} to {entry.to:,}",
-            f"{entry.n:,}",
-            "" if entry.tasks is None else f"{entry.tasks:,}",
-            *(seconds_text(time_s) for time_s in (entry.median_s, entry.p90_s, entry.max_s)),
-        )
-        for entry in found.totals[:_MOST_ORDINALS]
-    ]
-    more = len(found.totals) - len(rows)
-    note = f"{more:,} more rows: ensio ordinals lists all." if more else ""
-    return MomentsTable((found.op, "calls", "tasks", "median", "p90", "max"), rows, note)
-
-
 def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     """Tabulate the requests of each API, as ``ensio requests`` does."""
     most = max(found, key=lambda row: (row.bytes, row.time_s))
@@ -260,25 +240,12 @@ def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     off = [row for row in found if row.misaligned and row.located]
     if off:
         worst = max(off, key=lambda row: row.misaligned or 0)
-        title = (
-            f"Requests: {part_text(worst.misaligned, worst.located)} of {worst.layer} {worst.op} misaligned"
-        )
-    rows = [
-        (
-            *request_cells(row),
-            ", ".join(
-                f"{size_text(size.low_bytes)}{'' if size.low_bytes == size.high_bytes else ' and more'}: "
-                f"{share_text(size.share, None)}"
-                for size in row.sizes[:_MOST_SIZES]
-            ),
-        )
-        for row in found
-    ]
-    headers = (*REQUEST_HEADERS, "sizes")
-    shown = [at for at in range(len(headers)) if at < 3 or any(row[at] for row in rows)]
-    table = MomentsTable([headers[at] for at in shown], [[row[at] for at in shown] for row in rows])
-    notes = [f"{text[0].upper()}{text[1:]}." for text in notes_on_requests(found, None, False)]
-    return Folded("transfers", title, None, table, sentences=[*notes, "ensio requests lists all sizes."])
+        part = cell((worst.misaligned, worst.located), "part")
+        title = f"Requests: {part} of {worst.layer} {worst.op} misaligned"
+    html = keep_units(
+        answer_html(request_parts(found, _MOST_SIZES), len(found) * _MOST_SIZES, "ensio requests")
+    )
+    return Folded("transfers", title, html=html, sentences=("ensio requests lists all sizes.",))
 
 
 def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:

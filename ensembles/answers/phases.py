@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ensembles.answers.answer import Answer
 from ensembles.answers.steps import step_parts
@@ -63,6 +63,8 @@ class PhasesAnswer(Answer):
 
     Attributes
     ----------
+    run : str
+        Path of the run.
     found : Phases
         How the phases of the whole run were found.
     phases : tuple of PhaseTotals
@@ -95,8 +97,10 @@ class PhasesAnswer(Answer):
         Whether messages were recorded.
     """
 
-    question: ClassVar[str] = "phases"
+    question: str = field(default="phases", init=False)
 
+    run: str = ""
+    notes: tuple[str, ...] = ()
     found: Phases = field(repr=False)
     phases: tuple[PhaseTotals, ...] = field(repr=False)
     idle: IdleTime
@@ -352,26 +356,18 @@ def _table(answer: PhasesAnswer, rows: Sequence[Sequence[PhaseTotals]]) -> Table
         "share": "share",
         _LAST: "",
     }
+    hidden = {"tasks"} if len({entry.tasks for entry in answer.phases}) == 1 else set()
     table = Table.of_rows("phase", units, [_values(each, answer.idle.tasks) for each in rows])
-    entries = answer.phases
-    has_idle = answer.why_no_idle is None and not (answer.idle.lost_s == 0 and answer.idle.tasks <= 1)
-    shown = {
-        "name": any(entry.name for entry in entries),
-        "tasks": len({entry.tasks for entry in entries}) > 1,
-        "messages": any(not entry.calls for entry in entries),
-        "read": any(entry.bytes_read for entry in entries),
-        "written": any(entry.bytes_written for entry in entries),
-        "idle": has_idle,
-        "share": has_idle,
-    }
+    if not answer.idle.lost_s and answer.idle.tasks <= 1:
+        hidden |= {"idle", "share"}
     weight = "time_s" if answer.why_no_idle else "lost_s"
     return replace(
         table,
-        columns=tuple(column for column in table.columns if shown.get(column.header, True)),
+        columns=tuple(column for column in table.columns if column.header not in hidden),
         weights=[sum(getattr(entry, weight) for entry in each) for each in rows],
         counts=[len(each) for each in rows],
         hover=[last_of(max(each, key=lambda entry: entry.time_s)) for each in rows],
-        narrower=_narrower(table, shown["messages"]),
+        narrower=_narrower(table),
     )
 
 
@@ -379,7 +375,9 @@ def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:
     """Return the cells of a row: of one phase, or of successive ones without data."""
     first, last = entries[0], entries[-1]
     idle: Any = sum(entry.lost_s for entry in entries)
-    if any(entry.calls and entry.tasks < tasks for entry in entries) and idle == idle:
+    if math.isnan(idle):
+        idle = None
+    elif any(entry.calls and entry.tasks < tasks for entry in entries):
         idle = AtLeast(idle)
     is_one = len(entries) == 1
     return (
@@ -393,15 +391,16 @@ def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:
         first.bytes_read or None,
         first.bytes_written or None,
         idle,
-        first.lost_share if is_one and not isinstance(idle, AtLeast) else None,
+        first.lost_share if is_one and isinstance(idle, float) else None,
         f"{first.slowest_task} {first.reason}" if is_one else _NO_DATA,
     )
 
 
-def _narrower(table: Table, has_messages: bool) -> list[Mapping[str, Column | None]]:
+def _narrower(table: Table) -> list[Mapping[str, Column | None]]:
     """What makes the table narrower, the least loss first."""
     column = {each.header: each for each in table.columns}
-    last, name, start = column[_LAST], column["name"], column["from (s)"]
+    last, start = column[_LAST], column["from (s)"]
+    name = column.get("name", Column("name", "", ()))
     short = replace(last, header="last")
     calls = tuple(text.replace(" MPI_File_", " ") for text in last.values)
     ranks = tuple(text if text == _NO_DATA else text.split()[0] for text in last.values)
@@ -410,7 +409,7 @@ def _narrower(table: Table, has_messages: bool) -> list[Mapping[str, Column | No
         {"share": None},
         {"last": replace(short, values=calls)},
         {"tasks": None},
-        {"idle": None} if has_messages else {},
+        {"idle": None} if "messages" in column else {},
         {"from (s)": replace(start, unit="moment to 0.1 s")},
         {"name": replace(name, values=tuple(_shortened(text, _SHORT_NAME) for text in name.values))},
         {"last": replace(short, values=ranks)},
@@ -444,12 +443,7 @@ def _idle(answer: PhasesAnswer) -> Iterator[Statement]:
         return
     if idle.lost_s == 0 and idle.tasks <= 1:
         return
-    values: dict[str, Any] = {
-        "lost_s": idle.lost_s,
-        "share": idle.lost_share,
-        "tasks": idle.tasks,
-        "run_s": idle.run_s,
-    }
+    values = _of_run(idle, idle.lost_s, idle.lost_share)
     values |= {"is_bound": not answer.found.confidence, "absent": answer.absent_tasks}
     yield Statement("phases.idle", values, idle.lost_s)
     if idle.lost_s > 0:
@@ -477,13 +471,7 @@ def _waiting(answer: PhasesAnswer) -> Iterator[Statement]:
     if waiting.time_s is None:
         yield Statement("phases.waiting_unknown")
         return
-    values: dict[str, Any] = {
-        "time_s": waiting.time_s,
-        "share": waiting.share,
-        "tasks": idle.tasks,
-        "run_s": idle.run_s,
-    }
-    yield Statement("phases.waiting", values, waiting.time_s)
+    yield Statement("phases.waiting", _of_run(idle, waiting.time_s, waiting.share), waiting.time_s)
     most = waiting.most
     if most is None:
         return

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from ensembles.cli.totals_table import add_table_arguments, open_table, print_table
-
-if TYPE_CHECKING:
-    from ensembles.run.tables import FileTotals
+from ensembles.cli.question import add_question, add_sort, given_filters, selected_run, show
 
 NAME = "files"
 HELP = "show calls, bytes, rates and time in I/O of each file"
 
-_SHOWN = 28
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    add_table_arguments(parser, "files")
+    add_question(parser, "files", 20)
+    add_sort(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the files."""
-    from ensembles.run.tables import totals_by_file
+    from ensembles.answers.totals import answer_files
+    from ensembles.run.nothing_selected import refuse_nothing
 
-    run, filters = open_table(args)
-    files = totals_by_file(run, args.sort, **filters)
-    headers = ("file", "tasks")
-    # The row of calls without a file does not count as a file.
-    counted = sum(bool(file.path) for file in files)
-    return print_table(args, run, files, "file", headers, _first_cells, counted=counted)
-
-
-def _first_cells(file: FileTotals) -> tuple[str, str]:
-    from ensembles.model.sanitize_text import sanitize_text
-
-    path = sanitize_text(file.path) or "(no file)"
-    return path if len(path) <= _SHOWN else f"...{path[3 - _SHOWN :]}", f"{file.tasks:,}"
+    run, selection = selected_run(args)
+    found = answer_files(run, args.sort, given_filters(args))
+    refuse_nothing(run, selection, len(found.values["files"]))
+    return show(args, found, args.limit)

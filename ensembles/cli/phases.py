@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
     from ensembles.answers.phases import answer_phases
+    from ensembles.run.nothing_selected import refuse_nothing
 
     run, selection = selected_run(args)
     found = answer_phases(run, selection, args.by)
-    return show(args, found, run, selection, len(found.phases) + (0 if selection.phases else found.outside))
+    refuse_nothing(run, selection, len(found.phases) + (0 if selection.phases else found.outside))
+    return show(args, found, args.limit)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from ensembles.cli.options import (
+    FILTERS,
     add_filter_arguments,
     add_json,
     add_limit,
@@ -20,7 +21,7 @@ from ensembles.cli.options import (
 if TYPE_CHECKING:
     from ensembles.answers.answer import Answer
     from ensembles.run.run import Run
-    from ensembles.run.selection import Selection
+    from ensembles.run.selection import Filters, Selection
 
 
 def add_question(parser: argparse.ArgumentParser, rows: str | None = None, limit: int | None = None) -> None:
@@ -48,17 +49,31 @@ def selected_run(args: argparse.Namespace) -> tuple[Run, Selection]:
     return open_run(args, args.run), selection
 
 
-def show(args: argparse.Namespace, answer: Answer, run: Run, selection: Selection, found: int = 1) -> int:
-    """Print an answer as text or JSON, and its notes; refuse it if the filters select nothing.
+def given_filters(args: argparse.Namespace) -> Filters:
+    """Return the filters that the user gave, by name."""
+    given: Any = {name: getattr(args, name) for name in FILTERS if getattr(args, name)}
+    return cast("Filters", given)
+
+
+def add_sort(parser: argparse.ArgumentParser) -> None:
+    """Declare the order of a table of totals."""
+    parser.add_argument(
+        "--sort",
+        choices=("time", "bytes", "calls"),
+        default="time",
+        help="what to sort by, the largest first (default: time in I/O)",
+    )
+
+
+def show(args: argparse.Namespace, answer: Answer, limit: int | None = None) -> int:
+    """Print an answer as text or JSON, and its notes.
 
     Parameters
     ----------
     args : argparse.Namespace
     answer : Answer
-    run : Run
-    selection : Selection
-    found : int
-        0: nothing is selected.
+    limit : int, optional
+        Most rows of a table of the text. Default: all.
 
     Returns
     -------
@@ -66,14 +81,7 @@ def show(args: argparse.Namespace, answer: Answer, run: Run, selection: Selectio
         Exit code.
     """
     from ensembles.faces.text import answer_text
-    from ensembles.run.nothing_selected import refuse_nothing
 
-    refuse_nothing(run, selection, found)
-    text = (
-        json.dumps(answer.to_dict(), indent=2)
-        if args.json
-        else answer_text(answer.parts, getattr(args, "limit", None))
-    )
-    print(text)
+    print(json.dumps(answer.to_dict(), indent=2) if args.json else answer_text(answer.parts, limit))
     warn_of(answer.notes)
     return 0

@@ -50,7 +50,15 @@ def _tables(table: Table, shown: Sequence[int]) -> Iterator[str]:
     for step in table.narrower:
         columns = tuple(_replaced(columns, step))
         yield table_text(*_arguments(columns, shown))
-    yield folded_table_text(*_arguments(table.columns, shown))
+    arguments = _arguments(table.columns, shown)
+    yield _with_last_below(*arguments) if table.below else folded_table_text(*arguments, first=table.key)
+
+
+def _with_last_below(headers: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> str:
+    """Format a table with its last column in a line below each row."""
+    head, rule, *lines = table_text(headers[:-1], [row[:-1] for row in rows], left).split("\n")
+    below = [f"{line}\n    {row[-1]}" for line, row in zip(lines, rows, strict=True)]
+    return "\n".join([f"{head}\n    {headers[-1]}", rule, *below])
 
 
 def _replaced(columns: Iterable[Column], step: Mapping[str, Column | None]) -> Iterator[Column]:

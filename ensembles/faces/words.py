@@ -32,10 +32,61 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "moment to 0.1 s": lambda value: f"{value:z.1f}",
     "count": lambda value: f"{value:,}",
     "file": lambda value: sanitize_text(os.path.basename(value)),
+    "part": lambda value: f"{value[0]:,} ({share_text(value[0] / value[1], None)})",
 }
 """How values are written, by the names of their units."""
 
 WORDS = {
+    "ordinals.what": ("Durations by call index (n-th {op} of a task {where}[; {sizes}])[is_none?: no calls]"),
+    "ordinals.trend": "Trend: {trend}.",
+    "totals.sums": (
+        "{count} · {calls:n call}[ · {read:bytes} read][ · {written:bytes} written] · {io_time_s:s} in I/O"
+    ),
+    "ranks.waiting": (
+        "Calls that wait for other tasks are among the calls; their time is waiting, and not in I/O time."
+    ),
+    "ranks.messages": (
+        "Waiting is that of these calls; messages, which are in no row, took {time_s:s}: ensio info."
+    ),
+    "rate.none": "{op}: no bytes",
+    "rate.mean": (
+        "{op}: {bytes:bytes} over {active_s:s} of active I/O ({mean:bytes/s} mean[is_peak?, {best:bytes/s} "
+        "peak, {window_s:s} window][is_no_peak?; {best:bytes/s} in the best {window_s:s}, pauses included])"
+    ),
+    "rate.plateaus": "{count:n plateau}[; {outside:share} of the bytes moved outside of plateaus]",
+    "rate.no_plateau": "No plateau: nowhere do {calls:n call} keep one rate and move 1 % of the bytes.",
+    "rate.burst": "1 burst from first to last call: {best:bytes/s} for {time_s:s} from {from_s:moment} s",
+    "rate.bursts": (
+        "{count:n burst} with at least 1 % of the bytes: median {median:bytes/s}, fastest {best:bytes/s} for "
+        "{time_s:s} from {from_s:moment} s"
+    ),
+    "rate.inner": (
+        "These calls moved {bytes:bytes} inside calls of other layers, and a rate counts the outermost "
+        "calls: leave out the filter, or use viz.rate(run.select(...)) in Python."
+    ),
+    "requests.none": "No read or write was recorded.",
+    "requests.counted": "Reads and writes together, as counted (at least: four sizes of a file are kept)",
+    "requests.uncertain": "Counts of sizes may be too low by up to: {counts}.",
+    "requests.no_offsets": "Misaligned: unknown, as offsets need a run whose calls are all events.",
+    "requests.located": "Misaligned, crossing: of requests with known offset and boundary (--align).",
+    "requests.boundary": "Misaligned: offsets are not multiples of {boundary}.",
+    "sites.none": "No calls.",
+    "sites.what": (
+        "The place in the program that led to the calls; calls inside others belong to the outermost one. "
+        "Share: of the time in I/O calls."
+    ),
+    "sites.hint": "{hint}.",
+    "sites.frames": "{frames}",
+    "sites.only_wait": "Share: of the time in I/O calls; sites without it only wait for other tasks.",
+    "scaling.what": "Rates of bytes {direction}, while files were open",
+    "scaling.maximum": "Maximum: {rate:bytes/s}, {source}.",
+    "scaling.spread": "Spread: highest rate of the runs divided by the lowest.",
+    "scaling.efficiency": (
+        "Efficiency: rate {each}, relative to the fewest {counted} of same layer and files."
+    ),
+    "scaling.single_tasks": "Runs of one task are of both kinds: their one file is shared and per task.",
+    "fingerprint.files": "{files}",
+    "fingerprint.calls": "Calls: {calls}",
     "phases.count": "{count:n phase}: {evidence}",
     "phases.small": (
         "{count:n phase} without data, with {calls:n call} and {time_s:s} in all, have no row (--json has "

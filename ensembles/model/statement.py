@@ -72,6 +72,10 @@ class Table:
     narrower : sequence of mapping of str to Column or None
         What takes the places of columns with these headers, step by step, in a table that is too wide. None:
         nothing.
+    key : int
+        Number of columns with which each part begins if the table is still too wide.
+    below : bool
+        Then the last column is in a line below each row.
     """
 
     noun: str
@@ -80,12 +84,14 @@ class Table:
     counts: Sequence[int] = ()
     hover: Sequence[Statement] = ()
     narrower: Sequence[Mapping[str, Column | None]] = ()
+    key: int = 1
+    below: bool = False
 
     @classmethod
     def of_rows(
         cls, noun: str, units: Mapping[str, str], rows: Sequence[Sequence[Any]], **more: Any
     ) -> Table:
-        """Make a table of rows.
+        """Make a table of rows, without columns that are empty.
 
         Parameters
         ----------
@@ -97,12 +103,13 @@ class Table:
         **more
             Further attributes.
         """
-        columns = list(zip(*rows, strict=True)) or [()] * len(units)
-        made = (
-            Column(header, unit, column)
-            for (header, unit), column in zip(units.items(), columns, strict=True)
+        values = list(zip(*rows, strict=True)) or [()] * len(units)
+        columns = (
+            Column(header, unit, tuple(column))
+            for (header, unit), column in zip(units.items(), values, strict=True)
+            if not rows or any(value not in (None, "") for value in column)
         )
-        return cls(noun, tuple(made), **more)
+        return cls(noun, tuple(columns), **more)
 
     def __len__(self) -> int:
         return len(self.columns[0].values)

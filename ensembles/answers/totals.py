@@ -1,0 +1,110 @@
+"""Totals of each file, and of each rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ensembles.answers.answer import PlainAnswer
+from ensembles.model.statement import Column, Statement, Table
+from ensembles.model.units import count_text
+from ensembles.run.tables import sums_of_totals, totals_by_file, totals_by_rank
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Filters
+    from ensembles.run.tables import Order, Totals
+
+_SHARE = 0.01
+"""Share of the waiting from which on that for messages is stated, which are in no row."""
+
+_PATH_LENGTHS = (28, 24, 20, 16)
+_UNITS = {"calls": "count", "read": "bytes", "written": "bytes", "I/O time": "s", "share": "share to 0.1 %"}
+
+
+def answer_files(run: Run, by: Order, filters: Filters) -> PlainAnswer:
+    """Add up the calls on each file; see `ensembles.run.tables.totals_by_file`."""
+    files = totals_by_file(run, by, **filters)
+    rows = [(file.path or "(no file)", file.tasks, *_cells(file)) for file in files]
+    table = Table.of_rows("file", {"file": "", "tasks": "count", **_UNITS}, rows)
+    paths = table.columns[0]
+    table = replace(table, narrower=[{"file": _cut(paths, length)} for length in _PATH_LENGTHS])
+    # The row of calls without a file does not count as a file.
+    named = sum(bool(file.path) for file in files)
+    return _answer(run, files, by, table, named, {})
+
+
+def answer_ranks(run: Run, by: Order, filters: Filters) -> PlainAnswer:
+    """Add up the calls of each rank; see `ensembles.run.tables.totals_by_rank`."""
+    ranks = totals_by_rank(run, by, **filters)
+    rows = [(rank.rank, *_cells(rank), rank.longest_s, rank.wait_s) for rank in ranks]
+    table = Table.of_rows("rank", {"rank": "count", **_UNITS, "longest": "s", "waiting": "s"}, rows)
+    of_rows_s = sum(row.wait_s for row in ranks)
+    more_s = 0.0 if filters else waiting_s(run) - of_rows_s
+    if more_s < 1e-9 * of_rows_s:
+        more_s = 0.0  # rounding
+    said = [Statement("ranks.waiting")] if of_rows_s else []
+    if more_s > _SHARE * of_rows_s:
+        said.append(Statement("ranks.messages", {"time_s": more_s}))
+    return _answer(
+        run, ranks, by, table, len(ranks), {"wait_of_messages_s": None if filters else more_s}, said
+    )
+
+
+def _answer(
+    run: Run,
+    rows: Sequence[Totals],
+    by: Order,
+    table: Table,
+    count: int,
+    more: Mapping[str, Any],
+    said: Sequence[Statement] = (),
+) -> PlainAnswer:
+    """Put sums, table and statements together."""
+    sums = sums_of_totals(rows)
+    read, written = (_moved(sums[name]) for name in ("bytes_read", "bytes_written"))
+    whole = {"count": count_text(count, table.noun), "calls": sums["calls"], "io_time_s": sums["io_time_s"]}
+    head = Statement("totals.sums", {**whole, "read": read, "written": written})
+    values = {
+        "run": run.path,
+        "sort": by,
+        f"{table.noun}s": [row.to_json() for row in rows],
+        "total": sums,
+        **more,
+        "complete": not run.notes,
+        "notes": run.notes,
+    }
+    return PlainAnswer(f"{table.noun}s", ((head,), table, tuple(said)), values, tuple(run.notes))
+
+
+def _cells(row: Totals) -> tuple[Any, ...]:
+    return row.calls, _moved(row.bytes_read), _moved(row.bytes_written), row.io_time_s, row.share
+
+
+def _moved(count: int | None) -> int | str | None:
+    """Return a number of bytes; None: there are none."""
+    return "unknown" if count is None else count or None
+
+
+def _cut(paths: Column, most: int) -> Column:
+    """Return the ends of paths, of so many characters at most."""
+    cut = tuple(path if len(path) <= most else f"...{path[3 - most :]}" for path in paths.values)
+    return replace(paths, values=cut)
+
+
+def waiting_s(run: Run) -> float:
+    """Return the time of all ranks in calls that wait for others, messages included.
+
+    Returns
+    -------
+    float
+        In seconds, without inner calls; 0: the run has no sums.
+    """
+    import numpy as np
+
+    if not run.reading.has_summary:
+        return 0.0
+    cells = run.summary.cells
+    waits = np.array([call.waits_for_tasks for call in run.summary.calls], bool)[cells["call"]]
+    return float((cells["time_ns"] - cells["inner_ns"])[waits].sum()) * 1e-9
