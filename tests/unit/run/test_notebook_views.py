@@ -130,7 +130,14 @@ def test_bars_are_as_high_as_their_counts() -> None:
 
 def test_totals_phases_and_sums_show_tables(run: en.Run) -> None:
     """As the commands print them: hostile paths are text, and sites have their place."""
-    for rows in (run.by_file(), run.by_rank(), run.by_site(), run.by_rank()[:1], run.phases, run.summary):
+    for rows in (
+        run.by_file(),
+        run.by_rank(),
+        run.by_site(),
+        run.by_rank()[:1],
+        answer_phases(run),
+        run.summary,
+    ):
         shown = rows._repr_html_()
         assert is_harmless(shown)
         assert "<table>" in shown
