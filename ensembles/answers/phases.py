@@ -9,13 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.answers.answer import Answer
-from ensembles.answers.steps import step_parts
 from ensembles.faces.words import sentence
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import AtLeast, Column, Paragraph, Statement, Table
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.run.late_calls import with_late_calls
 from ensembles.run.selection import Selection
 from ensembles.structure.collective_steps import CollectiveStepTable, step_table
 from ensembles.structure.late_entry import LateEntry, late_of_run
@@ -24,6 +22,7 @@ from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
 from ensembles.structure.phases.idle import IdleTime, idle_time
 from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
+from ensembles.structure.phases.late_calls import with_late_calls
 from ensembles.structure.phases.sync_time import SyncTime
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import with_known_idle, without_idle
@@ -43,6 +42,9 @@ _FEWEST_LEFT_OUT, _LEAST_SHARE = 4, 0.05
 
 _RIGHT_AFTER = 0.01
 """Share of the waiting below which the time from a call to the late entry is not stated."""
+
+_STEP_UNITS = {"collective call": "", "calls": "count", "tasks": "count", "time": "s"}
+_STEP_UNITS |= dict.fromkeys(("communication", "storage", "entry", "others"), "share to 0.1 %")
 
 _BY_PHASE: dict[str, Any] = {
     "table": PhaseTable,
@@ -146,7 +148,7 @@ class PhasesAnswer(Answer):
             _table(self, rows),
             tuple(_small(small)),
             *paragraphs,
-            *step_parts(self.steps),
+            *_step_parts(self.steps),
             *others,
         )
 
@@ -509,3 +511,37 @@ def _others(answer: PhasesAnswer) -> Iterator[Statement]:
         )
     if answer.outside and not answer.is_chosen:
         yield Statement("phases.outside", {"calls": answer.outside})
+
+
+def _step_parts(steps: CollectiveStepTable | None) -> Iterator[Table | Paragraph]:
+    """Tabulate where the tasks of collective calls spent their time; nothing if there are no such calls."""
+    if steps is None:
+        return
+    if steps.rows:
+        rows = [
+            (
+                row.call.removeprefix("MPI_File_"),
+                row.collective_calls,
+                row.tasks,
+                row.time_s,
+                *row.to_json()["shares"].values(),
+            )
+            for row in steps.rows
+        ]
+        yield Table.of_rows("function", _STEP_UNITS, rows)
+    yield tuple(_step_statements(steps))
+
+
+def _step_statements(steps: CollectiveStepTable) -> Iterator[Statement]:
+    """Explain the table, and count the calls that it leaves out."""
+    if steps.refused:
+        yield Statement("steps.refused", {"why": steps.refused})
+    if steps.rows:
+        yield Statement("steps.legend")
+        if steps.crowded:
+            yield Statement("steps.crowded", {"tasks": steps.crowded})
+    independent = sum(row.independent_calls for row in steps.rows)
+    if independent:
+        yield Statement("steps.independent", {"calls": independent})
+    if steps.unmatched_calls:
+        yield Statement("steps.unmatched", {"calls": steps.unmatched_calls})

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from ensembles.answers.answer import PlainAnswer
 from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.model.units import size_text
+from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.requests import MOST_SIZES, requests_of_run
 from ensembles.structure.counters import counted_requests
 
 if TYPE_CHECKING:
     from ensembles.run.requests import RequestTotals
     from ensembles.run.run import Run
-    from ensembles.run.selection import Filters
+    from ensembles.run.selection import Filters, Selection
 
 _UNITS = {"API": "", "op": "", "requests": "count", "bytes": "bytes", "time": "s"}
 _UNITS |= {"collective": "count", "misaligned": "part", "crossing": "part"}
@@ -23,12 +24,16 @@ _SIZES = {"API": "", "op": "", "request size": "bytes exactly", "count": "count"
 _COUNTED = {"API": "", "misaligned": "part", "to": "", "common size": "bytes exactly", "count": "count"}
 
 
-def answer_requests(run: Run, align_bytes: int | None, sizes: int, filters: Filters) -> PlainAnswer:
+def answer_requests(
+    run: Run, selection: Selection, align_bytes: int | None, sizes: int, filters: Filters
+) -> PlainAnswer:
     """Find the sizes and the alignment of requests; see `ensembles.run.requests.requests_of_run`.
 
     Parameters
     ----------
     run : Run
+    selection : Selection
+        That of the filters.
     align_bytes : int or None
         Boundary of misaligned requests.
     sizes : int
@@ -36,6 +41,7 @@ def answer_requests(run: Run, align_bytes: int | None, sizes: int, filters: Filt
     filters : Filters
     """
     found = requests_of_run(run, align_bytes, max(sizes, MOST_SIZES), **filters)
+    refuse_nothing(run, selection, len(found))
     counted = counted_requests(run.info)
     values = {
         "run": run.path,

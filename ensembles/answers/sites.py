@@ -15,6 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.model.units import S_PER_NS, share_text
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.summaries.bysite import BySite
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def answer_sites(run: Run, selection: Selection) -> PlainAnswer:
         )
     by_site = run.summarize(ignoring_run(BySite), selection=selection.for_run(run))
     sites = by_site.grouped(run.info.label_of_site)
+    refuse_nothing(run, selection, len(sites))
     notes = (*run.notes, *_notes(run, sites))
     io_ns = sum(site.io_ns for site in sites)
     values = {

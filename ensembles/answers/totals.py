@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ensembles.answers.answer import PlainAnswer
 from ensembles.model.statement import Column, Statement, Table
 from ensembles.model.units import count_text
+from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.tables import sums_of_totals, totals_by_file, totals_by_rank
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-    from ensembles.run.selection import Filters
+    from ensembles.run.selection import Filters, Selection
     from ensembles.run.tables import Order, Totals
 
 _SHARE = 0.01
@@ -23,9 +24,10 @@ _PATH_LENGTHS = (28, 24, 20, 16)
 _UNITS = {"calls": "count", "read": "bytes", "written": "bytes", "I/O time": "s", "share": "share to 0.1 %"}
 
 
-def answer_files(run: Run, by: Order, filters: Filters) -> PlainAnswer:
+def answer_files(run: Run, selection: Selection, by: Order, filters: Filters) -> PlainAnswer:
     """Add up the calls on each file; see `ensembles.run.tables.totals_by_file`."""
     files = totals_by_file(run, by, **filters)
+    refuse_nothing(run, selection, len(files))
     rows = [(file.path or "(no file)", file.tasks, *_cells(file)) for file in files]
     table = Table.of_rows("file", {"file": "", "tasks": "count", **_UNITS}, rows)
     paths = table.columns[0]
@@ -35,9 +37,10 @@ def answer_files(run: Run, by: Order, filters: Filters) -> PlainAnswer:
     return _answer(run, files, by, table, named, {})
 
 
-def answer_ranks(run: Run, by: Order, filters: Filters) -> PlainAnswer:
+def answer_ranks(run: Run, selection: Selection, by: Order, filters: Filters) -> PlainAnswer:
     """Add up the calls of each rank; see `ensembles.run.tables.totals_by_rank`."""
     ranks = totals_by_rank(run, by, **filters)
+    refuse_nothing(run, selection, len(ranks))
     rows = [(rank.rank, *_cells(rank), rank.longest_s, rank.wait_s) for rank in ranks]
     table = Table.of_rows("rank", {"rank": "count", **_UNITS, "longest": "s", "waiting": "s"}, rows)
     of_rows_s = sum(row.wait_s for row in ranks)

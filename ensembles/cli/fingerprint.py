@@ -8,27 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from ensembles.cli.options import open_run, selection_from_args, warn_of
-from ensembles.cli.question import add_question, selected_run, show
+from ensembles.cli.questions import add_question, selected_run, show
 from ensembles.files.untrusted import read_whole
 from ensembles.model.errors import EnsioError
 
-NAME = "fingerprint"
 HELP = "show or compare which calls a run made, with their sizes, offsets and order, without their times"
 
+_AGAINST = {
+    "metavar": "RUN",
+    "help": "compare with another run, or with the output of ensio fingerprint --json; exit status 1 if they "
+    "differ",
+}
+_WHOLE = {"action": "store_true", "help": "do not divide the run into phases"}
 _MOST_DIFFERENCES = 12
 _MOST_BYTES = 1 << 26
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    add_question(parser, "phases", 20)
-    parser.add_argument(
-        "--against",
-        metavar="RUN",
-        help="compare with another run, or with the output of ensio fingerprint --json; exit status 1 if "
-        "they differ",
-    )
-    parser.add_argument("--whole", action="store_true", help="do not divide the run into phases")
+    add_question(parser, {"--against": _AGAINST, "--whole": _WHOLE}, ("phases", 20))
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -26,7 +26,6 @@ from ensembles.model.sanitize_text import sanitize_text
 if TYPE_CHECKING:
     from ensembles.history.store import History, StoredRun
 
-NAME = "history"
 HELP = "keep the summaries of runs, and check whether the latest run has changed"
 
 DESCRIPTION = (

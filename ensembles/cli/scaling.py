@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ensembles.cli.options import add_json, add_scale_arguments, open_run
-from ensembles.cli.question import show
+from ensembles.cli.questions import show
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-NAME = "scaling"
 HELP = "show rates of several runs against the number of tasks, nodes or writers"
 DESCRIPTION = (
     "Show the rates of several runs against the number of tasks, nodes or writers. Runs with equal numbers, "
