@@ -68,7 +68,7 @@ def add_question(parser: argparse.ArgumentParser, options: Options, rows: tuple[
         parser.add_argument(name, **how)
     if rows is not None:
         add_limit(parser, *rows)
-    add_json(parser)
+    add_json(parser, "print one JSON object, in SI units, with all rows")
     add_filter_arguments(parser)
     add_scale_arguments(parser)
 
