@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ensembles.answers.answer import PlainAnswer
-from ensembles.model.statement import Column, Statement, Table
+from ensembles.model.statement import Statement, Table
 from ensembles.model.units import count_text
 from ensembles.run.nothing_selected import refuse_nothing
+from ensembles.run.shown_totals import file_table, rank_table
 from ensembles.run.tables import sums_of_totals, totals_by_file, totals_by_rank
 
 if TYPE_CHECKING:
@@ -20,29 +20,20 @@ if TYPE_CHECKING:
 _SHARE = 0.01
 """Share of the waiting from which on that for messages is stated, which are in no row."""
 
-_PATH_LENGTHS = (28, 24, 20, 16)
-_UNITS = {"calls": "count", "read": "bytes", "written": "bytes", "I/O time": "s", "share": "share to 0.1 %"}
-
 
 def answer_files(run: Run, selection: Selection, by: Order, filters: Filters) -> PlainAnswer:
     """Add up the calls on each file; see `ensembles.run.tables.totals_by_file`."""
     files = totals_by_file(run, by, **filters)
     refuse_nothing(run, selection, len(files))
-    rows = [(file.path or "(no file)", file.tasks, *_cells(file)) for file in files]
-    table = Table.of_rows("file", {"file": "", "tasks": "count", **_UNITS}, rows)
-    paths = table.columns[0]
-    table = replace(table, narrower=[{"file": _cut(paths, length)} for length in _PATH_LENGTHS])
     # The row of calls without a file does not count as a file.
     named = sum(bool(file.path) for file in files)
-    return _answer(run, files, by, table, named, {})
+    return _answer(run, files, by, file_table(files), named, {})
 
 
 def answer_ranks(run: Run, selection: Selection, by: Order, filters: Filters) -> PlainAnswer:
     """Add up the calls of each rank; see `ensembles.run.tables.totals_by_rank`."""
     ranks = totals_by_rank(run, by, **filters)
     refuse_nothing(run, selection, len(ranks))
-    rows = [(rank.rank, *_cells(rank), rank.longest_s, rank.wait_s) for rank in ranks]
-    table = Table.of_rows("rank", {"rank": "count", **_UNITS, "longest": "s", "waiting": "s"}, rows)
     of_rows_s = sum(row.wait_s for row in ranks)
     more_s = 0.0 if filters else waiting_s(run) - of_rows_s
     if more_s < 1e-9 * of_rows_s:
@@ -50,9 +41,8 @@ def answer_ranks(run: Run, selection: Selection, by: Order, filters: Filters) ->
     said = [Statement("ranks.waiting")] if of_rows_s else []
     if more_s > _SHARE * of_rows_s:
         said.append(Statement("ranks.messages", {"time_s": more_s}))
-    return _answer(
-        run, ranks, by, table, len(ranks), {"wait_of_messages_s": None if filters else more_s}, said
-    )
+    more = {"wait_of_messages_s": None if filters else more_s}
+    return _answer(run, ranks, by, rank_table(ranks), len(ranks), more, said)
 
 
 def _answer(
@@ -66,7 +56,8 @@ def _answer(
 ) -> PlainAnswer:
     """Put sums, table and statements together."""
     sums = sums_of_totals(rows)
-    read, written = (_moved(sums[name]) for name in ("bytes_read", "bytes_written"))
+    moved = (sums[name] for name in ("bytes_read", "bytes_written"))
+    read, written = ("unknown" if count is None else count or None for count in moved)
     whole = {"count": count_text(count, table.noun), "calls": sums["calls"], "io_time_s": sums["io_time_s"]}
     head = Statement("totals.sums", {**whole, "read": read, "written": written})
     values = {
@@ -79,21 +70,6 @@ def _answer(
         "notes": run.notes,
     }
     return PlainAnswer(f"{table.noun}s", ((head,), table, tuple(said)), values, tuple(run.notes))
-
-
-def _cells(row: Totals) -> tuple[Any, ...]:
-    return row.calls, _moved(row.bytes_read), _moved(row.bytes_written), row.io_time_s, row.share
-
-
-def _moved(count: int | None) -> int | str | None:
-    """Return a number of bytes; None: there are none."""
-    return "unknown" if count is None else count or None
-
-
-def _cut(paths: Column, most: int) -> Column:
-    """Return the ends of paths, of so many characters at most."""
-    cut = tuple(path if len(path) <= most else f"...{path[3 - most :]}" for path in paths.values)
-    return replace(paths, values=cut)
 
 
 def waiting_s(run: Run) -> float:

@@ -29,15 +29,7 @@ from ensembles.model.units import ratio_text, share_text
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a comparison fails.
-
-    Attributes
-    ----------
-    text : str
-        A sentence without its end.
-    kind : (str, str) or None
-        Layer and operation of the calls that fail; None: whole runs do.
-    """
+    """Why a comparison fails, and layer and operation of the calls that do; no kind: whole runs do."""
 
     text: str
     kind: tuple[str, str] | None = None
