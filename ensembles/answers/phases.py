@@ -432,7 +432,7 @@ def last_of(entry: PhaseTotals) -> Statement:
         return Statement("phases.late_calls", values | times, entry.lost_s, where)
     if entry.late_outside is not None:
         how = entry.late_outside.text(entry.middle_task)
-        return Statement("phases.late_outside", {"how": how[:1].upper() + how[1:]}, entry.lost_s, where)
+        return Statement("phases.late_outside", {"how": how}, entry.lost_s, where)
     values = {"call": last.call, "duration_s": last.duration_s, "file": last.file}
     return Statement("phases.last", values, entry.lost_s, where)
 

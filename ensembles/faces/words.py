@@ -19,6 +19,7 @@ from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_te
 
 UNITS: dict[str, Callable[[Any], str]] = {
     "": lambda value: sanitize_text(str(value)),
+    "clause": lambda value: _capital(sanitize_text(value)),
     "s": seconds_text,
     "s/MiB": lambda value: f"{seconds_text(value)}/MiB",
     "bytes": bytes_text,
@@ -75,7 +76,7 @@ WORDS = {
         "The place in the program that led to the calls; calls inside others belong to the outermost one. "
         "Share: of the time in I/O calls."
     ),
-    "sites.hint": "{hint}.",
+    "sites.hint": "{hint:clause}.",
     "sites.frames": "{frames}",
     "sites.only_wait": "Share: of the time in I/O calls; sites without it only wait for other tasks.",
     "scaling.what": "Rates of bytes {direction}, while files were open",
@@ -113,14 +114,14 @@ WORDS = {
         "All causes count here, also equal calls of unequal times; imbalance in ensio diagnose means unequal "
         "bytes."
     ),
-    "phases.crowded": "{tasks}: a part of this is waiting for a processor.",
+    "phases.crowded": "{tasks:clause}: a part of this is waiting for a processor.",
     "phases.most_idle": "Most in phase {phase}, {lost_s:s}: {last}",
     "phases.last": "rank {rank} came last, with {call} ({duration_s:s})[ on {file:file}].",
     "phases.late_calls": (
         "rank {rank} came last. It spent {time_s:s} in {calls:n call} of {call}[, most on {file:file}]; rank "
         "{middle}, in the middle, {other_s:s}."
     ),
-    "phases.late_outside": "rank {rank} came last. {how}.",
+    "phases.late_outside": "rank {rank} came last. {how:clause}.",
     "phases.waiting": (
         "Waiting inside phases (in collective calls of MPI, before a task's last I/O call of the phase), "
         "which is not in the idle time: {time_s:s} summed over tasks[, {share:share to 3 digits} of the run "
@@ -133,7 +134,7 @@ WORDS = {
         "Most in phase {phase}, {time_s:s} in one {call}: rank {rank} came last[, {after_s:s} after its "
         "{before} ({duration_s:s})][ on {file:file}]."
     ),
-    "phases.late_entry": "{how}.",
+    "phases.late_entry": "{how:clause}.",
     "phases.without_calls": "No task made an I/O call in {count:n phase}: {names}[ and {more:count} more].",
     "phases.without_io": (
         "{steps:n step} between collective calls had no I/O[has_messages? and no messages] ({time_s:s} in "
@@ -141,7 +142,7 @@ WORDS = {
         "default,mpimsg), steps with messages are phases too]."
     ),
     "phases.outside": "Outside all phases: {calls:n call}.",
-    "collective.time": "{how}.",
+    "collective.time": "{how:clause}.",
     "steps.refused": "The steps of collective calls are not known: {why}.",
     "steps.legend": (
         "Steps of collective calls, summed over tasks. Storage: the task is in a storage call. Entry: it "
@@ -149,7 +150,7 @@ WORDS = {
         "Communication: the rest, in which tasks exchange data."
     ),
     "steps.crowded": (
-        "{tasks}: communication and waits here are also those for a processor. Record with at least one "
+        "{tasks:clause}: communication and waits here are also those for a processor. Record with at least one "
         "processor for each task."
     ),
     "steps.independent": "In {calls:n call} tasks did not wait for each other.",
@@ -159,6 +160,9 @@ WORDS = {
     ),
 }
 """The sentence of each statement, by its id."""
+
+_OF_TEXTS = ("clause", "file")
+"""Units of texts, which have no other form."""
 
 _PART = re.compile(r"\[(?:(\w+)\?)?([^][]*)\]")
 
@@ -193,11 +197,11 @@ def cell(value: Any, unit: str) -> str:
         return f"≥ {cell(value.value, unit)}"
     if unit.startswith("n "):
         return count_text(value, unit[2:])
-    return UNITS["" if isinstance(value, str) and unit != "file" else unit](value)
+    return UNITS["" if isinstance(value, str) and unit not in _OF_TEXTS else unit](value)
 
 
 def sentence(said: Statement) -> str:
-    """Return the sentence of a statement.
+    """Return the sentence of a statement; a name that begins it stays as it is.
 
     Examples
     --------
@@ -207,6 +211,10 @@ def sentence(said: Statement) -> str:
     'Outside all phases: 1 call.'
     """
     text = _filled(said)
+    return text if WORDS[said.id][0] == "{" else _capital(text)
+
+
+def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 

@@ -204,8 +204,8 @@ def test_rates_add_up_to_the_bytes(folder: Path, made: SyntheticRun) -> None:
             assert plateau["low_bytes_per_s"] <= plateau["bytes_per_s"] <= plateau["high_bytes_per_s"]
     text = ensio("rate", folder, "--op", "write")
     assert text.returncode == 0
-    assert text.stdout.startswith("Write: 360 MiB over ")
-    assert "Read:" not in text.stdout
+    assert text.stdout.startswith("write: 360 MiB over ")
+    assert "read:" not in text.stdout
     assert "select these" in refused("rate", folder, "--op", "open")
 
 
