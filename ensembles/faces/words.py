@@ -150,8 +150,8 @@ WORDS = {
         "Communication: the rest, in which tasks exchange data."
     ),
     "steps.crowded": (
-        "{tasks:clause}: communication and waits here are also those for a processor. Record with at least one "
-        "processor for each task."
+        "{tasks:clause}: communication and waits here are also those for a processor. Record with at least "
+        "one processor for each task."
     ),
     "steps.independent": "In {calls:n call} tasks did not wait for each other.",
     "steps.unmatched": (
