@@ -98,7 +98,7 @@ def are_simulated(commands: list[str]) -> list[bool]:
 
 
 def masked(lines: list[str], with_numbers: bool = False) -> list[str]:
-    """What is compared: lines with numbers; or words without them, for widths and breaks of lines follow numbers."""
+    """What is compared: lines with numbers, or words alone, for widths and breaks of lines follow numbers."""
     kept = []
     of_machine = in_prose = False
     for line in lines:
