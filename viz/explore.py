@@ -44,14 +44,14 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
     >>> len(explorer.marked) == len(run.select(op="write"))
     True
     """
-    from ensembles.viz.explorer.runs import shown_runs
+    from ensembles.viz.explorer.shown import Shown
     from ensembles.viz.explorer.view import FILTERS, FLAGS, YES, View
 
     kind = _kind_of_widget()
     unknown = sorted(set(filters) - set(FILTERS))
     if unknown:
         raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
-    shown = shown_runs(runs)
+    shown = [Shown(run) for run in ([runs] if isinstance(runs, Run) else runs)]
     texts = {name: YES if name in FLAGS else str(text) for name, text in filters.items() if text}
     return kind(shown, View(filters=texts, beside=1 if len(shown) == 2 else None))
 

@@ -302,6 +302,23 @@ class WindowRaster(Raster):
         super().add(cut_to_window(chunk, self._window, self._row))
 
 
+def timed(chunk: Events) -> Events:
+    """Return calls that take 1 ns or more each, so that chosen ones are seen."""
+    if chunk.duration.all():
+        return chunk
+    columns = {name: getattr(chunk, name) for name in Raster.columns}
+    columns["duration"] = np.maximum(chunk.duration, 1)
+    return Events.partly(columns, chunk.calls, chunk.files)
+
+
+class TimedRaster(Raster):
+    """The raster of chosen calls in memory, in which each takes time (`timed`)."""
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        super().add(timed(chunk))
+
+
 class ChosenRaster(Raster):
     """The raster of chosen calls: those whose enclosing calls were left out count as outermost.
 

@@ -260,12 +260,14 @@ class TraceDiagram:
             if some is None:
                 source.data = _no_image()
                 continue
-            raster, first = (some.raster(), 0) if window is None else some.window(window.wider(self._tasks))
+            raster, first = (some.raster(), 0)
+            if window is not None:
+                raster, first = some.window(window.wider(self._tasks)).drawn
             source.data = self._image(raster, first, view, pixels)
         part, drawn = self._single_calls(window)
         alpha: float | np.ndarray = 1.0
         if marked is not None and len(drawn):
-            alpha = np.where(_same_calls(drawn, marked.inside(part)), 1.0, _PALE)
+            alpha = np.where(_same_calls(drawn, marked.window(part).events), 1.0, _PALE)
         layers = nested_layers(drawn)
         low_s, high_s = view.zoom_s or self._whole_s
         self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info, span_s=high_s - low_s)
@@ -317,7 +319,7 @@ class TraceDiagram:
         wider = window.wider(self._tasks)
         drawn = [(self._all, self._calls_of), *([] if marked is None else [(self._marked, marked)])]
         for source, calls in drawn:
-            why, image = calls.missing_in(wider), source.data["image"]
+            why, image = calls.window(wider).missing, source.data["image"]
             if why and len(image):
                 rows, cells = image[0].shape[:2]
                 width = seconds_text(source.data["dw"][0] / cells)
@@ -331,12 +333,12 @@ class TraceDiagram:
         whole = Window(low - 1, high + 1, 0, self._tasks - 1)
         if window is None:
             few = 0 < self._calls_of.count <= _FEW_CALLS
-            return whole, self._calls_of.inside(whole) if few else Events.empty()
+            return whole, self._calls_of.window(whole).events if few else Events.empty()
         for part in (window.wider(self._tasks), window):
-            found = self._calls_of.inside(part)
-            if len(found) or self._calls_of.missing_in(part):
-                return part, found
-        return window, found
+            found = self._calls_of.window(part)
+            if len(found.events) or found.missing:
+                break
+        return part, found.events
 
     @property
     def span_s(self) -> float:

@@ -13,7 +13,7 @@ from ensembles.model.events import Events
 from ensembles.passes.reading import ascending_ranges
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.viz.explorer.summed import not_kept
+from ensembles.viz.explorer.sums import not_kept
 from ensembles.viz.single_calls import Window
 from ensembles.viz.task_order import WindowCount
 

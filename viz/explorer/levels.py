@@ -11,7 +11,7 @@ from ensembles.run.rasters import kept_levels
 from ensembles.run.run import Run
 from ensembles.summaries.pyramid import Pyramid
 from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.viz.explorer.calls import CELLS, ROWS
+from ensembles.viz.explorer.sums import CELLS, ROWS
 from ensembles.viz.single_calls import Window
 
 

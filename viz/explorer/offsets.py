@@ -174,8 +174,8 @@ class Offsets:
         if view.zoom_s is not None:
             low, high = view.zoom_s
             span_ns = int(np.floor(low * 1e9)), int(np.ceil(high * 1e9))
-            within = self._calls.bytes_within(whole, span_ns)
-            some = None if marked is None else marked.bytes_within(whole, span_ns)
+            within = self._calls.bytes_in(whole, span_ns)
+            some = None if marked is None else marked.bytes_in(whole, span_ns)
             # Until both have been read, both are drawn in the cells of the whole run.
             if within is not None and (marked is None or some is not None):
                 whole, is_empty = within, not within.calls

@@ -187,11 +187,7 @@ class Panel:
 
     def shows_all_but_window(self, view: View) -> bool:
         """Whether only the window can have changed, of a run that is read in the background."""
-        return (
-            self.shown.is_large
-            and self.shown.calls(view) is self.calls
-            and self.shown.marked_calls(view) is self.marked
-        )
+        return self.shown.calls(view) is self.calls and self.shown.marked_calls(view) is self.marked
 
     def renew(self, view: View) -> bool:
         """Take the calls that came since, of a run that goes on; there may be one picture more then.
