@@ -12,7 +12,7 @@ from ensembles.cli.options import add_scale_arguments, open_run, parse_count, pa
 if TYPE_CHECKING:
     from ensembles.viz.explorer.server import ExplorerServer
     from ensembles.viz.history.server import HistoryServer
-    from ensembles.viz.serving import Door
+    from ensembles.viz.common.serving import Door
 
 NAME = "serve"
 HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a history of runs"
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Serve until the user interrupts."""
     from ensembles.model.errors import EnsioError
-    from ensembles.viz.serving import LOOPBACK, Door
+    from ensembles.viz.common.serving import LOOPBACK, Door
 
     if not (args.runs or args.follow):
         raise EnsioError(

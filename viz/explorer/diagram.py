@@ -28,7 +28,7 @@ from ensembles.summaries.raster_images import share_image
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Chosen, Interval, View
-from ensembles.viz.figures import (
+from ensembles.viz.common.figures import (
     ends,
     horizontal_legend,
     label_time_axis,
@@ -37,9 +37,9 @@ from ensembles.viz.figures import (
     retitle,
     zoom_time_by_wheel,
 )
-from ensembles.viz.nested_calls import nested_layers
-from ensembles.viz.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
-from ensembles.viz.style import COLOURS, LABELS
+from ensembles.viz.common.nested_calls import nested_layers
+from ensembles.viz.common.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
+from ensembles.viz.common.style import COLOURS, LABELS
 
 _PALE = 0.18
 _FEW_CALLS = 200

@@ -53,9 +53,9 @@ from ensembles.viz.explorer.tables import (
 )
 from ensembles.viz.explorer.view import Chosen, View, end_of
 from ensembles.viz.explorer.working import Working
-from ensembles.viz.figures import time_range
-from ensembles.viz.legend_buttons import add_legend_buttons
-from ensembles.viz.theme import widget_filter
+from ensembles.viz.common.figures import time_range
+from ensembles.viz.common.legend_buttons import add_legend_buttons
+from ensembles.viz.common.theme import widget_filter
 
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3

@@ -22,8 +22,8 @@ from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.sentences import sentence_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View, end_of, rounded
-from ensembles.viz.figures import label_time_axis
-from ensembles.viz.style import time_unit
+from ensembles.viz.common.figures import label_time_axis
+from ensembles.viz.common.style import time_unit
 
 Look = Callable[..., None]
 

@@ -16,8 +16,8 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.view import Interval
-from ensembles.viz.figures import horizontal_legend, legend_item, retitle, steps, zoom_time_by_wheel
-from ensembles.viz.rate_curves import (
+from ensembles.viz.common.figures import horizontal_legend, legend_item, retitle, steps, zoom_time_by_wheel
+from ensembles.viz.common.rate_curves import (
     add_curve,
     add_rate_hover,
     directions_of,

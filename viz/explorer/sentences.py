@@ -15,7 +15,7 @@ from ensembles.summaries.raster import CLASSES
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Chosen, Interval, View
-from ensembles.viz.single_calls import Window
+from ensembles.viz.common.single_calls import Window
 
 OF_ALL = "No call is marked: these are modes and tail of the calls that the filters select."
 NO_MARK = "No call is marked: the window has all calls that the filters select."

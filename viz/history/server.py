@@ -25,8 +25,8 @@ from ensembles.viz.history.pages import (
     no_runs,
     script_text,
 )
-from ensembles.viz.report import page_of_run
-from ensembles.viz.serving import Door, Guarded, GuardedApplication, PageServer
+from ensembles.viz.report.page import page_of_run
+from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 
 _SAME_S = 1e-3
 """Times of a start differ by rounding only."""

@@ -18,7 +18,7 @@ from ensembles.cli.phases_text import phases_text, without_data
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.idle import IdleTime
 from ensembles.structure.phases.table import CriticalCall, PhaseTotals
-from ensembles.viz.report_phases import phases_table
+from ensembles.viz.report.phases import phases_table
 
 NO_STEPS = {"collective_steps": None, "without_io": None}
 IDLE = IdleTime(4, 4.0, 2.0, 0.125, 0, 0.0)

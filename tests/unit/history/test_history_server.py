@@ -20,7 +20,8 @@ from night import night, night_record, simulated
 from ensembles import viz
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
-from ensembles.viz.figures import titles_of
+from ensembles.viz.history.experiment import experiment
+from ensembles.viz.common.figures import titles_of
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))
 
@@ -87,7 +88,7 @@ def browse(link: str) -> Browser:
 
 
 def test_pictures_of_an_experiment_have_units_and_say_what_lines_are(place: str) -> None:
-    picture = viz.experiment(place, "nightly")
+    picture = experiment(place, "nightly")
     first = picture.children[0]
     assert first.yaxis.axis_label == "duration"
     assert isinstance(first.yaxis.formatter, CustomJSTickFormatter)  # each tick has a unit

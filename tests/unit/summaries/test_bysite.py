@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ensembles.cli.sites import _text
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bysite import BySite, SitesByDuration
-from ensembles.viz.report_tables import site_table
+from ensembles.viz.report.tables import site_table
 
 BIT = {"read": 1, "write": 2}
 

@@ -26,7 +26,7 @@ from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.sums import RankSums
 from ensembles.viz.explorer.view import View
-from ensembles.viz.style import COLOURS, darker
+from ensembles.viz.common.style import COLOURS, darker
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
@@ -377,7 +377,7 @@ def test_a_window_with_few_calls_has_single_calls(tmp_path: Path) -> None:
 
 
 def test_the_image_of_a_window_is_the_time_spent_in_it(tmp_path: Path) -> None:
-    from ensembles.viz.single_calls import Window
+    from ensembles.viz.common.single_calls import Window
 
     rng = np.random.default_rng(3)
     tasks = [

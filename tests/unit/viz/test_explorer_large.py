@@ -23,7 +23,7 @@ from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.sums import FileSums
 from ensembles.viz.explorer.view import View
-from ensembles.viz.single_calls import Window
+from ensembles.viz.common.single_calls import Window
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000

@@ -16,7 +16,7 @@ from ensembles.viz.explorer.page import add_explorer, attach, explorer_of
 from ensembles.viz.explorer.server import ExplorerServer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.serving import Door
+from ensembles.viz.common.serving import Door
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],

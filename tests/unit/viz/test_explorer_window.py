@@ -25,7 +25,7 @@ from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.tables import FINDINGS, Table
 from ensembles.viz.explorer.view import Chosen, View, end_of
-from ensembles.viz.single_calls import call_columns
+from ensembles.viz.common.single_calls import call_columns
 
 MIB = 1 << 20
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"

@@ -13,7 +13,7 @@ from ensembles import viz
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.report_drawing import embed_pictures, library_for
+from ensembles.viz.report.drawing import embed_pictures, library_for
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from ensembles.run.run import Run
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.nested_calls import enclosing_calls, nested_layers
-from ensembles.viz.single_calls import call_columns
-from ensembles.viz.targets import load_of
+from ensembles.viz.common.nested_calls import enclosing_calls, nested_layers
+from ensembles.viz.common.single_calls import call_columns
+from ensembles.viz.pictures.targets import load_of
 
 MIB = 1 << 20
 
