@@ -93,7 +93,7 @@ class CallReader:
         The calls, sorted by rank and start. None: they are read from the file of the run, which has a kept
         pyramid (`can_be_read`).
     changed : callable
-        Is called when more has been read.
+        Is called when more has been read in the background.
     failed : callable
         Is given the exception that ended a reading.
     in_background : bool
@@ -114,9 +114,10 @@ class CallReader:
         *,
         in_background: bool = False,
     ) -> None:
-        self.run, self._events, self._changed, self._has_failed = run, events, changed, failed
+        self.run, self._events, self._has_failed = run, events, failed
         self.answers = Answers()
         is_threaded = in_background and events is None
+        self._changed: Callable[[], None] = changed if is_threaded else lambda: None
         self._background = Background(self._failed, is_threaded, self.answers)
         self._base_in_background = Background(self._failed, is_threaded, self.answers, self._background)
         self._lock = Lock()

@@ -148,7 +148,8 @@ class Shown:
         return None if self.run.phases is None else self.run.phases.phase_index(self.events)
 
     def _news(self) -> None:
-        self.version += 1
+        if self.is_growing:
+            self.version += 1
 
     def _failed(self, error: Exception) -> None:
         self.notes.append(
