@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from ensembles.cli.options import add_scale_arguments, open_run, parse_count, parse_path, warn, warn_of
 
 if TYPE_CHECKING:
+    from ensembles.viz.common.serving import Door
     from ensembles.viz.explorer.server import ExplorerServer
     from ensembles.viz.history.server import HistoryServer
-    from ensembles.viz.common.serving import Door
 
 NAME = "serve"
 HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a history of runs"

@@ -14,9 +14,9 @@ from bokeh.models.layouts import LayoutDOM
 
 from ensembles.files.atomic_write import atomic_write
 from ensembles.model.errors import EnsioError
-from ensembles.viz.report.drawing import embed_pictures, library_for
 from ensembles.viz.common.templates import rendered
 from ensembles.viz.common.theme import spoken_title
+from ensembles.viz.report.drawing import embed_pictures, library_for
 
 FORMATS = (".html", ".png", ".svg")
 """What a picture can be saved as, by the end of the file's name."""

@@ -218,7 +218,7 @@ def call_columns(
     row : ndarray of int, shape (tasks,), optional
         Row of each task. Default: its rank.
     layers : sequence of str
-        Layers whose calls have a lane each, the first on top (`ensembles.viz.common.nested_calls.nested_layers`).
+        Layers whose calls have a lane each, the first on top (`nested_calls.nested_layers`).
     info : RunInfo, optional
         Facts about the run, with its call sites and the layouts of its files. If tasks have several threads,
         boxes name them.

@@ -17,9 +17,9 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.explorer.sums import CELLS, ROWS, TABLE_ROWS, ClassBins, FileSums, RankSums
 from ensembles.viz.common.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
 from ensembles.viz.common.task_order import timed
+from ensembles.viz.explorer.sums import CELLS, ROWS, TABLE_ROWS, ClassBins, FileSums, RankSums
 
 MOST_FILES = 100
 """Files that are offered for the offsets, those with most bytes."""

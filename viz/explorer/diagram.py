@@ -25,9 +25,6 @@ from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import share_image
-from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import Chosen, Interval, View
 from ensembles.viz.common.figures import (
     ends,
     horizontal_legend,
@@ -40,6 +37,9 @@ from ensembles.viz.common.figures import (
 from ensembles.viz.common.nested_calls import nested_layers
 from ensembles.viz.common.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
 from ensembles.viz.common.style import COLOURS, LABELS
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.view import Chosen, Interval, View
 
 _PALE = 0.18
 _FEW_CALLS = 200

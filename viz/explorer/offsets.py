@@ -18,10 +18,6 @@ from bokeh.models.annotations import BoxAnnotation
 
 from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.pictures.access_map import label_offsets, offset_image
-from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
-from ensembles.viz.explorer.view import View, rounded, rounded_offsets
 from ensembles.viz.common.figures import (
     horizontal_legend,
     label_time_axis,
@@ -30,8 +26,12 @@ from ensembles.viz.common.figures import (
     retitle,
     zoom_time_by_wheel,
 )
-from ensembles.viz.pictures.files import plain_path
 from ensembles.viz.common.style import COLOURS
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
+from ensembles.viz.explorer.view import View, rounded, rounded_offsets
+from ensembles.viz.pictures.access_map import label_offsets, offset_image
+from ensembles.viz.pictures.files import plain_path
 
 _HEIGHT = 360
 """Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""

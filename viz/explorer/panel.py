@@ -12,6 +12,8 @@ from bokeh.models.widgets import Select
 from bokeh.plotting import figure
 
 from ensembles.model.units import bytes_text
+from ensembles.viz.common.figures import label_time_axis
+from ensembles.viz.common.style import time_unit
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
@@ -22,8 +24,6 @@ from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.sentences import sentence_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View, end_of, rounded
-from ensembles.viz.common.figures import label_time_axis
-from ensembles.viz.common.style import time_unit
 
 Look = Callable[..., None]
 

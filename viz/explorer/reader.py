@@ -34,8 +34,9 @@ from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.offset_map import OffsetMap, WindowMap
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
-from ensembles.viz.pictures.access_map import span_of_run
 from ensembles.viz.common.data_for import data_for
+from ensembles.viz.common.single_calls import Window
+from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, read_window
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import Calls, HeldCalls, Nearby, Span, WindowShown
 from ensembles.viz.explorer.in_view import ranks_within
@@ -52,8 +53,7 @@ from ensembles.viz.explorer.sums import (
     sums_of_cube,
 )
 from ensembles.viz.explorer.view import View
-from ensembles.viz.common.single_calls import Window
-from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, read_window
+from ensembles.viz.pictures.access_map import span_of_run
 
 PORTION = 8_000_000
 """Calls of a step of a pass; after each of them the page shows what has been read."""

@@ -12,10 +12,10 @@ from ensembles.ensemble.main_ensemble import tasks_of
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.nothing_selected import why_nothing
 from ensembles.summaries.raster import CLASSES
+from ensembles.viz.common.single_calls import Window
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Chosen, Interval, View
-from ensembles.viz.common.single_calls import Window
 
 OF_ALL = "No call is marked: these are modes and tail of the calls that the filters select."
 NO_MARK = "No call is marked: the window has all calls that the filters select."

@@ -25,13 +25,13 @@ from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.ordinals.numbering import compute_ordinals
+from ensembles.viz.common.single_calls import Window
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.in_view import calls_in_view
 from ensembles.viz.explorer.reader import CallReader, can_be_read
 from ensembles.viz.explorer.structure import Structure, StructuresRead, structure_of
 from ensembles.viz.explorer.view import View
-from ensembles.viz.common.single_calls import Window
 
 MOST_EVENTS = 4_000_000
 """Calls of larger runs are read from their file when they are needed, or those of some ranks are shown."""

@@ -42,9 +42,9 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.pictures.files import plain_path
 from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS
+from ensembles.viz.pictures.files import plain_path
 
 _LOWEST = "posix"
 _EMPHASIS = 0.4

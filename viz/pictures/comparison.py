@@ -29,9 +29,9 @@ from ensembles.viz.common.figures import (
     plain,
     subtitle,
 )
-from ensembles.viz.pictures.histogram import below_clock, on_log_axis
 from ensembles.viz.common.legend_buttons import add_legend_buttons
 from ensembles.viz.common.style import NEUTRAL, OVERLAID, time_hover
+from ensembles.viz.pictures.histogram import below_clock, on_log_axis
 
 QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Probabilities of the quantiles whose ratios are drawn."""

@@ -32,7 +32,6 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.events import Call
 from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.viz.pictures.cdf import cdf
 from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.figures import (
     annotate_empty,
@@ -46,9 +45,10 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.labelled import labelled_ensembles
 from ensembles.viz.common.legend_buttons import add_legend_buttons
-from ensembles.viz.pictures.size_classes import ensembles_by_size
 from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.common.theme import widget_colours
+from ensembles.viz.pictures.cdf import cdf
+from ensembles.viz.pictures.size_classes import ensembles_by_size
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24

@@ -30,9 +30,9 @@ from ensembles.viz.common.figures import (
     subtitle,
 )
 from ensembles.viz.common.label_places import label_places, label_width
-from ensembles.viz.pictures.rejected_modes import Rejected, draw_rejected, mode_label, reasons, rejected_modes
 from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import NEUTRAL, op_colour, time_hover
+from ensembles.viz.pictures.rejected_modes import Rejected, draw_rejected, mode_label, reasons, rejected_modes
 
 _HEIGHT = 360
 _BELOW_1_NS_S = 0.5e-9

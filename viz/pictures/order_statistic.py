@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+
 import numpy as np
 from bokeh.layouts import column
 from bokeh.models import Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
@@ -36,7 +37,7 @@ _MOST_BEYOND = 4
 
 
 def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None, level: float) -> Column:
-    """Draw the slowest of N calls for several N (`ensembles.viz.pictures.tail`): curves, and predictions below them.
+    """Draw the slowest of N calls for several N: curves, and predictions below them.
 
     Parameters
     ----------

@@ -34,9 +34,9 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.pictures.files import plain_path
 from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
+from ensembles.viz.pictures.files import plain_path
 
 _MOST = 40
 _MOST_NAME = 20

@@ -33,7 +33,15 @@ from ensembles.viz.common.figures import (
     subtitle,
 )
 from ensembles.viz.common.several import of_several
-from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit, scaled_ticks, time_hover, time_unit
+from ensembles.viz.common.style import (
+    COLOURS,
+    NEUTRAL,
+    SERIES,
+    byte_unit,
+    scaled_ticks,
+    time_hover,
+    time_unit,
+)
 
 _MOST_BARS = 512
 _SEPARATE = 64

@@ -13,9 +13,15 @@ from ensembles.model.units import seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import data_for, partial_sentence
-from ensembles.viz.common.figures import cells_of_time, horizontal_legend, legend_item, steps, subtitle, time_range
+from ensembles.viz.common.figures import (
+    cells_of_time,
+    horizontal_legend,
+    legend_item,
+    steps,
+    subtitle,
+    time_range,
+)
 from ensembles.viz.common.legend_buttons import add_legend_buttons
-from ensembles.viz.pictures.rate_by_layer import draw_rates_of_layers, layers_alike
 from ensembles.viz.common.rate_curves import (
     LEAST_CELL_NS,
     add_curve,
@@ -31,6 +37,7 @@ from ensembles.viz.common.rate_curves import (
     with_equal_cells,
 )
 from ensembles.viz.common.several import below_each_other, named
+from ensembles.viz.pictures.rate_by_layer import draw_rates_of_layers, layers_alike
 
 
 @overload

@@ -68,8 +68,8 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
 
     Examples
     --------
-    >>> from ensembles import viz
-    >>> layout = viz.surroundings(en.open("ensio-ior"))
+    >>> from ensembles.viz.pictures.surroundings import surroundings
+    >>> layout = surroundings(en.open("ensio-ior"))
     >>> layout.name
     'surroundings'
     """

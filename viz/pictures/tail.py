@@ -27,9 +27,9 @@ from ensembles.viz.common.figures import (
     say_what_is_left_out,
     subtitle,
 )
-from ensembles.viz.pictures.order_statistic import order_statistic
 from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import NEUTRAL, op_colour, time_hover
+from ensembles.viz.pictures.order_statistic import order_statistic
 
 _HEIGHT = 360
 _MOST_PHASES = 2000

@@ -37,7 +37,6 @@ from ensembles.run.run import Run
 from ensembles.summaries.offset_map import transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
-from ensembles.viz.pictures.access_map import layer_of_run
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -50,6 +49,7 @@ from ensembles.viz.common.figures import (
 from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit, moment_hover
 from ensembles.viz.common.theme import TURNED
+from ensembles.viz.pictures.access_map import layer_of_run
 
 _EMPHASIS = 0.4
 """As in the access map: cells with few bytes remain visible."""

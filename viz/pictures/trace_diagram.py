@@ -39,7 +39,6 @@ from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import CLASSES, Raster, raster_request
 from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
 from ensembles.viz.common.bands import BANDS, node_bands, outline_calls, phase_bands
-from ensembles.viz.pictures.concurrency import tasks_inside
 from ensembles.viz.common.data_for import data_for, partial_sentence
 from ensembles.viz.common.figures import (
     LEFT_BORDER,
@@ -72,6 +71,7 @@ from ensembles.viz.common.task_order import (
     window_of,
 )
 from ensembles.viz.common.theme import widget_colours
+from ensembles.viz.pictures.concurrency import tasks_inside
 from ensembles.viz.pictures.trace_titles import (
     is_nested,
     rows_with_calls,

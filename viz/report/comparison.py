@@ -23,15 +23,15 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import number_text, ratio_text, seconds_text, share_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
-from ensembles.viz.pictures.comparison import comparison_of_kind
 from ensembles.viz.common.figures import plain, time_range
-from ensembles.viz.pictures.rate import rates_alike
 from ensembles.viz.common.rate_curves import with_equal_cells
-from ensembles.viz.report.page import ReportData, checked_path
-from ensembles.viz.report.drawing import embed_pictures, library_for
-from ensembles.viz.report.tables import facts, headline
 from ensembles.viz.common.templates import page_part, rendered
+from ensembles.viz.pictures.comparison import comparison_of_kind
+from ensembles.viz.pictures.rate import rates_alike
 from ensembles.viz.pictures.trace_diagram import trace_diagram
+from ensembles.viz.report.drawing import embed_pictures, library_for
+from ensembles.viz.report.page import ReportData, checked_path
+from ensembles.viz.report.tables import facts, headline
 
 _MOST_PICTURED = 4
 """Kinds of calls whose distributions are drawn, those that differ most first."""

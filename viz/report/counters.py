@@ -10,8 +10,8 @@ from typing import Any
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.structure.counters import MORE_THAN_ALL, counters_json, main_interface, rate_text
-from ensembles.viz.report.moments import MomentsTable
 from ensembles.viz.common.nested_calls import LAYERS
+from ensembles.viz.report.moments import MomentsTable
 
 _MOST = 15
 

@@ -31,16 +31,16 @@ from ensembles.run.requests import (
 from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
+from ensembles.viz.common.nested_calls import LAYERS
 from ensembles.viz.pictures.access_map import access_map
 from ensembles.viz.pictures.files import files, plain_path
-from ensembles.viz.report.moments import MomentsTable
-from ensembles.viz.common.nested_calls import LAYERS
 from ensembles.viz.pictures.phases import phases_of
 from ensembles.viz.pictures.progress import progress
 from ensembles.viz.pictures.ranks import ranks
-from ensembles.viz.report.phases import phases_table
 from ensembles.viz.pictures.targets import busiest_text, load_request, targets
 from ensembles.viz.pictures.trace_diagram import trace_diagram
+from ensembles.viz.report.moments import MomentsTable
+from ensembles.viz.report.phases import phases_table
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -71,8 +71,8 @@ def moments(data: Any) -> MomentsTable:
 
     Examples
     --------
-    >>> from ensembles import viz
-    >>> table = viz.moments(en.open("ensio-ior"))
+    >>> from ensembles.viz.report.moments import moments
+    >>> table = moments(en.open("ensio-ior"))
     >>> [row[:2] for row in table.rows]
     [['pread', '160'], ['pwrite', '160'], ['open', '8'], ['close', '8']]
     """

@@ -43,12 +43,15 @@ from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 from ensembles.summaries.totals_by import TotalsBy
-from ensembles.viz.pictures.counters import counter_pictures
 from ensembles.viz.common.data_for import request_for
 from ensembles.viz.common.figures import time_range
+from ensembles.viz.common.templates import page_part, rendered
+from ensembles.viz.pictures.counters import counter_pictures
 from ensembles.viz.pictures.histogram import histogram
-from ensembles.viz.report.moments import moments
 from ensembles.viz.pictures.rate import rate
+from ensembles.viz.pictures.surroundings import surroundings
+from ensembles.viz.pictures.trace_diagram import trace_diagram
+from ensembles.viz.pictures.zoomed_calls import calls_for_zooms
 from ensembles.viz.report.counters import counters_shown
 from ensembles.viz.report.drawing import embed_pictures, library_for
 from ensembles.viz.report.ensembles import Shown, counts_for_ensembles, shown_ensembles
@@ -59,6 +62,7 @@ from ensembles.viz.report.folded import (
     layers_over_each_other,
 )
 from ensembles.viz.report.links import evidence_links, evidence_sentences
+from ensembles.viz.report.moments import moments
 from ensembles.viz.report.phases import PhasesFound, find_phases, layer_sentences
 from ensembles.viz.report.tables import (
     DATA_LOST,
@@ -74,10 +78,6 @@ from ensembles.viz.report.tables import (
     storage_of,
     wait_table,
 )
-from ensembles.viz.pictures.surroundings import surroundings
-from ensembles.viz.common.templates import page_part, rendered
-from ensembles.viz.pictures.trace_diagram import trace_diagram
-from ensembles.viz.pictures.zoomed_calls import calls_for_zooms
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "table": CallTable,

@@ -17,11 +17,10 @@ import pytest
 from bokeh.models import CustomJSTickFormatter, Legend
 from night import night, night_record, simulated
 
-from ensembles import viz
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
-from ensembles.viz.history.experiment import experiment
 from ensembles.viz.common.figures import titles_of
+from ensembles.viz.history.experiment import experiment
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))
 

@@ -105,7 +105,9 @@ def test_progress_refuses_what_it_cannot_draw(run) -> None:
 
 
 def test_cdf_is_the_share_of_calls_up_to_each_duration() -> None:
-    fig = viz.histogram({"one": ensembles.Ensemble([0.4, 0.1, 0.1, 0.2]), "two": ensembles.Ensemble([0.3])}, cumulative=True)
+    fig = viz.histogram(
+        {"one": ensembles.Ensemble([0.4, 0.1, 0.1, 0.2]), "two": ensembles.Ensemble([0.3])}, cumulative=True
+    )
     assert curves(fig) == {
         "one (4)": ([0.1, 0.1, 0.2, 0.4], [0.0, 0.5, 0.75, 1.0]),
         "two (1)": ([0.3, 0.3], [0.0, 1.0]),
@@ -127,7 +129,9 @@ def test_cdf_of_a_run_agrees_with_its_durations(run) -> None:
 
 def test_cdf_refuses_mixed_units(run) -> None:
     with pytest.raises(ValueError, match="cannot share an axis"):
-        viz.histogram([run.select(op="read").ensemble(), run.select(op="read").ensemble("MiB")], cumulative=True)
+        viz.histogram(
+            [run.select(op="read").ensemble(), run.select(op="read").ensemble("MiB")], cumulative=True
+        )
     assert viz.histogram([], cumulative=True).select_one({"name": "empty"}) is not None
 
 

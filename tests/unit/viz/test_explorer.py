@@ -21,12 +21,12 @@ from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.model.units import seconds_text
+from ensembles.viz.common.style import COLOURS, darker
 from ensembles.viz.explorer.layout import name_of
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.sums import RankSums
 from ensembles.viz.explorer.view import View
-from ensembles.viz.common.style import COLOURS, darker
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],

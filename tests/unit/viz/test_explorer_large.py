@@ -17,13 +17,13 @@ from ensembles.summaries.bins import BIN_COUNT, bin_index
 from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.raster import CLASSES, class_of_calls
+from ensembles.viz.common.single_calls import Window
 from ensembles.viz.explorer import reader
 from ensembles.viz.explorer import shown as of_shown
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.sums import FileSums
 from ensembles.viz.explorer.view import View
-from ensembles.viz.common.single_calls import Window
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000

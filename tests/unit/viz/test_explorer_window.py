@@ -21,11 +21,11 @@ from made_runs import run_of
 import ensembles
 from ensembles.cli.main import main
 from ensembles.model.units import seconds_text, share_text
+from ensembles.viz.common.single_calls import call_columns
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.tables import FINDINGS, Table
 from ensembles.viz.explorer.view import Chosen, View, end_of
-from ensembles.viz.common.single_calls import call_columns
 
 MIB = 1 << 20
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"

@@ -19,9 +19,9 @@ from ensembles.model.units import share_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.report.moments import moments
 from ensembles.viz.common.figures import time_range
 from ensembles.viz.common.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
+from ensembles.viz.report.moments import moments
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
 TASKS = [

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Step, Title
+from bokeh.models import Legend, Quad, Step, Title
 from bokeh.plotting import figure
-from colour_vision import lab
 from made_runs import run_of
 
 import ensembles
@@ -23,10 +22,9 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
+from ensembles.viz.common.style import COLOURS
 from ensembles.viz.report.folded import _of_phases
 from ensembles.viz.report.phases import find_phases
-from ensembles.viz.common.style import COLOURS
-from ensembles.viz.common.theme import DARK
 from ensembles.workloads.synthetic import synthetic_run
 
 MIB = 1 << 20

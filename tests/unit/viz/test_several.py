@@ -11,8 +11,8 @@ from made_runs import run_of
 from ensembles import viz
 from ensembles.comparison.report import Shift
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.viz.report.comparison import _sentence
 from ensembles.viz.common.style import SERIES
+from ensembles.viz.report.comparison import _sentence
 
 PICTURES = ["access_map", "files", "findings", "layers", "phases", "progress", "ranks", "rate"]
 PICTURES += ["trace_diagram", "modes", "tail", "targets"]

@@ -14,11 +14,11 @@ import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
+from ensembles.viz.common.nested_calls import enclosing_calls, nested_layers
+from ensembles.viz.common.single_calls import call_columns
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.common.nested_calls import enclosing_calls, nested_layers
-from ensembles.viz.common.single_calls import call_columns
 from ensembles.viz.pictures.targets import load_of
 
 MIB = 1 << 20

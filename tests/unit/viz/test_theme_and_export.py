@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bokeh.models import LogColorMapper, Plot
+from bokeh.models import Plot
 from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
-from ensembles.viz.report.drawing import embed_pictures
 from ensembles.viz.common.theme import DARK, spoken_title
+from ensembles.viz.report.drawing import embed_pictures
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: no picture is drawn", allow_module_level=True)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from ensembles import viz
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 
