@@ -67,7 +67,7 @@ _ELSEWHERE = {
     "theme": "common.theme",
     "write_report": "report.page",
 }
-"""Modules of the functions that are no pictures."""
+"""Modules of the functions that draw no data."""
 
 
 def __getattr__(name: str) -> Any:
