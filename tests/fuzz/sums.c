@@ -192,40 +192,47 @@ static void sum_calls(struct input *input)
     release_all(arrays, 9);
 }
 
-static void count_sizes(struct input *input)
+/* Rows of equal keys are joined once each, sums are kept, and each taken row knows its place. */
+static void sum_by_keys(struct input *input)
 {
-    static PyObject *counts, *marks;
-    const size_t calls = take_byte(input) % (MOST_CALLS + 1), seen = take_byte(input);
-    uint8_t layer_of[MOST_CALLS];
-    for (size_t i = 0; i < calls; i++)
-        layer_of[i] = take_byte(input) % 4 ? take_byte(input) % 3 : 255;
-    struct chunk *chunk = some_chunk(input, calls);
+    static PyObject *sums;
+    enum { KEYS = 2, VALUES = 3, NUMBERS = KEYS + 1 + VALUES, COUNT = KEYS, SUM, LEAST, MOST };
+    const uint8_t given = take_byte(input);
+    struct chunk *chunk = some_chunk(input, MOST_CALLS);
     const size_t n = chunk->count;
-    struct fuzz_buffer arrays[6] = {fuzz_buffer_of(chunk->call, 2 * n, "H"),
-                                    fuzz_buffer_of(chunk->requested, 8 * n, "Q"),
-                                    fuzz_buffer_of(NULL, n, "B"),
-                                    fuzz_buffer_of(NULL, 8 * n, "Q"),
-                                    fuzz_buffer_of(NULL, 8 * n, "q"),
-                                    fuzz_buffer_of(layer_of, calls, "B")};
-    PyObject *result = call("count_sizes", &counts, tuple_of(arrays, 6));
-    if (result) {
-        const size_t found = PyLong_AsSize_t(result);
-        int64_t all = 0, wanted = 0;
-        HOLDS(found <= n);
-        for (size_t i = 0; i < found; i++)
-            all += ((int64_t *)arrays[4].memory)[i];
-        for (size_t i = 0; i < n; i++)
-            wanted += layer_of[chunk->call[i]] != 255;
-        HOLDS(all == wanted);
+    int64_t taken = 0, moved = 0;
+    for (size_t i = 0; i < n; i++) {
+        chunk->depth[i] = !(given & 1) || chunk->depth[i];
+        taken += chunk->depth[i], moved += chunk->depth[i] ? chunk->moved[i] : 0;
     }
-    Py_XDECREF(result);
-    release_all(arrays, 6);
-    struct fuzz_buffer marked[2] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"), fuzz_buffer_of(NULL, seen, "B")};
-    result = call("mark_numbers", &marks, tuple_of(marked, 2));
-    for (size_t i = 0; result && i < n; i++)
-        HOLDS(chunk->rank[i] < seen && marked[1].memory[chunk->rank[i]] == 1);
-    Py_XDECREF(result);
-    release_all(marked, 2);
+    struct fuzz_buffer arrays[7] = {fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                    given & 2 ? fuzz_buffer_of(chunk->rank, 4 * n, "I")
+                                              : fuzz_buffer_of(chunk->requested, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->start, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->depth, n, "B"),
+                                    fuzz_buffer_of(NULL, 4 * n, "i")};
+    PyObject *result = call("sum_by_keys", &sums,
+                            Py_BuildValue("NNsOO", tuple_of(arrays, KEYS), tuple_of(arrays + KEYS, VALUES), "slm",
+                                          given & 1 ? arrays[5].view : Py_None, arrays[6].view));
+    HOLDS(result);
+    const size_t rows = (size_t)PyBytes_Size(result) / 8 / NUMBERS;
+    int64_t row[MOST_EVENTS][NUMBERS] = {0};
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t column = 0; column < NUMBERS; column++)
+            memcpy(&row[i][column], PyBytes_AsString(result) + 8 * (column * rows + i), sizeof row[i][column]);
+        taken -= row[i][COUNT], moved -= row[i][SUM];
+    }
+    HOLDS(!taken && !moved);
+    for (size_t i = 0; i < n; i++) {
+        const int32_t place = ((int32_t *)arrays[6].memory)[i];
+        HOLDS(chunk->depth[i] ? place >= 0 && (size_t)place < rows : place == -1);
+        HOLDS(place < 0 || (row[place][0] == chunk->call[i] && row[place][LEAST] <= chunk->start[i] &&
+                            row[place][MOST] >= chunk->duration[i]));
+    }
+    Py_DECREF(result);
+    release_all(arrays, 7);
 }
 
 static void spread_calls(struct input *input)
@@ -309,8 +316,8 @@ static void count_seconds(struct input *input)
 /* Every call of I/O is in one row of the first table, and of the table of quarters. */
 static void sum_evidence(struct input *input)
 {
-    static PyObject *sums_evidence, *sums_file_uses;
-    enum { FILES = 3, COLUMNS_OF_CALLS = 12, COLUMNS_OF_PARTS = 10, COLUMNS_OF_USES = 11 };
+    static PyObject *sums_evidence;
+    enum { FILES = 3, COLUMNS_OF_CALLS = 12, COLUMNS_OF_PARTS = 10 };
     const size_t calls = take_byte(input) % (MOST_CALLS + 1);
     const uint8_t given = take_byte(input);
     uint8_t kinds[MOST_CALLS];
@@ -351,10 +358,10 @@ static void sum_evidence(struct input *input)
     for (int i = 0; i < 3; i++)
         if (!(given & 1 << i))
             PyTuple_SetItem(told, 13 + i, Py_NewRef(Py_None));
-    int64_t known = 0, io = 0, with_file = 0;
+    int64_t known = 0, io = 0;
     for (size_t i = 0; i < n; i++) {
         const int is_known = chunk->call[i] < calls, is_io = is_known && (kinds[chunk->call[i]] & 1);
-        known += is_known, io += is_io, with_file += is_io && file[i];
+        known += is_known, io += is_io;
     }
     PyObject *result = call("sum_evidence", &sums_evidence, told);
     HOLDS(!result || known == (int64_t)n);
@@ -370,20 +377,6 @@ static void sum_evidence(struct input *input)
         HOLDS(all == io);
     }
     Py_XDECREF(result);
-    struct fuzz_buffer used[9] = {arrays[0], arrays[1], arrays[3], arrays[4], arrays[6],
-                                  arrays[7], arrays[8], arrays[9], arrays[11]};
-    result = call("sum_file_uses", &sums_file_uses, tuple_of(used, 9));
-    HOLDS(!result == (known < (int64_t)n));
-    if (result) {
-        const size_t rows = (size_t)PyBytes_Size(result) / 8 / COLUMNS_OF_USES;
-        int64_t all = 0, one;
-        for (size_t i = 0; i < rows; i++) {
-            memcpy(&one, PyBytes_AsString(result) + 8 * (4 * rows + i), sizeof one);
-            all += one;
-        }
-        HOLDS(all == with_file);
-        Py_DECREF(result);
-    }
     release_all(arrays, 16);
 }
 
@@ -409,119 +402,33 @@ static void number_calls(struct input *input)
     release_all(arrays, 5);
 }
 
-/* Rows of keys and calls count each event once, and ranks are counted if they rise. */
-static void total_by(struct input *input)
+/* Ranks are counted if they rise and each key has an entry. */
+static void count_ranks_of_keys(struct input *input)
 {
-    static PyObject *totals, *counts;
-    enum { COLUMNS_OF_TOTALS = 9, KEYS_OF_TOTALS = 4 };
-    const size_t calls = take_byte(input) % (MOST_CALLS + 1);
+    static PyObject *counts;
+    enum { KEYS = 4 };
     const uint8_t given = take_byte(input);
-    uint8_t bits[MOST_CALLS];
-    for (size_t i = 0; i < calls; i++)
-        bits[i] = take_byte(input) % 4;
-    struct chunk *chunk = some_chunk(input, calls);
+    struct chunk *chunk = some_chunk(input, MOST_CALLS);
     const size_t n = chunk->count;
     uint32_t key[MOST_EVENTS];
-    size_t known = 0, in_order = 0;
+    size_t in_order = 0;
     for (size_t i = 0; i < n; i++) {
-        key[i] = (uint32_t)(chunk->requested[i] % (KEYS_OF_TOTALS + (given & 1)));
-        known += chunk->call[i] < calls;
-        in_order += key[i] < KEYS_OF_TOTALS && (!i || chunk->rank[i] >= chunk->rank[i - 1]);
+        key[i] = (uint32_t)(chunk->requested[i] % (KEYS + (given & 1)));
+        in_order += key[i] < KEYS && (!i || chunk->rank[i] >= chunk->rank[i - 1]);
     }
-    struct fuzz_buffer arrays[8] = {fuzz_buffer_of(key, 4 * n, "I"),
-                                    fuzz_buffer_of(chunk->call, 2 * n, "H"),
-                                    fuzz_buffer_of(chunk->carried, n, "B"),
-                                    fuzz_buffer_of(chunk->moved, 8 * n, "q"),
-                                    fuzz_buffer_of(chunk->start, 8 * n, "q"),
-                                    fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-                                    fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-                                    fuzz_buffer_of(bits, calls, "B")};
-    PyObject *told = tuple_of(arrays, 8);
-    if (given & 2)
-        PyTuple_SetItem(told, 6, Py_NewRef(Py_None));
-    PyObject *result = call("total_by", &totals, told);
-    HOLDS(!result == (known < n));
-    if (result) {
-        const size_t rows = (size_t)PyBytes_Size(result) / 8 / COLUMNS_OF_TOTALS;
-        int64_t all = 0, one;
-        for (size_t i = 0; i < rows; i++) {
-            memcpy(&one, PyBytes_AsString(result) + 8 * (2 * rows + i), sizeof one);
-            all += one;
-        }
-        HOLDS(all == (int64_t)n);
-        Py_DECREF(result);
-    }
-    const int64_t none[KEYS_OF_TOTALS] = {-1, -1, -1, -1};
-    struct fuzz_buffer ranked[4] = {arrays[0], fuzz_buffer_of(chunk->rank, 4 * n, "I"),
+    const int64_t none[KEYS] = {-1, -1, -1, -1};
+    struct fuzz_buffer ranked[4] = {fuzz_buffer_of(key, 4 * n, "I"), fuzz_buffer_of(chunk->rank, 4 * n, "I"),
                                     fuzz_buffer_of(NULL, sizeof none, "q"), fuzz_buffer_of(none, sizeof none, "q")};
-    result = call("count_ranks_of_keys", &counts, tuple_of(ranked, 4));
+    PyObject *result = call("count_ranks_of_keys", &counts, tuple_of(ranked, 4));
     HOLDS(!result == (in_order < n));
     Py_XDECREF(result);
-    release_all(ranked + 1, 3);
-    release_all(arrays, 8);
+    release_all(ranked, 4);
 }
 
-/* Spans count each event of a phase once, and name an event of their phase that ends last. */
-static void sum_spans(struct input *input)
-{
-    static PyObject *spans;
-    enum { NUMBERS = 10, ARRAYS = 10, COUNT = 3, END = 5, LAST = 7 };
-    const size_t calls = take_byte(input) % (MOST_CALLS + 1);
-    const uint8_t given = take_byte(input);
-    uint8_t bits[MOST_CALLS];
-    int32_t direction[MOST_CALLS];
-    for (size_t i = 0; i < calls; i++) {
-        bits[i] = take_byte(input) % 4;
-        direction[i] = (int32_t)(take_byte(input) % 4) - 1;
-    }
-    struct chunk *chunk = some_chunk(input, calls);
-    const size_t n = chunk->count;
-    int64_t phase[MOST_EVENTS];
-    size_t counted = 0, known = 0;
-    for (size_t i = 0; i < n; i++) {
-        phase[i] = (int64_t)(chunk->requested[i] % 5) - 1;
-        counted += phase[i] > 0;
-        known += phase[i] <= 0 || chunk->call[i] < calls;
-    }
-    struct fuzz_buffer arrays[ARRAYS] = {fuzz_buffer_of(phase, 8 * n, "q"),
-                                         fuzz_buffer_of(chunk->rank, 4 * n, "I"),
-                                         fuzz_buffer_of(chunk->call, 2 * n, "H"),
-                                         fuzz_buffer_of(chunk->start, 8 * n, "q"),
-                                         fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-                                         fuzz_buffer_of(chunk->call, 2 * n, "H"),
-                                         fuzz_buffer_of(chunk->carried, n, "B"),
-                                         fuzz_buffer_of(chunk->moved, 8 * n, "q"),
-                                         fuzz_buffer_of(bits, calls, "B"),
-                                         fuzz_buffer_of(direction, 4 * calls, "i")};
-    PyObject *told = tuple_of(arrays, ARRAYS);
-    const int with_bytes = given & 1;
-    for (int i = 5; !with_bytes && i < ARRAYS; i++)
-        PyTuple_SetItem(told, i, Py_NewRef(Py_None));
-    if (given & 2)
-        PyTuple_SetItem(told, 2, Py_NewRef(Py_None));
-    PyObject *result = call("sum_spans", &spans, told);
-    HOLDS(!result == (with_bytes && known < n));
-    if (result) {
-        const size_t rows = (size_t)PyBytes_Size(result) / 8 / NUMBERS;
-        int64_t all = 0, row[NUMBERS];
-        for (size_t i = 0; i < rows; i++) {
-            for (size_t column = 0; column < NUMBERS; column++)
-                memcpy(&row[column], PyBytes_AsString(result) + 8 * (column * rows + i), sizeof *row);
-            all += row[COUNT];
-            HOLDS(row[LAST] >= 0 && (size_t)row[LAST] < n && phase[row[LAST]] == row[0]);
-            const uint64_t end = (uint64_t)chunk->start[row[LAST]] + (uint64_t)chunk->duration[row[LAST]];
-            HOLDS((uint64_t)row[END] == end);
-        }
-        HOLDS(all == (int64_t)counted);
-        Py_DECREF(result);
-    }
-    release_all(arrays, ARRAYS);
-}
-
-/* Uses move the bytes of the calls that count, and the sums of outermost calls are those of a plain loop. */
+/* Uses move the bytes of the calls that count. */
 static void join_uses(struct input *input)
 {
-    static PyObject *joins, *outer;
+    static PyObject *joins;
     enum { NUMBERS = 9 };
     const size_t calls = take_byte(input) % (MOST_CALLS + 1);
     uint8_t bits[MOST_CALLS];
@@ -534,8 +441,8 @@ static void join_uses(struct input *input)
     const size_t n = chunk->count;
     uint16_t thread[MOST_EVENTS];
     uint32_t file[MOST_EVENTS];
-    uint64_t bytes = 0, outer_bytes = 0;
-    size_t known = 0, inner = 0;
+    uint64_t bytes = 0;
+    size_t known = 0;
     for (size_t i = 0; i < n; i++) {
         thread[i] = chunk->requested[i] % 2, file[i] = chunk->requested[i] % 3;
         known += chunk->call[i] < calls;
@@ -544,8 +451,6 @@ static void join_uses(struct input *input)
         const size_t c = chunk->call[i];
         if (chunk->moved[i] > 0 && direction[c] >= 0 && !(chunk->carried[i] & bits[c]))
             bytes += (uint64_t)chunk->moved[i];
-        inner += chunk->depth[i] > 0;
-        outer_bytes += !chunk->depth[i] && chunk->moved[i] > 0 ? (uint64_t)chunk->moved[i] : 0;
     }
     struct fuzz_buffer arrays[12] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"),
                                      fuzz_buffer_of(thread, 2 * n, "H"),
@@ -571,25 +476,14 @@ static void join_uses(struct input *input)
         HOLDS(!bytes);
         Py_DECREF(result);
     }
-    int64_t sums[2 * MOST_CALLS] = {0};
-    struct fuzz_buffer summed[4] = {arrays[3], arrays[5], arrays[6], fuzz_buffer_of(sums, 16 * calls, "q")};
-    result = call("sum_outermost", &outer, tuple_of(summed, 4));
-    HOLDS(!result == (known < n));
-    if (result) {
-        HOLDS(PyLong_AsSize_t(result) == inner);
-        for (size_t i = 0; i < calls; i++)
-            outer_bytes -= (uint64_t)((int64_t *)summed[3].memory)[2 * i + 1];
-        HOLDS(!outer_bytes);
-        Py_DECREF(result);
-    }
-    release_all(summed + 3, 1);
     release_all(arrays, 12);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const all[])(struct input *) = {window,       sum_calls,    count_sizes, spread_calls, count_seconds,
-                                                  sum_evidence, number_calls, total_by,    sum_spans,    join_uses};
+    static void (*const all[])(struct input *) = {window,       sum_calls,           sum_by_keys,
+                                                  spread_calls, count_seconds,       sum_evidence,
+                                                  number_calls, count_ranks_of_keys, join_uses};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;
