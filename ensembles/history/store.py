@@ -30,6 +30,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
+from ensembles.files.atomic_write import followed
 from ensembles.files.readership import OWNER, Readership
 from ensembles.history.record import RunRecord
 from ensembles.history.schema import (
@@ -177,6 +178,8 @@ class History:
         except ArgumentError:
             raise _no_place(place) from None
         is_sqlite = self._url.get_backend_name() == "sqlite"
+        if is_sqlite and self._url.database:
+            self._url = self._url.set(database=[*followed(self._url.database)][-1])
         self.name = self._url.render_as_string(hide_password=True) if "://" in place else place
         self._file = SqliteFile(self._url.database or "") if is_sqlite else None
         if not make and is_sqlite and not os.path.exists(self._url.database or ""):

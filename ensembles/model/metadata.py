@@ -138,7 +138,8 @@ class KernelBytes:
     facts : tuple of str
         ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
         ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a
-        process had a context of libaio, or rings of io_uring, at its end.
+        process had a context of libaio, or rings of io_uring, at its end; ``piped-in``, ``piped-out``: the
+        standard input, or output, of a process without a launcher was a pipe.
     libraries : tuple of str
         File names of shared libraries of a relinked program that may do I/O.
 

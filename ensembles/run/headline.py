@@ -49,7 +49,7 @@ class Transfer:
         Task that spent most time in calls of this direction; for writes, in syncs too, which write what these
         left in memory.
     slowest_task_s : float or None
-        That time, without inner calls of other kinds.
+        That time, each call once.
     slowest_task_bytes_per_s : float or None
         `bytes` of all tasks by `slowest_task_s`.
     """
@@ -237,7 +237,7 @@ def _by_task(moved: int, direction: str, ranks: RankTable, tasks: int) -> dict[s
         return {}
     ops = ("write", "sync") if direction == "write" else ("read",)
     chosen = np.isin(op_of_calls(ranks.calls)[ranks.call], [OPS.index(op) for op in ops])
-    time_ns = ranks.exclusive_ns(tasks, chosen)
+    time_ns = ranks.moving_ns(tasks, chosen)
     slowest = int(time_ns.argmax())
     slowest_s = int(time_ns[slowest]) * S_PER_NS
     return {

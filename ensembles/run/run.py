@@ -137,7 +137,7 @@ class Run(RunWithTotals):
             for number, call in enumerate(ranks.calls)
             if (mine := ranks.call == number).any()
         }
-        return find_unseen(self.info.kernel_bytes, sums, len(self.info.hosts))
+        return find_unseen(self.info.kernel_bytes, sums, len(self.info.hosts), len(self.info.processes))
 
     @cached_property
     def phases(self) -> Phases | None:

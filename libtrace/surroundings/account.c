@@ -6,6 +6,7 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>
+#include <core/settings.h>
 #include <spool/spool.h>
 
 #include <link.h>
@@ -76,6 +77,19 @@ static void look_at_program(void)
     libraries_bytes = all.length;
 }
 
+/* Bytes on pipes and terminals are no I/O on files. What a launcher connects carries little. */
+static uint64_t pipes(void)
+{
+    uint64_t facts = 0;
+    for (int fd = 0; fd < 3 && ensio_settings.rank < 0; fd++) {
+        struct stat kind = {0};
+        const long failed = ENSIO_RAW(SYS_fstat, fd, &kind);
+        if (!failed && (S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode) || (fd && S_ISCHR(kind.st_mode))))
+            facts |= fd ? ENSIO_ACCOUNT_PIPED_OUT : ENSIO_ACCOUNT_PIPED_IN;
+    }
+    return facts;
+}
+
 static struct ensio_kernel_bytes bytes_of(const struct ensio_surroundings *row)
 {
     const uint64_t written = row->write_bytes, cancelled = row->cancelled_write_bytes;
@@ -110,6 +124,8 @@ void ensio_account_begin(void)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
 #endif
     ensio_excluded_bytes = &ensio_account->excluded;
+    facts_of_program &= ~(uint64_t)(ENSIO_ACCOUNT_PIPED_IN | ENSIO_ACCOUNT_PIPED_OUT);
+    facts_of_program |= pipes();
     ensio_account->facts = facts_of_program;
     if (!counts_from_zero) {
         const struct ensio_surroundings row = counters();

@@ -17,7 +17,14 @@ POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
 PROPERTY = b"account"
 """Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
 
-_FACTS = {"linked": "LINKED", "go": "GO", "libaio": "AIO", "io_uring": "URING"}
+_FACTS = {
+    "linked": "LINKED",
+    "go": "GO",
+    "libaio": "AIO",
+    "io_uring": "URING",
+    "piped-in": "PIPED_IN",
+    "piped-out": "PIPED_OUT",
+}
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _MOST = 1 << 62
 _NUMBERS = ACCOUNT.size // 8

@@ -170,6 +170,9 @@ struct ensio_losses {
 #define ENSIO_ACCOUNT_AIO 16     /* a context of libaio was there at the end */
 #define ENSIO_ACCOUNT_URING 32   /* rings of io_uring were there at the end */
 #define ENSIO_ACCOUNT_EXITED 64  /* the process exited, and its end was read by the process that waited for it */
+/* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
+#define ENSIO_ACCOUNT_PIPED_IN 128
+#define ENSIO_ACCOUNT_PIPED_OUT 256
 
 /* Counters of /proc/self/io: those of the process, and of the children that it has waited for. */
 struct ensio_kernel_bytes {

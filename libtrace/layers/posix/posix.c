@@ -178,28 +178,23 @@ static void store_end(struct ensio_thread *thread, const struct ensio_end *end, 
     ensio_store(thread, end->call, end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
 }
 
-static void leave_out_end(const struct ensio_end *end, int64_t moved)
-{
-    ensio_leave_out_bytes(ensio_call_ops[end->call] == ENSIO_OP_WRITE ? ENSIO_WRITES : ENSIO_READS, moved);
-}
-
 void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,
                   int64_t moved, uint64_t start, uint64_t duration)
 {
-    const int has_first = first->number > ENSIO_LEFT_OUT;
-    const int has_second = second->number > ENSIO_LEFT_OUT && (moved > 0 || !has_first);
-    const uint64_t ticks = has_second ? duration / 2 : duration;
-    const struct ensio_end *const into = ensio_call_ops[first->call] == ENSIO_OP_WRITE ? first : second;
-    if (has_first)
-        store_end(thread, first, moved, start, ticks);
-    if (has_second)
-        store_end(thread, second, moved, has_first ? start + ticks : start, has_first ? duration - ticks : duration);
-    if (!has_first)
-        leave_out_end(first, moved);
-    if (second->number <= ENSIO_LEFT_OUT)
-        leave_out_end(second, moved);
-    if (!has_first && !has_second)
-        ensio_write_left_out(thread, into->call, into->fd, 0, moved < 0 ? moved : 0, start);
+    const int writes = ensio_call_ops[first->call] == ENSIO_OP_WRITE, has_first = first->number > ENSIO_LEFT_OUT;
+    const struct ensio_end *const ends[] = {writes ? first : second, writes ? second : first};
+    const uint32_t depth = thread->depth;
+    const int has_both = has_first && second->number > ENSIO_LEFT_OUT && moved > 0;
+    for (int reads = 0; reads <= 1; reads++) {
+        thread->depth = depth + (has_both && !reads);
+        if (ends[reads]->number <= ENSIO_LEFT_OUT)
+            ensio_leave_out_bytes(reads ? ENSIO_READS : ENSIO_WRITES, moved);
+        else if (has_both || ends[reads] == first || !has_first)
+            store_end(thread, ends[reads], moved, start, duration);
+    }
+    thread->depth = depth;
+    if (!has_first && second->number <= ENSIO_LEFT_OUT)
+        ensio_write_left_out(thread, ends[0]->call, ends[0]->fd, 0, moved < 0 ? moved : 0, start);
 }
 
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)

@@ -41,8 +41,9 @@ void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t fil
 #define ENSIO_OWN_POSITION INT64_MIN /* the offset of a call that is given none */
 
 /* A call that copies reads one file and writes another. It is an event on each, if both are recorded and it moved
- * bytes: as the kernel tells the time of neither, each has one half. A call that moved nothing is an event on the first
- * file only. The program has no buffer, so the count that it gives is a limit: what moved is what was requested. */
+ * bytes: both have its whole time, and the write is inside the read, so that sums of time have it once. A call that
+ * moved nothing is an event on the first file only. The program has no buffer, so the count that it gives is a limit:
+ * what moved is what was requested. */
 struct ensio_end {
     uint16_t call;
     int fd;

@@ -179,6 +179,8 @@ OUTPUTS = [
     ["export", "RUN", "--to", "csv", "OUT"],
     ["history", "add", "RUN", "--db", "OUT", "--experiment", "x"],
     ["history", "site", "OUT.folder", "--db", "OUT"],
+    ["history", "upgrade", "--db", "OUT"],
+    ["history", "merge", "OUT", "--db", "OUT.folder"],
 ]
 
 

@@ -46,7 +46,10 @@ _OWN_WORDS = ("strace: ", " > ", "/usr/bin/strace: ")
 _BORN = re.compile(r"(?:clone3?|v?fork)\b.* = (\d+)(?:<[^>]*>)?(?: <[\d.]+>)?$", re.ASCII)
 _FLAGS = re.compile(r"flags=([A-Z_|0-9xa-f]+)")
 
-COLUMNS = ("rank", "thread", "call", "file", "offset", "requested", "moved", "error", "start", "duration")
+COLUMNS = (
+    *("rank", "thread", "depth", "call", "file"),
+    *("offset", "requested", "moved", "error", "start", "duration"),
+)
 
 _STATS = ("newfstatat", "fstatat64")
 
@@ -231,12 +234,11 @@ class StraceImport:
         if duration is None:
             self._counts["untimed"] += len(halves)
             duration = max(now - call.start, 0)
-        for at, (name, half) in enumerate(halves):
-            begin, end = (duration * place // len(halves) for place in (at, at + 1))
-            self._store(thread, name, half, result.errno, call.start + begin, end - begin)
+        for depth, (name, half) in enumerate(halves):
+            self._store(thread, depth, name, half, result.errno, call.start, duration)
 
     def _store(
-        self, thread: Thread, name: str, told: Declared, errno: int, start: int, duration: int
+        self, thread: Thread, depth: int, name: str, told: Declared, errno: int, start: int, duration: int
     ) -> None:
         path, offset, requested, moved = told
         if 0 < requested < moved:  # no call moves more than it was asked for: the line is damaged
@@ -252,6 +254,7 @@ class StraceImport:
         row = (
             process.rank,
             thread.number,
+            depth,
             self._numbers[name],
             self._files.number(path),
             offset,

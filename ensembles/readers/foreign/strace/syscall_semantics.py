@@ -201,7 +201,7 @@ def _path_of(thread: Thread, name: str, arguments: str) -> str:
 
 
 def _copied(thread: Thread, name: str, arguments: str, value: int) -> Halves | Literal["no file"] | None:
-    """Interpret a copy as the recorder does: a half on each file (docs/reference/calls.md)."""
+    """Interpret a copy as the recorder does, the outer half first (docs/reference/calls.md)."""
     name = name.removesuffix("64")
     one, one_path, behind = descriptor(arguments) or (None, None, 0)
     sends = name == "sendfile"  # its target comes first, and has no offset
@@ -220,9 +220,11 @@ def _copied(thread: Thread, name: str, arguments: str, value: int) -> Halves | L
     )
     halves = [(name, read), (f"{name}_write", written)]
     if name == "copy_file_range":
-        halves = [(name, written), (f"{name}_read", read)]
+        halves = [(f"{name}_read", read), (name, written)]
     halves = [half for half in halves if half[1][0] != NO_FILE]
-    return halves[: 2 if moved else 1] or "no file"
+    if len(halves) == 2 and not moved:
+        halves = [half for half in halves if half[0] == name]
+    return halves or "no file"
 
 
 def _mapping(thread: Thread, arguments: str, failed: bool) -> Declared | Literal["no file"] | None:
