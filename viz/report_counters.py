@@ -86,7 +86,7 @@ def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list
             )
         )
     if modules:
-        most = max(modules, key=lambda each: each["time_s"])
+        most = counters["io_time"]
         part, of_meta = counters["io_time_share"], most["meta_share"]
         share = "" if part is None else f"{share_text(part, None)} of task time, "
         meta = "" if of_meta is None else f"{share_text(of_meta, None)} of it metadata"

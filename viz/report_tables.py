@@ -174,7 +174,8 @@ def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tu
     if information is None or found is None or found["slowest_share"] is None:
         return [("I/O time", seconds_text(io_time_s), "summed over tasks")]
     of = share_of_tasks(information)
-    parts = [f"of {of}: the slowest task, rank {found['slowest_task']}"]
+    rank = "" if found["slowest_task"] is None else f", rank {found['slowest_task']}"
+    parts = [f"of {of}: the slowest task{rank}"]
     if found["tasks"] > 1:
         parts.append(f"mean of {found['tasks']:,} tasks {share_text(found['mean_share'], None)}")
     if found["critical_path_share"] is not None:

@@ -293,7 +293,8 @@ def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]
     known = layers_with_storage(traffic).difference(WITH_WAITS) if traffic is not None else ()
     call, calls = case.rows["call"], case.run.calls
     time_ns, count = (np.bincount(call, case.rows[name], len(calls)) for name in ("time_ns", "n"))
-    share = time_ns / max(float(time_ns.sum()), 1.0)
+    whole_ns = max(float(time_ns.sum()), 1e9 * case.run.info.counted_io_s, 1.0)
+    share = time_ns / whole_ns
     return tuple(
         CallTime(
             calls[at].name,
@@ -302,7 +303,7 @@ def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]
             1e-9 * float(time_ns[at]),
             float(share[at]),
             calls[at].layer in known,
-            None if calls[at].layer in known else _size_of(case, at, float(time_ns.sum())),
+            None if calls[at].layer in known else _size_of(case, at, whole_ns),
         )
         for at in np.argsort(-time_ns, kind="stable").tolist()
         if share[at] >= LEAST_CALL_SHARE
@@ -323,7 +324,7 @@ def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
     return SizeTime(
         float(case.rows["bytes"][rows].sum()) / count,
         count,
-        float(time_ns[size]) / max(whole_ns, 1.0),
+        float(time_ns[size]) / whole_ns,
         1e-9 * float(time_ns[size]) / count,
     )
 

@@ -9,6 +9,23 @@ import zlib
 from contextlib import suppress
 from typing import BinaryIO
 
+from ensembles.model.errors import EnsioError
+
+
+class Reading:
+    """Context that turns the error of a file that cannot be read into a sentence with its path."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Raise EnsioError in place of OSError."""
+        if isinstance(error, OSError):
+            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
+
 
 def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> BinaryIO:
     """Open a regular file to read it; never wait for a pipe, and never read a device.

@@ -180,3 +180,14 @@ class Counters:
     modules: dict[str, ModuleCounters] = field(default_factory=dict)
     heatmaps: dict[str, HeatMap] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+
+    @property
+    def main_layer(self) -> list[ModuleCounters]:
+        """The modules of the layer with the most time in I/O; the time of a layer is the sum of its modules.
+
+        Calls of a layer contain those of the layers below, so that layers are never added up.
+        """
+        layers: dict[str, list[ModuleCounters]] = {}
+        for module in self.modules.values():
+            layers.setdefault(module.layer, []).append(module)
+        return max(layers.values(), key=lambda each: sum(module.time_s for module in each), default=[])

@@ -64,22 +64,22 @@ class Process:
     """
 
     rank: int
-    host: str
-    pid: int
-    parent_pid: int
-    program: str
-    command: tuple[str, ...]
-    cwd: str
-    user: str
-    start_unix_ns: int
-    end_unix_ns: int
-    ended: bool
-    threads: int
-    first_thread: int
-    dropped_events: int
-    excluded_calls: int
-    lost_calls: int
-    source: str
+    host: str = ""
+    pid: int = 0
+    parent_pid: int = 0
+    program: str = ""
+    command: tuple[str, ...] = ()
+    cwd: str = ""
+    user: str = ""
+    start_unix_ns: int = 0
+    end_unix_ns: int = 0
+    ended: bool = True
+    threads: int = 1
+    first_thread: int = 0
+    dropped_events: int = 0
+    excluded_calls: int = 0
+    lost_calls: int = 0
+    source: str = ""
 
     def __post_init__(self) -> None:
         # Here all readers come by; the recorder's own files have the words as the program got them.

@@ -186,6 +186,11 @@ class RunInfo:
         return self._metadata.counters
 
     @property
+    def counted_io_s(self) -> float:
+        """Time in I/O that another tool counted, summed over tasks, s: of one layer; 0: it counted none."""
+        return sum(module.time_s for module in self.counters.main_layer) if self.counters else 0.0
+
+    @property
     def how_to_keep_calls(self) -> str:
         """Clause for refusals: how to record the run with every call as an event."""
         if self.counters is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +209,16 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
         A file cannot be read any more.
     """
     return _time_in_io(run, _ranks(run), found)
+
+
+def counted_time_in_io(run: Run) -> TimeInIo:
+    """Return the time in I/O by the counters of another tool, which include calls that are not traced."""
+    main, run_s = run.counters.main_layer if run.counters else [], run.length_s
+    mean_s, slowest_s = run.info.counted_io_s / run.tasks, sum(module.slowest_rank_s for module in main)
+    shares = (mean_s / run_s, slowest_s / run_s) if run_s > 0 else (None, None)
+    found = TimeInIo(run.tasks, mean_s, shares[0])
+    is_bound = any(module.slowest_is_bound for module in main)
+    return found if is_bound else replace(found, slowest_s=slowest_s, slowest_share=shares[1])
 
 
 def _ranks(run: Run) -> RankTable | None:

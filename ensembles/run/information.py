@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import NS_PER_S, count_text, seconds_text
+from ensembles.model.units import NS_PER_S
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.between_layers import between_layers, layer_requests
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from ensembles.summaries.regiontimes import RegionTimes
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
-
-_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
-_DAY_S = 86_400
-_MOST_BUSY = 1.01
-"""Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
-_LONG_S, _SELDOM_S = 30 * _DAY_S, 600
-"""Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
 def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]:
@@ -58,7 +51,8 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     table, totals, sizes = found.table, found.totals, found.sizes
     unseen = run.unseen
     around = _surroundings(run)
-    notes = run.notes + _implausible(run, table, totals.io_time_ns)
+    # Counters of another tool include calls that are not traced.
+    io_s = max(totals.io_time_ns / NS_PER_S, run.info.counted_io_s)
     return {
         "run": run.path,
         "program": run.info.program,
@@ -84,7 +78,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "mode": run.mode,
         "durations_known": found.durations_known,
         "complete": not run.notes,
-        "notes": notes,
+        "notes": run.notes,
         "tasks": run.tasks,
         "threads": run.info.threads,
         "processes": len(run.info.processes),
@@ -99,7 +93,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "files": len(table.files),
         "run_s": run.length_s,
         "span_s": table.span_ns / NS_PER_S,
-        "io_time_s": totals.io_time_ns / NS_PER_S,
+        "io_time_s": io_s,
         **_headline(run, found),
         **({} if unseen is None else {"unseen": unseen.to_json()}),
         **_flights(run),
@@ -107,7 +101,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
         **between_layers(found.times, totals.layers),
-        "calls": _calls(table, totals.layers, run.length_s * max(run.info.threads, 1)),
+        "calls": _calls(table, totals.layers, run.length_s * max(run.info.threads, 1), io_s),
         "failed_calls": _failed_calls(run, found),
         "frequent_sizes": _frequent_sizes(sizes),
         "frequent_size_classes": _size_classes(found.size_classes),
@@ -118,32 +112,6 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         **around,
         **counters_json(run.info),
     }
-
-
-def _implausible(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
-    """Say what cannot be so; in formats without checksums, a changed byte of a time is seen only here."""
-    span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
-    count = sum(totals.count for totals in table.totals.values())
-    notes = []
-    names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
-    if names and not run.info.flights and io_time_ns > table.span_ns * threads:
-        notes.append(
-            f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, "
-            "as an older recorder or another tool stored them: times in I/O include what was hidden behind "
-            "other work"
-        )
-    elif not names and io_time_ns > _MOST_BUSY * table.span_ns * threads:
-        notes.append(
-            f"implausible: {seconds_text(io_time_ns / NS_PER_S)} in I/O calls of "
-            f"{count_text(threads, 'thread')} within {seconds_text(span_s)}: a time is probably damaged, or "
-            "the record lacks threads; copy it again, or record again"
-        )
-    if span_s > _LONG_S and count * _SELDOM_S < span_s:
-        notes.append(
-            f"implausible: {count_text(count, 'call')} in {span_s / _DAY_S:,.0f} days: a time is probably "
-            "damaged; copy the record again, or choose the calls by --time"
-        )
-    return notes
 
 
 def _flights(run: Run) -> dict[str, Any]:
@@ -205,12 +173,14 @@ def share_of_tasks(information: Mapping[str, Any]) -> str:
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
-    from ensembles.run.headline import TimeInIo, find_headline
+    from ensembles.run.headline import TimeInIo, counted_time_in_io, find_headline
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
     headline = find_headline(run, moved, found.times)
     if run.unseen is not None and run.unseen.is_much:
         headline = replace(headline, time_in_io=TimeInIo())
+    elif run.info.counted_io_s:
+        headline = replace(headline, time_in_io=counted_time_in_io(run))
     return headline.to_json()
 
 
@@ -314,9 +284,11 @@ def _layers(layers: LayerTimes) -> dict[str, Any]:
     }
 
 
-def _calls(table: CallTable, layers: LayerTimes, thread_s: float) -> dict[str, Any]:
+def _calls(table: CallTable, layers: LayerTimes, thread_s: float, io_s: float) -> dict[str, Any]:
     calls: dict[str, Any] = {}
-    io_ns = sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
+    io_ns = max(
+        io_s * NS_PER_S, sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
+    )
     for call, totals in table.totals.items():
         is_io = not call.waits_for_tasks
         name = call.name if call.name not in calls else f"{call.layer}:{call.name}"

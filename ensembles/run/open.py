@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ensembles.files.names import SPOOL_SUFFIX, split_launch
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import Executor, executor_for
 from ensembles.passes.memory import Budget
@@ -85,11 +85,8 @@ def _read(path: str, budget: Budget) -> Run:
             return foreign
         path = resolve_run_directory(path)
         return Run(path, open_directory(path))
-    try:
-        with open_regular(path) as file:
-            beginning = file.read(_BEGINNING_BYTES)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    with Reading(path), open_regular(path) as file:
+        beginning = file.read(_BEGINNING_BYTES)
     if beginning.startswith(HDF5_SIGNATURE):
         from ensembles.readers.tracefile.tracefile import TraceFileSource
 

@@ -110,7 +110,8 @@ class Run(RunWithTotals):
     @property
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
-        return [*self.info.notes, *([self.unseen.sentence] if self.unseen else [])]
+        unseen = [self.unseen.sentence] if self.unseen else []
+        return list(dict.fromkeys([*self.info.notes, *unseen, *self.implausible]))
 
     @property
     def counters(self) -> Counters | None:

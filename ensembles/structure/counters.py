@@ -51,13 +51,14 @@ def counters_json(run: RunInfo) -> dict[str, Any]:
         return {}
     modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
     task_time_s = counters.run_time_s * counters.tasks
-    longest_s = max((each["time_s"] for each in modules.values()), default=0.0)
+    sums = _time_in_io(counters)
     return {
         "counters": {
             "tool": counters.tool,
             "tasks": counters.tasks,
             "run_time_s": counters.run_time_s,
-            "io_time_share": longest_s / task_time_s if task_time_s > 0 else None,
+            "io_time": sums,
+            "io_time_share": sums["time_s"] / task_time_s if task_time_s > 0 else None,
             "file_rows": sum(len(module.by_file["file"]) for module in counters.modules.values()),
             "rank_rows": sum(len(module.by_rank["rank"]) for module in counters.modules.values()),
             "modules": modules,
@@ -66,6 +67,17 @@ def counters_json(run: RunInfo) -> dict[str, Any]:
             "shared": shared_sentence(run),
         }
     }
+
+
+def _time_in_io(counters: Counters) -> dict[str, Any]:
+    """Return the time in I/O: of all modules of the layer with the most time, and its parts."""
+    main = counters.main_layer
+    found: dict[str, Any] = {
+        name: float(sum(module.total(name) for module in main)) for name in ("read_s", "write_s", "meta_s")
+    }
+    found |= {"layer": main[0].layer if main else "", "time_s": sum(found.values())}
+    time_s, parts = found["time_s"] or 1, ("read", "write", "meta")
+    return found | {f"{part}_share": found[f"{part}_s"] / time_s for part in parts}
 
 
 def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.c_layout import (
     CONSTANTS,
     EVENT,
@@ -67,19 +67,14 @@ def read_job_file(path: str) -> list[Spool]:
     EnsioError
         The file cannot be read, is not a job file, or is damaged as a whole.
     """
-    try:
-        with open_regular(path) as file:
-            status = os.fstat(file.fileno())
-            head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)
-            file.seek(head.records)
-            records = file.read(head.bytes - head.records)
-            if len(records) != head.bytes - head.records:
-                raise _damaged(path)
-            return _read_records(
-                _JobFile(path, file.fileno(), status, head, head.version == _SUMMED), records
-            )
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    with Reading(path), open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)
+        file.seek(head.records)
+        records = file.read(head.bytes - head.records)
+        if len(records) != head.bytes - head.records:
+            raise _damaged(path)
+        return _read_records(_JobFile(path, file.fileno(), status, head, head.version == _SUMMED), records)
 
 
 def _damaged(path: str) -> EnsioError:

@@ -60,6 +60,9 @@
 #define ENSIO_IS_EVENT 4
 /* The event is for the summary only: once it is there, its slot is emptied. */
 #define ENSIO_SUMMED_ONLY 8
+/* Of a call that opens a file: the access that it asked for, as far as that is known. */
+#define ENSIO_OPENED_TO_READ 16
+#define ENSIO_OPENED_TO_WRITE 32
 
 /* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */

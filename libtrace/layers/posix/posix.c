@@ -104,7 +104,8 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
         recorded = file_of(folder, path, (uint32_t)length, &file);
     }
     if (recorded)
-        ensio_store(thread, call, file, -1, 0, result < 0 ? -(int64_t)error : 0, start, duration);
+        ensio_store_with(ensio_access_of(flags), thread, call, file, -1, 0, result < 0 ? -(int64_t)error : 0, start,
+                         duration);
     else
         thread->excluded_calls++;
 }

@@ -4,11 +4,20 @@
 
 #include <core/recorder.h>
 
+#include <fcntl.h>
 #include <sys/uio.h>
 
 /* Bytes requested by a vector. It is read after the call, and only if the kernel has read it too; 0 for a failed
  * call. */
 uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved);
+
+/* The access that flags of open(2) ask for, as flags of an event. */
+static inline uint8_t ensio_access_of(int flags)
+{
+    return (uint8_t)((flags & O_ACCMODE) == O_RDWR     ? ENSIO_OPENED_TO_READ | ENSIO_OPENED_TO_WRITE
+                     : (flags & O_ACCMODE) == O_WRONLY ? ENSIO_OPENED_TO_WRITE
+                                                       : ENSIO_OPENED_TO_READ);
+}
 
 /* After an open: binds the descriptor to its file, and stores the event. */
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,

@@ -162,7 +162,8 @@ enum {
         if (result) \
             ensio_descriptor_moved(fd, *mode == 'a' ? 1 : -1); \
         errno = error; \
-        ensio_store(thread, CALL_##call, file, -1, 0, result ? 0 : -(int64_t)error, start, duration); \
+        ensio_store_with(ensio_access_of(ensio_stream_flags(mode)), thread, CALL_##call, file, -1, 0, \
+                         result ? 0 : -(int64_t)error, start, duration); \
         return result; \
     }
 

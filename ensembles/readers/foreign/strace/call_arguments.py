@@ -6,6 +6,8 @@ import errno
 import os
 import re
 
+from ensembles.model.c_layout import CONSTANTS
+
 _BY_DESCRIPTOR = """
 read write pread64 pwrite64 pread pwrite readv writev preadv pwritev preadv2 pwritev2 lseek _llseek fsync
 fdatasync ftruncate ftruncate64 fstat fstat64 fstatfs fchmod fchown fallocate sync_file_range fadvise64
@@ -35,6 +37,7 @@ io_uring_setup perf_event_open bpf fanotify_init landlock_create_ruleset"""
 NO_FILES = frozenset(_NO_FILES.split())
 """System calls that make descriptors of other objects than files."""
 
+OPENS = frozenset(("open", "openat", "openat2", "creat"))
 BIRTHS = frozenset(("fork", "vfork", "clone", "clone3"))
 
 FOLLOWED = (
@@ -65,7 +68,7 @@ AT_POSITION = frozenset(("read", "write", "readv", "writev"))
 _DESCRIPTOR = re.compile(
     r"(AT_FDCWD|-?\d+)(?:<((?:[^<>]|->|<[^<>]*>)*)>(\(deleted\))?)?(?:, ?|\)|$| )", re.ASCII
 )
-_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
+TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
 _RESULT = re.compile(
     r"(-?\d+|0x[0-9a-f]+|\?)(?:<((?:[^<>]|->|<[^<>]*>)*)>(?:\(deleted\))?)?"
     r"(?: ([A-Z][A-Z0-9_]+))?(?: \(.*\))?(?: <(\d+)\.(\d{1,9})>)?",
@@ -73,17 +76,9 @@ _RESULT = re.compile(
 )
 _LENGTHS = re.compile(r"iov_len=(\d+)", re.ASCII)
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
-_LETTERS = {
-    b"n": b"\n",
-    b"t": b"\t",
-    b"r": b"\r",
-    b"v": b"\v",
-    b"f": b"\f",
-    b"a": b"\a",
-    b"b": b"\b",
-    b"e": b"\x1b",
-}
+_LETTERS = {bytes((code,)): bytes((of,)) for code, of in zip(b"ntrvfabe", b"\n\t\r\v\f\a\b\x1b", strict=True)}
 _MOST_DIGITS = 64
+OPENED_TO_READ, OPENED_TO_WRITE = (CONSTANTS[f"ENSIO_OPENED_TO_{way}"] for way in ("READ", "WRITE"))
 _BEYOND = 1 << 200
 _LARGEST = (1 << 63) - 1
 LATEST_NS = 1 << 62
@@ -117,6 +112,14 @@ def bounded_number(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         return -_BEYOND if text.startswith("-") else _BEYOND
     return int(text, 16 if "x" in text else 10)
+
+
+def access_of(name: str, arguments: str) -> int:
+    """Return the access that a call asks for, as flags of an event; 0: it opens no file."""
+    plain = _without_texts(arguments) if name in OPENS else ""
+    both = "O_RDWR" in plain
+    writes = both or "O_WRONLY" in plain or name == "creat"
+    return OPENED_TO_READ * (both or "O_RDONLY" in plain) + OPENED_TO_WRITE * writes
 
 
 class SyscallResult:
@@ -213,7 +216,7 @@ def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, 
 def texts(arguments: str) -> list[str]:
     """Return the first two quoted texts among the arguments, decoded."""
     found = []
-    for match in _TEXT.finditer(arguments):
+    for match in TEXT.finditer(arguments):
         found.append(unescaped(match[1]))
         if len(found) == 2:
             break
@@ -221,7 +224,7 @@ def texts(arguments: str) -> list[str]:
 
 
 def _without_texts(arguments: str) -> str:
-    return _TEXT.sub('""', arguments) if '"' in arguments else arguments
+    return TEXT.sub('""', arguments) if '"' in arguments else arguments
 
 
 def size_and_offset(name: str, arguments: str) -> tuple[int, int]:

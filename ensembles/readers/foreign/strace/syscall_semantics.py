@@ -15,6 +15,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
     MAPPING,
     MOVING,
     NO_FILES,
+    OPENS,
     RECORDED,
     TWO_DESCRIPTORS,
     WRITING,
@@ -38,7 +39,6 @@ _PAIR = re.compile(r"\[(\d+)(?:<[^\]]*?>)?, (\d+)(?:<[^\]]*?>)?\]", re.ASCII)
 _RANGE = re.compile(r"(\d+), (\d+|~0U)", re.ASCII)
 _COMMAND = re.compile(r'\[((?:"(?:[^"\\]|\\.)*"(?:\.\.\.)?(?:, )?)*)')
 _ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_OPENS = frozenset(("open", "openat", "openat2", "creat"))
 _LARGEST = (1 << 63) - 1
 
 
@@ -66,9 +66,11 @@ class Thread:
         The call that has not returned yet.
     number : int or None
         Thread number within the task, after the first call.
+    busy_until : int
+        Least end of its last call, ns since 1970.
     """
 
-    __slots__ = ("descriptors", "folder", "number", "process", "tid", "unfinished")
+    __slots__ = ("busy_until", "descriptors", "folder", "number", "process", "tid", "unfinished")
 
     def __init__(self, tid: int, process: TracedProcess, descriptors: Descriptors, folder: Folder) -> None:
         self.tid = tid
@@ -77,6 +79,7 @@ class Thread:
         self.folder = folder
         self.unfinished: Syscall | None = None
         self.number: int | None = None
+        self.busy_until = 0
 
     def begin(self, call: Syscall) -> None:
         """Begin a call that has not returned yet."""
@@ -111,7 +114,7 @@ def apply_syscall(
         return _by_descriptor(thread, name, arguments, value, result)
     if name in BY_PATH or name in BY_FOLDER:
         path = _path_of(thread, name, arguments)
-        if name in _OPENS and not failed:
+        if name in OPENS and not failed:
             told = _path(result.path)
             file = OpenFile(path if told is None else told, 0, "O_APPEND" in arguments)
             thread.descriptors.put(value, file, "O_CLOEXEC" in arguments)

@@ -484,3 +484,42 @@ def test_numbers_of_thousands_of_digits_are_bounded(tmp_path, line):
         path.write_text(first * 3 + line.replace("{n}", number) + "\n" + first.replace("= 3", "= 5"))
         run = ensembles.open(path)
         assert run.summary.count >= 4
+
+
+WHOLE = """\
+7 1700000000.000000 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f <0.000010>
+7 1700000000.100000 openat(AT_FDCWD, "/data/a", O_WRONLY|O_CREAT, 0600) = 3 <0.000010>
+7 1700000000.200000 write(3, "x", 1) = 1 <0.000010>
+7 1700000000.300000 openat(AT_FDCWD, "/data/b", O_RDWR) = 4 <0.000010>
+7 1700000000.400000 openat(AT_FDCWD, "/data/c", O_RDONLY) = 5 <0.000010>
+7 1700000000.500000 close(3) = 0 <0.000010>
+7 1700000000.600000 +++ exited with 0 +++
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (("", ""), ""),
+        (('"/data/a"', '"/data/a'), "invalid lines skipped: 1"),
+        (('"/data/a"', '"/data\\\\"/a"'), "invalid lines skipped: 1"),
+        (("<0.000010>\n7 1700000000.2", "<0.\0\0\0 1700000000.2"), "invalid lines skipped: 1"),
+        (('"x", 1) = 1 <0.0', '"x", 1) = 1 <5.0'), "lines with a time before the end"),
+        (("7 1700000000.3", "7 1700000900.3"), "lines with a time before the end"),
+        (("7 1700000000.3", "7 1600000000.3"), "lines with a time before the end"),
+        (
+            ("7 1700000000.000000 mmap", "7 1700000000.000000 brk"),
+            "the trace has no call of mmap: I/O by calls",
+        ),
+    ],
+)
+def test_damaged_lines_and_calls_that_were_left_out_are_noted(tmp_path, change, note):
+    """Strace escapes control characters, ends its texts, and writes lines in the order of their times."""
+    (tmp_path / "log").write_text(WHOLE.replace(*change))
+    notes = [each for each in ensembles.open(tmp_path / "log").notes if "timer resolution" not in each]
+    assert any(each.startswith(note) for each in notes) if note else not notes
+
+
+def test_opens_have_the_access_in_their_flags(tmp_path):
+    (tmp_path / "log").write_text(WHOLE)
+    assert ensembles.open(tmp_path / "log").select(op="open").carried.tolist() == [32, 48, 16]
