@@ -27,6 +27,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
@@ -161,11 +162,7 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
         return map_of_events(data, file, layer)
     if not isinstance(data, Run):
         raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
-    if not data.info.has_all_events:
-        raise EnsioError(
-            f"{data.path} {data.info.how_it_was_recorded}, and offsets need them: "
-            f"{data.info.how_to_keep_calls}"
-        )
+    data.need(Holds.ALL_CALLS, "offsets are of single calls")
     if file is None:
         moved = [row for row in data.by_file(by="bytes") if row.path and row.order("bytes")]
         if not moved:

@@ -57,9 +57,10 @@ def phase_bands(fig: figure, run: Any) -> None:
     EnsioError
         The phases are not known.
     """
-    if not isinstance(run, Run) or not run.info.keeps_all_calls or run.phases is None:
+    phases = run.phases_of_calls if isinstance(run, Run) else None
+    if phases is None:
         raise EnsioError("phases are not known: they need a run that keeps every call as an event")
-    totals = run.summarize(partial(_table_of, run.phases)).totals()
+    totals = run.summarize(partial(_table_of, phases)).totals()
     shown = sorted(sorted(totals, key=lambda row: -row.time_s)[:_MOST_PHASES], key=lambda row: row.phase)
     if len(shown) < len(totals):
         subtitle(fig, f"Dashed: the {len(shown)} longest phases of {len(totals):,}.")

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.enclosed import among_themselves
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
+from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.rasters import kept_raster
 from ensembles.run.run import Run
-from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.from_cells import (
-    histogram_from_cells,
-    moments_from_cells,
-    table_from_cells,
-    totals_from_cells,
-)
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster, raster_request
-from ensembles.summaries.runtotals import RunTotals
 
 S = TypeVar("S", bound=Summary)
-
-_FROM_CELLS: dict[type, Callable[[Run], Any]] = {
-    LogHistogram: lambda run: histogram_from_cells(run.summary),
-    CallMoments: lambda run: moments_from_cells(run.summary),
-    CallTable: lambda run: table_from_cells(run.summary, run.files),
-    RunTotals: lambda run: totals_from_cells(run.summary),
-}
-"""Summaries that can be derived from the summary of the recorder."""
 
 
 def data_for(data: Any, kind: type[S]) -> S:
@@ -90,14 +72,8 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
     """
     requests = {kind.__name__: request_for(kind) for kind in kinds}
     if isinstance(data, Run):
-        if not data.info.has_all_events:
-            if all(kind in _FROM_CELLS for kind in kinds):
-                return [_FROM_CELLS[kind](data) for kind in kinds]
-            if data.mode == "profile":
-                raise EnsioError(
-                    f"{data.path} {data.info.how_it_was_recorded}: draw its histogram, or "
-                    f"{data.info.how_to_keep_calls}"
-                )
+        if not all(kind.of_all_calls for kind in kinds):
+            need_calls(data)
         return list(data.summarize(requests).summaries.values())
     if isinstance(data, Events):
         alone = among_themselves(data)
@@ -107,9 +83,14 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
 
 def partial_sentence(data: Any) -> str:
     """Say that a picture of single calls shows some of them only; ``""``: it shows all."""
-    if not isinstance(data, Run) or data.info.has_all_events:
+    if not isinstance(data, Run) or not data.info.partial:
         return ""
     return "Part of the run: the calls that were recorded as events. The run made more calls."
+
+
+def need_calls(run: Run) -> None:
+    """Refuse runs without single calls, of which a picture would be empty."""
+    run.need(Holds.SOME_CALLS, "this picture shows single calls (its histogram is known)")
 
 
 def request_for(kind: type[Summary]) -> SummaryRequest:

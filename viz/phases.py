@@ -10,7 +10,7 @@ from typing import Any
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
-from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
@@ -170,12 +170,9 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None, Co
         return list(data), "", None, ()
     if not isinstance(data, Run):
         raise TypeError(f"a run or a list of PhaseTotals is needed, not {type(data).__name__}")
-    if not data.info.keeps_all_calls or data.phases is None:
-        raise EnsioError(
-            f"{data.path} {data.info.how_it_was_recorded}, and phases need them: "
-            f"{data.info.how_to_keep_calls}"
-        )
+    data.need(Holds.CALL_ORDER, "phases need every call as an event")
     phases = data.phases
+    assert phases is not None
     wanted = {"table": PhaseTable, "waits": InnerWaits, "io": CriticalIo, "sync": SyncTime}
     found = data.summarize(
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 from ensembles import __version__
@@ -22,17 +22,15 @@ from ensembles.passes.summary import Summary
 from ensembles.run.information import (
     RunSums,
     collect_information,
-    sums_from_events,
-    sums_of,
+    sums_from,
     sums_requests,
 )
 from ensembles.run.rasters import drawn_raster, kept_raster
-from ensembles.run.requests import RequestTotals, requests_from_sums, requests_of_run, transfer_requests
+from ensembles.run.requests import RequestTotals, requests_from_sums, transfer_requests
 from ensembles.run.run import Run
 from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.failed_calls import FailedCalls
-from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments
@@ -101,8 +99,6 @@ class ReportData:
     ----------
     table, totals, sizes, histogram, moments, rate, raster
         Summaries of the run.
-    size_classes : dict of str to list of (int, int, int)
-        By layer: smallest and largest access size in bytes of a class, and its number of calls.
     events : int or None
         Number of events that `rate` and `raster` show; None: all calls.
     durations_known : bool
@@ -124,7 +120,6 @@ class ReportData:
     moments: CallMoments
     rate: RateCurve
     raster: Raster | DrawnRaster
-    size_classes: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
     events: int | None = None
     durations_known: bool = True
     sums: RunSums | None = None
@@ -165,32 +160,21 @@ class ReportData:
             The summaries of `more`.
         """
         requests = report_requests(run) | dict(more or {})
-        kept = drawn_raster(run) or kept_raster(run) if run.info.has_all_events else None
+        kept = drawn_raster(run) or kept_raster(run)
         if kept is not None:
             del requests[_PREFIX + "raster"]
         group = run.summarize(requests)
         found = _found(group) | ({} if kept is None else {"raster": kept})
-        if run.info.has_all_events:
-            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
-            transfers = requests_from_sums(found)  # before calls that are not events are added
-            sums = sums_from_events(run, found | {"active": found["rate"].active})
-            return cls(**own, sums=sums, transfers=transfers), group
-        cells, sums = run.summary, sums_of(run)
-        return cls(
-            sums.table,
-            sums.totals,
-            sums.sizes,
-            histogram_from_cells(cells),
-            moments_from_cells(cells),
-            found["rate"],
-            found["raster"],
-            sums.size_classes,
-            sums.events,
-            sums.durations_known,
-            sums,
-            # Of counters there are tables already.
-            transfers=() if run.counters is not None else requests_of_run(run),
-        ), group
+        # Before calls that are not events are added; of counters there are tables already.
+        is_counted = found["alignment"] is None and bool(run.counters.modules)
+        transfers = () if is_counted else requests_from_sums(found)
+        active = None if found["open"] is None else found["rate"].active
+        sums = sums_from(run, found | {"active": active})
+        own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
+        data = cls(**own, durations_known=sums.durations_known, sums=sums, transfers=transfers)
+        if run.info.partial:
+            data.sites, data.events = None, sums.events
+        return data, group
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Events], run: Run) -> Self:
@@ -221,8 +205,6 @@ _COUNTS = "counts"
 
 def report_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries of events that a report needs."""
-    if not run.info.has_all_events:
-        return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
     others[_PREFIX + "longest"] = calls_for_zooms(run)
@@ -361,10 +343,8 @@ def report_html(
         What the events of a selection are.
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    pictures: dict[str, Any] = {}
-    counted = None if run.counters is None else counters_shown(run.info, information)
-    if counted is not None:
-        pictures |= counter_pictures(run.counters)
+    counted = counters_shown(run.info, information)
+    pictures: dict[str, Any] = counter_pictures(run.counters)
     counted_names = list(pictures)
     samples = run.surroundings()
     recorded = bool(summaries.table.totals)
@@ -429,7 +409,7 @@ def report_html(
         layers=layer_sentences(information),
         storage=storage_of(information),
         surroundings="surroundings" in pictures,
-        sizes=size_tables(summaries.sizes, summaries.size_classes),
+        sizes=size_tables(summaries.sizes),
         ensembles=shown,
         moments=moments((summaries.moments, summaries.histogram)),
         bokeh=library_for(pictures.values()),

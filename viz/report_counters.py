@@ -145,7 +145,7 @@ def _operations(counters: dict[str, Any]) -> MomentsTable:
 def _files_by_use(run: RunInfo) -> MomentsTable:
     """Return the number and the sizes of the files that each interface only read, only wrote, or both."""
     rows = []
-    for module in [] if run.counters is None else run.counters.modules.values():
+    for module in run.counters.modules.values():
         files = module.by_file
         reads, writes = files["bytes_read"] > 0, files["bytes_written"] > 0
         kinds = {
@@ -169,8 +169,7 @@ def _files_by_use(run: RunInfo) -> MomentsTable:
 def _by_file_system(run: RunInfo) -> MomentsTable:
     """Return files and bytes of each mount point, by the interfaces that reach the storage."""
     sums: dict[str, list[float]] = {}
-    modules = [] if run.counters is None else run.counters.modules.values()
-    for module in modules:
+    for module in run.counters.modules.values():
         if module.layer not in ("posix", "stdio"):
             continue
         table = module.by_file

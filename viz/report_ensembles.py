@@ -87,7 +87,7 @@ def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None =
 def _flights(run: Run) -> list[Shown]:
     """Return the section of the requests with the longest time in flight, if single ones are known."""
     flying = {op: sums.flight_ns for op, sums in run.info.flights.items() if op in ("read", "write")}
-    if not flying or run.mode != "trace":
+    if not flying or run.info.partial:
         return []
     ensemble = run.ensemble(op=max(flying, key=lambda op: flying[op]), quantity="flight")
     if not ensemble.n:

@@ -61,16 +61,14 @@ def find_phases(run: Run) -> PhasesFound:
     EnsioError
         A file of the run can no longer be read.
     """
-    if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS:
+    if run.reading.most_events > MOST_EVENTS:
         return PhasesFound()
-    phases = run.phases
+    phases = run.phases_of_calls
     requests = {}
     if phases is not None and phases.count > 1:
         requests["table"] = SummaryRequest(partial(_table_of, phases), PhaseTable.columns)
         requests["sync"] = SummaryRequest(partial(_sync_time_of, phases), SyncTime.columns)
-    if run.info.has_all_events and any(
-        call.layer == "mpiio" and call.name.endswith("_all") for call in run.calls
-    ):
+    if any(call.layer == "mpiio" and call.name.endswith("_all") for call in run.calls):
         requests["steps"] = SummaryRequest(ignoring_run(CollectiveSteps))
     if not requests:
         return PhasesFound()
@@ -80,11 +78,13 @@ def find_phases(run: Run) -> PhasesFound:
         totals = with_known_idle(run, phases, found["table"].totals())
         idle = idle_time(totals, run.tasks, run.length_s)
         of_phases = (phases, with_late_calls(run, phases, totals), found["sync"].mostly_syncs(), idle)
-    return PhasesFound(of_phases, _steps(run, found["steps"]) if "steps" in requests else None)
+    return PhasesFound(of_phases, _steps(run, found.summaries.get("steps")))
 
 
-def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
+def _steps(run: Run, found: CollectiveSteps | None) -> MomentsTable | None:
     """Tabulate where the tasks of collective calls spent their time, as ``ensio phases`` does."""
+    if found is None:
+        return None
     steps = step_table(found, run.info.clock_error_ns, run.info.crowded_text)
     if steps is None:
         return None

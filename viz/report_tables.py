@@ -97,7 +97,7 @@ def facts(
         shown.append((name, bytes_text(total), meaning))
     shown += _time_in_io(totals.io_time_ns * S_PER_NS, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
-    on += " with traced calls" if run.info.counters is not None else ""
+    on += " with traced calls" if run.info.counters.modules else ""
     shown.append(("calls", f"{table.events:,}", on))
     if table.slowest is not None:
         slowest = table.slowest
@@ -363,48 +363,29 @@ def call_colours(summaries: ReportData) -> dict[str, str]:
 
 def missing(run: Any, summaries: ReportData) -> str:
     """Explain what the page cannot show, such as calls without events; ``""`` if it shows everything."""
-    if not summaries.table.totals and run.counters is None:
+    if not summaries.table.totals and not run.counters.modules:
         return (
             "No call was recorded, and there is nothing to draw. Of a program that is linked statically, "
             "calls are recorded if ensio-cc links it."
         )
     if summaries.events is None:
         return ""
-    if run.counters is not None:
-        return (
-            "The log holds counters. Durations of single calls, modes, the trace diagram and phases need "
-            "Darshan's DXT (DXT_ENABLE_IO_TRACE=1)."
-        )
-    known = "Tables, histograms and moments include all calls"
-    if not summaries.durations_known:
-        return (
-            "The tables include all calls. Single durations, the trace diagram and rates over time are not "
-            "available (ensio run --mode trace records them)."
-        )
-    if not summaries.events:
-        why = "This run was recorded in mode profile" if run.mode == "profile" else "The run has no events"
-        return (
-            f"{why}. {known}. The trace diagram and rates over time are not available (ensio run --mode "
-            "trace records them)."
-        )
-    kept = count_text(summaries.events, "call")
-    which = "the slowest" if run.mode == "tail" else "those recorded before the space was used up"
-    return f"{known}. The figures over time show only {kept}, {which}."
+    known = "Tables, histograms and moments" if summaries.durations_known else "Tables"
+    beginning = f"This run {run.info.how_it_was_recorded}. {known} include all calls"
+    if summaries.events:
+        return f"{beginning}. The figures over time show only {count_text(summaries.events, 'call')}."
+    return (
+        f"{beginning}. Single durations, the trace diagram, rates over time and phases are not available: "
+        f"{run.info.how_to_keep_calls}."
+    )
 
 
-def size_tables(sizes: SizeTable, classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, MomentsTable]:
-    """Tabulate the most common access sizes of reads and writes, by layer.
-
-    Parameters
-    ----------
-    sizes : SizeTable
-    classes : dict of str to list of (int, int, int)
-        As `ReportData.size_classes`.
-    """
+def size_tables(sizes: SizeTable) -> dict[str, MomentsTable]:
+    """Tabulate the most common access sizes of reads and writes, by layer."""
     tables = {}
     for layer in sizes.layers:
         rows = [(size_text(size), f"{count:,}") for size, count in sizes.frequent(layer)]
-        ranges = classes.get(layer, [])[:10]
+        ranges = sizes.classes.get(layer, [])[:10]
         rows += [(f"{size_text(low)} to {size_text(high)}", f"{count:,}") for low, high, count in ranges]
         lacking = sizes.uncertainty.get(layer, 0)
         note = (

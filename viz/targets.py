@@ -27,8 +27,8 @@ from bokeh.models.annotations import ColorBar
 from bokeh.palettes import Greys256
 from bokeh.plotting import figure
 
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.holds import Holds
 from ensembles.model.layouts import Layouts
 from ensembles.model.units import bytes_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
@@ -164,11 +164,7 @@ def load_of(data: Any, layer: str | None = None, layouts: Run | Layouts | None =
     if layer is not None and layer not in LAYERS:
         raise ValueError(f"targets follow from calls of {' and '.join(LAYERS)}, and not of {layer}")
     if isinstance(data, Run):
-        if not data.info.has_all_events:
-            raise EnsioError(
-                f"{data.path} {data.info.how_it_was_recorded}, and targets need them: "
-                f"{data.info.how_to_keep_calls}"
-            )
+        data.need(Holds.ALL_CALLS, "targets follow from the offsets of single calls")
         request = load_request(data, layer, layouts)
         found: TargetLoad | None = None if request is None else data.summarize({"": request})[""]
         return found

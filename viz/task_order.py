@@ -21,7 +21,7 @@ from ensembles.run.rasters import expected_calls, pyramid_window
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.raster import Raster
-from ensembles.viz.data_for import all_data_for
+from ensembles.viz.data_for import need_calls
 from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, cut_to_window
 
 Order = Literal["rank", "node", "slowness", "start"]
@@ -397,8 +397,7 @@ def rasters_of_layers(
     if window is not None:
         requests[_CALLS] = SummaryRequest(ignoring_run(partial(WindowCalls, window, rows.row)))
     if isinstance(data, Run):
-        if not data.info.has_all_events:
-            all_data_for(data, Raster)  # Refuses runs without events.
+        need_calls(data)
         under_way = None if window is None else Selection(under_way_ns=(window.low_ns, window.high_ns))
         group = data.summarize(requests, selection=under_way)
     else:
@@ -410,8 +409,7 @@ def rasters_of_layers(
 def ordered_raster(data: Any, rows: TaskRows) -> Raster:
     """Return the numbers of the trace diagram with ordered tasks, from a pass over a run."""
     if isinstance(data, Run):
-        if not data.info.has_all_events:
-            all_data_for(data, Raster)  # Refuses runs without events.
+        need_calls(data)
         return data.summarize(ignoring_run(partial(OrderedRaster, rows.row)))
     raster = OrderedRaster(rows.row)
     raster.add(data)
@@ -427,8 +425,7 @@ def window_of(data: Any, window: Window, rows: TaskRows) -> tuple[Raster, Events
         requests = _requests_of_window(window, rows.row, ignoring_run)
         group = summarize_chunks(requests, iter([data]), data)
         return group["raster"], group["calls"].events
-    if not data.info.has_all_events:
-        all_data_for(data, Raster)
+    need_calls(data)
     mine = None
     if window.tasks < len(rows.row):
         mine = tuple(find_spans(rows.ranks[window.first : window.last + 1]))

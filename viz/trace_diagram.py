@@ -40,7 +40,7 @@ from ensembles.summaries.raster import CLASSES, Raster, raster_request
 from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
 from ensembles.viz.bands import BANDS, node_bands, outline_calls, phase_bands
 from ensembles.viz.concurrency import tasks_inside
-from ensembles.viz.data_for import data_for, partial_sentence
+from ensembles.viz.data_for import data_for, need_calls, partial_sentence
 from ensembles.viz.figures import (
     LEFT_BORDER,
     annotate_empty,
@@ -285,14 +285,15 @@ def _whole(data: Any) -> Raster | DrawnRaster:
     """Return the raster of all data, or what the file of a run keeps of it."""
     if isinstance(data, DrawnRaster):
         return data
-    drawn = drawn_raster(data) if isinstance(data, Run) and data.info.has_all_events else None
+    drawn = drawn_raster(data) if isinstance(data, Run) else None
     return data_for(data, Raster) if drawn is None else drawn
 
 
 def _whole_with_calls(data: Any) -> tuple[Raster | DrawnRaster, DiagramCalls | None]:
     """Return the raster and the calls for zooms: of a run that keeps no raster, from one pass."""
-    if not isinstance(data, Run) or not data.info.has_all_events:
+    if not isinstance(data, Run):
         return _whole(data), None
+    need_calls(data)
     known = drawn_raster(data) or kept_raster(data)
     if known is not None:
         return known, None

@@ -161,11 +161,9 @@ def calls_of(data: Any) -> DiagramCalls | None:
         found = DiagramCalls(EMBEDDED_CALLS, data.calls, data.files)
         found.add(data)
         return found
-    if not isinstance(data, Run) or not data.info.has_all_events:
+    if not isinstance(data, Run) or (expected_calls(data, 0, _END_NS) or 0) > _READ_CALLS:
         return None
-    if (expected_calls(data, 0, _END_NS) or 0) > _READ_CALLS:
-        return None
-    kept: DiagramCalls = data.summarize(_calls_with_sites)
+    kept: DiagramCalls | None = data.summarize(_calls_with_sites)
     return kept
 
 

@@ -184,7 +184,7 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.bysite import SitesByDuration
 
-    if len(run.info.sites) < 2 or not run.info.has_all_events or not modes.modes or selection.per_byte:
+    if not run.info.knows_sites or not modes.modes or selection.per_byte:
         return []
     places = [mode.t_s * 1e9 for mode in modes.modes]
     cuts = [(one * other) ** 0.5 for one, other in pairwise(places)]

@@ -90,10 +90,11 @@ def execute(args: argparse.Namespace) -> int:
     totals = without_idle(totals) if only_failed else with_known_idle(run, phases, totals)
     totals = totals if only_failed else with_late_calls(run, phases, totals, wanted)
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
-    has_waits = run.info.has_all_events and not selection.phases and not only_failed
+    is_whole = not run.info.partial
+    has_waits = is_whole and not selection.phases and not only_failed
     collective = found["collective"].to_json() if has_waits else None
     # Of some calls only, the steps of collective calls and waits are not known.
-    has_all = run.info.has_all_events and _is_whole(selection)
+    has_all = is_whole and _is_whole(selection)
     steps = step_table(found["steps"], run.info.clock_error_ns, run.info.crowded_text) if has_all else None
     idle = idle_time(totals, run.tasks, run.length_s)
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases), idle)

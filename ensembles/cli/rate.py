@@ -49,7 +49,7 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_text(entry) + _bursts_text(found, entry.op) for entry in found.rates))
     warn_of(run.notes)
-    if not any(entry.bytes for entry in found.rates) and run.info.has_all_events:
+    if not any(entry.bytes for entry in found.rates):
         _tell_of_inner_calls(run, selection)
     return 0
 

@@ -19,6 +19,7 @@ from ensembles.cli.options import (
     selection_from_args,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -98,11 +99,7 @@ def _write_part(args: argparse.Namespace, run: Run, selected: str) -> int:
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.viz.report import write_report
 
-    if not run.info.has_all_events:
-        raise EnsioError(
-            f"{run.path} does not keep every call as an event, which filters need: leave them out, or "
-            f"{run.info.how_to_keep_calls}"
-        )
+    run.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
     selection = selection_from_args(args).for_run(run)
     parts = run.reading.chunks_for(selection)
     first = list(islice((part for part in parts if len(part)), 1))

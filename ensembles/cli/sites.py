@@ -20,7 +20,7 @@ from ensembles.cli.options import (
     selection_from_args,
     warn_of,
 )
-from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.model.units import S_PER_NS, share_text
 
 if TYPE_CHECKING:
@@ -55,24 +55,19 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.summaries.bysite import BySite
 
     run = open_run(args, args.run)
-    if not run.info.has_all_events and run.reading.most_events == 0:
-        if run.counters is not None:
-            raise EnsioError(f"{args.run} has no call sites: Darshan does not record them")
-        raise EnsioError(
-            f"{args.run} has no events, and sums do not know call sites: "
-            "record it with ensio run --mode trace"
-        )
+    run.need(Holds.SOME_CALLS, "sums do not know call sites")
     selection = selection_from_args(args).for_run(run)
     sites = run.summarize(ignoring_run(BySite), selection=selection).grouped(run.info.label_of_site)
     refuse_nothing(run, selection, len(sites))
-    notes = [*run.notes, *_notes(run, sites)]
+    partly = run.notes_on_events
+    notes = [*partly, *_notes(run, sites)]
     if args.json:
         io_ns = sum(site.io_ns for site in sites)
         result = {
             "run": run.path,
             "sites": [_json(run, site, io_ns) for site in sites],
             "calls_without_site": sum(site.count for site in sites if not site.number),
-            "complete": run.info.has_all_events and not run.notes,
+            "complete": not partly,
             "notes": notes,
         }
         print(json.dumps(result, indent=2))
@@ -131,12 +126,6 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
         "stripped": "has neither debug information nor symbols: compile with -g to see lines",
     }
     unknown = [_without_site(run, without, every)] if without else []
-    if not run.info.has_all_events:
-        unknown.insert(
-            0,
-            f"only calls with events are counted here, {every:,} of them, and this run does not keep all: "
-            "record it with ensio run --mode trace",
-        )
     modules: dict[str, str] = {}
     for (state, module), count in states.items():
         # A module without debug information may have symbols for some of its functions.

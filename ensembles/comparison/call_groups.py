@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.comparison.quantile_bins import RunCalls
 from ensembles.ensemble.call_scale import MIB
-from ensembles.ensemble.from_run import IN_MEMORY, ensemble_from_run
+from ensembles.ensemble.from_run import ensemble_from_run, place_of_calls
 from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.passes.summary import Summary
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -81,14 +81,15 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     EnsioError
         The run does not record what the selection asks for, or cannot be read.
     """
-    if not run.info.keeps_all_calls:
+    place = place_of_calls(run)
+    if place == "sums":
         sums = _sums_in_summary(run, selection)
         if run.summary.durations_known:
             return _from_ensembles(run, selection, sums.time_s)
         if _is_part(selection):
             refuse_sums(run)
         return sums
-    if single and run.reading.most_events <= min(IN_MEMORY, run.reading.budget.held_events):
+    if single and place == "memory":
         return _in_memory(run, selection)
     found = _in_one_pass(run, selection)
     if not single:

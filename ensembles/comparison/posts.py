@@ -65,7 +65,7 @@ def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
     EnsioError
         A file of the run cannot be read.
     """
-    if not run.info.flights or not run.info.keeps_all_calls:
+    if not run.info.flights or run.info.partial:
         return {}
     return run.summarize(ignoring_run(_Posts), selection=selection.for_run(run)).posts
 

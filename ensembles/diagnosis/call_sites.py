@@ -49,7 +49,7 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     findings : sequence of Finding
     """
     found = list(findings)
-    if len(run.info.sites) < 2 or not run.info.has_all_events:
+    if not run.info.knows_sites:
         return found
     by_rows = [i for i, each in enumerate(findings) if each.rows is not None]
     if by_rows:

@@ -12,7 +12,7 @@ from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.call_time import CallTime, SizeTime
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
-from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
@@ -54,7 +54,6 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.diagnosis.what_runs_lack import lack_of
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -121,7 +120,7 @@ NO_CALLS = (
 
 def has_no_calls(run: Run) -> bool:
     """Whether no call of a run was recorded, neither as an event nor in sums."""
-    return run.counters is None and not run.reading.most_events and not len(run.summary)
+    return not (run.counters.modules or run.reading.most_events or len(run.summary))
 
 
 def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
@@ -186,13 +185,12 @@ class DiagnosisPass:
             except NotApplicable as reason:
                 self._refused[rule.ID] = reason
         # Where sums are examined, the events that are there would be taken for all.
-        self._keeps_calls = not has_sums_only(run)
-        with_calls = [rule for rule in self._wanted if self._keeps_calls or not hasattr(rule, "summed")]
+        with_calls = [] if run.info.partial else self._wanted
         self.requests: dict[str, SummaryRequest] = {
             name: need for rule in with_calls for name, need in rule.NEEDS.items()
         }
         if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
-            self.requests[imbalance.ENTRIES] = imbalance.rule.request
+            self.requests[imbalance.ENTRIES] = imbalance.rule.NEEDS[imbalance.ENTRIES]
             self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
         if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
@@ -229,9 +227,9 @@ class DiagnosisPass:
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
         recorder = ""
-        if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
+        if SUMMARY in self.requests:
             case = case_of(run, summaries[SUMMARY])
-            if run.info.has_all_events and run.counters is None:
+            if not run.counters.modules:
                 found = {finding.id for finding in findings}
                 names = [rule.ID for rule in self._rules if rule.ID not in found]
                 refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
@@ -277,7 +275,7 @@ class DiagnosisPass:
             run_s=run_s,
             late_outside=late_outside,
             late_entry=late_entry,
-            above_storage=above_storage(run) if has_counters_only(run) else None,
+            above_storage=above_storage(run) if run.info.partial else None,
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),

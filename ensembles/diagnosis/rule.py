@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensembles.diagnosis.finding import Finding
+from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
@@ -96,28 +97,13 @@ class Rule(Protocol):
         """
 
 
-def every_call_needed(run: Run, what: str) -> None:
+def every_call_needed(run: Run) -> None:
     """Refuse runs that do not keep every call as an event.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    what : str
-        The information that needs every call, such as "the order of reads".
 
     Raises
     ------
     NotApplicable
-        Some calls are only in sums.
+        Some calls are only in sums. The sentence is the same for all rules, so that the text can say it once.
     """
-    if run.mode in ("profile", "tail"):
-        # The same sentence for every rule, so that the text can say it once.
+    if not run.info.has(Holds.CALL_ORDER):
         raise NotApplicable(f"the run {run.info.how_it_was_recorded}: {run.info.how_to_keep_calls}")
-    if run.info.dropped_events:
-        raise NotApplicable(
-            f"{run.info.dropped_events:,} calls are not among the events (ensio info gives the reason), and "
-            f"{what} needs all calls: record again with more space (ENSIO_MAX_BYTES)"
-        )
-    if not run.info.has_all_events:
-        raise NotApplicable(f"this trace holds sums instead of single calls, and {what} needs single calls")

@@ -17,6 +17,7 @@ from ensembles.ensemble.quantity import note_on_waits, with_quantity
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
+from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -56,6 +57,13 @@ def is_long(run: Run) -> bool:
     return run.reading.most_events > min(IN_MEMORY, run.reading.budget.held_events)
 
 
+def place_of_calls(run: Run) -> Literal["memory", "passes", "sums"]:
+    """Say where the calls of an ensemble are: in memory, in passes over the events, or in sums only."""
+    if not run.info.has(Holds.CALL_ORDER):
+        return "sums"
+    return "passes" if is_long(run) else "memory"
+
+
 def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     """Make the ensemble of the calls that a selection chooses.
 
@@ -78,18 +86,19 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
 
 
 def _of_selection(run: Run, selection: Selection, per: Per) -> Ensemble:
-    if run.info.keeps_all_calls:
-        if not is_long(run):
-            events = run.reading.chosen_by(selection, _COLUMNS)
-            ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
-            ensemble.notes += note_on_waits(run, selection, ensemble.notes)
-            return ensemble
+    place = place_of_calls(run)
+    if place == "memory":
+        events = run.reading.chosen_by(selection, _COLUMNS)
+        ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
+        ensemble.notes += note_on_waits(run, selection, ensemble.notes)
+        return ensemble
+    if place == "passes":
         return _in_one_pass(run, [selection], per)[0]
     try:
         if selection.quantity == "duration":
             return ensemble_from_summary(run, selection, per)
     except EnsioError:
-        if run.mode in ("profile", "tail") or selection.ordinals is not None:
+        if selection.ordinals is not None or not run.info.has(Holds.UNBIASED_CALLS):
             raise
     ensemble = Ensemble.from_events(run.reading.chosen_by(selection), per, selection.quantity)
     ensemble.notes.append(
@@ -152,7 +161,7 @@ def ensembles_from_run(
 def _of_selections(
     run: Run, selections: Sequence[Selection], per: Per, counts: CountsOfSeveral | None
 ) -> list[Ensemble]:
-    if run.info.keeps_all_calls and len(selections) > 1 and not is_long(run):
+    if place_of_calls(run) == "memory" and len(selections) > 1:
         # One after the other, in the columns that are needed: all events would be several times as large.
         chosen = ((run.reading.chosen_by(each, _COLUMNS), each.quantity) for each in selections)
         return [with_nodes(Ensemble.from_events(events, per, what), run) for events, what in chosen]
@@ -188,9 +197,8 @@ def request_of_counts(run: Run, selections: Sequence[Selection], per: Per = "cal
 
 def _are_counted_together(run: Run, selections: Sequence[Selection]) -> bool:
     return (
-        run.info.keeps_all_calls
-        and bool(selections)
-        and is_long(run)
+        bool(selections)
+        and place_of_calls(run) == "passes"
         and not any(each.needs_whole_run or each.ranks is not None for each in selections)
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -45,23 +47,9 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
     EnsioError
         The summary does not distinguish these calls from others.
     """
-    for told, what in (
-        (None if _all_ranks(run, selection) else selection.ranks, "ranks"),
-        (selection.file_globs, "files"),
-        (selection.times_s, "times"),
-        (selection.durations_ns, "durations"),
-        (selection.offsets, "offsets"),
-        (selection.rates, "rates"),
-        (selection.failed or None, "failed calls"),
-        (selection.errors, "errors"),
-        (selection.regions, "regions"),
-        (selection.sites, "call sites"),
-        (selection.phases, "phases"),
-    ):
-        if told is not None:
-            raise _refusal(run, f"does not distinguish {what}")
+    chosen = replace(selection, ranks=None) if _all_ranks(run, selection) else selection
+    refuse_sums(run, chosen.beyond_sums)
     summary = run.summary
-    refuse_sums(run)
     cells = summary.cells
     wanted = np.array([selection.wants_call(call) for call in summary.calls], bool)[cells["call"]]
     if selection.outermost:
@@ -101,14 +89,22 @@ def _only_value(values: np.ndarray) -> float:
     return float(values[0]) if len(values) and not np.ptp(values) else 0.0
 
 
-def refuse_sums(run: Run) -> None:
-    """Check that the durations of single calls are known.
+def refuse_sums(run: Run, asked: Sequence[str] = ()) -> None:
+    """Check that the sums of a run know what is asked, and the durations of single calls.
+
+    Parameters
+    ----------
+    run : Run
+    asked : sequence of str
+        What they do not distinguish, in words (`Selection.beyond_sums`).
 
     Raises
     ------
     EnsioError
-        Only sums over calls are known.
+        Something is asked, or only sums over calls are known.
     """
+    if asked:
+        raise _refusal(run, f"does not distinguish {' and '.join(asked)}")
     if not run.summary.durations_known:
         raise EnsioError(
             f"{run.path} has the number of calls and their total time, but no duration of single calls: see "
@@ -186,7 +182,5 @@ def _notes(
 
 
 def _refusal(run: Run, problem: str) -> EnsioError:
-    how = run.info.how_it_was_recorded if run.mode in ("profile", "tail") else "lacks some events"
-    return EnsioError(
-        f"{run.path} {how}, and its summary {problem}: leave the filter out, or {run.info.how_to_keep_calls}"
-    )
+    how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
+    return EnsioError(f"{run.path} {how}, and its summary {problem}: leave the filter out, or {remedy}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.ensemble.from_run import is_long
+from ensembles.ensemble.from_run import is_long, place_of_calls
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.units import bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
@@ -191,19 +191,19 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
         The group with most time first; also those of calls that wait for other tasks.
     """
     outermost = selection.layers is None and selection.calls is None
-    by_cells = is_long(run) and selection.is_of_calls_and_sizes and run.reading.has_summary
+    place = place_of_calls(run)
+    if place == "passes" and selection.is_of_calls_and_sizes and run.reading.has_summary:
+        place = "sums"
     # The cells do not know which of their calls are requests.
-    if selection.quantity == "flight" or (run.info.keeps_all_calls and not by_cells):
-        if is_long(run):  # phases and ordinals need the whole run, and have calls of all kinds
-            selection = replace(selection, phases=None, ordinals=None)
-            found = run.summarize(ignoring_run(partial(CallGroups, outermost)), selection=selection)
-        else:
-            found = CallGroups(outermost)
-            found.add(run.reading.chosen_by(selection))
-        groups = found.groups()
+    if place == "sums" and selection.quantity != "flight":
+        return _groups_in_cells(run, selection, outermost)
+    if is_long(run):  # phases and ordinals need the whole run, and have calls of all kinds
+        selection = replace(selection, phases=None, ordinals=None)
+        found = run.summarize(ignoring_run(partial(CallGroups, outermost)), selection=selection)
     else:
-        groups = _groups_in_cells(run, selection, outermost)
-    return groups
+        found = CallGroups(outermost)
+        found.add(run.reading.chosen_by(selection))
+    return found.groups()
 
 
 def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[CallGroup]:

@@ -294,7 +294,7 @@ def _rates(run: Run) -> dict[str, float]:
     from ensembles.summaries.rate import RateCurve
     from ensembles.summaries.runtotals import DIRECTIONS
 
-    if not run.info.has_all_events:
+    if run.info.partial:
         return {}
     curve = run.summarize(ignoring_run(RateCurve))
     rates = [find_plateaus(curve, op) for op in DIRECTIONS]
@@ -305,9 +305,10 @@ def _phases(run: Run) -> list[PhaseRecord]:
     from ensembles.passes.summary import ignoring_run
     from ensembles.structure.phases.table import PhaseTable
 
-    if not run.info.has_all_events or run.phases is None:
+    phases = run.phases_of_calls
+    if phases is None:
         return []
-    table = run.summarize(ignoring_run(partial(PhaseTable, run.phases)))
+    table = run.summarize(ignoring_run(partial(PhaseTable, phases)))
     found = [
         PhaseRecord(
             one.phase, one.name, one.start_s, one.time_s, one.calls, one.bytes_read, one.bytes_written

@@ -155,7 +155,7 @@ class Counters:
     Attributes
     ----------
     tool : str
-        Name and version of the tool.
+        Name and version of the tool; ``""``: the run has no counters, and the rest is empty.
     tasks : int
         Number of ranks.
     run_time_s : float
@@ -170,13 +170,13 @@ class Counters:
     Examples
     --------
     >>> import ensembles as en
-    >>> en.open("ensio-ior").counters is None
-    True
+    >>> en.open("ensio-ior").counters.modules  # the recorder of ensio keeps none
+    {}
     """
 
-    tool: str
-    tasks: int
-    run_time_s: float
+    tool: str = ""
+    tasks: int = 0
+    run_time_s: float = 0.0
     modules: dict[str, ModuleCounters] = field(default_factory=dict)
     heatmaps: dict[str, HeatMap] = field(default_factory=dict)
     unread: tuple[str, ...] = ()

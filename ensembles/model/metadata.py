@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
+from ensembles.model.holds import Holds, holds_of, why_not_all_calls
 from ensembles.model.masked_command import mask_command
 from ensembles.model.sites import SiteTable
 
@@ -196,14 +197,22 @@ class RunMetadata:
     kernel_bytes: KernelBytes | None = None
     summed: str = ""
     flights: dict[str, Flights] = field(default_factory=dict)
-    counters: Counters | None = None
+    counters: Counters = field(default_factory=Counters)
 
     @property
-    def has_all_events(self) -> bool:
-        """Whether every call that the summary counts has an event."""
-        return self.mode not in ("profile", "tail") and all(
-            process.dropped_events == process.lost_calls for process in self.processes
-        )
+    def holds(self) -> frozenset[Holds]:
+        """What the record holds."""
+        return holds_of(*self._made)
+
+    @property
+    def why_not_all_calls(self) -> tuple[str, str]:
+        """How a record was made that lacks calls, and how to record them."""
+        return why_not_all_calls(*self._made)
+
+    @property
+    def _made(self) -> tuple[str, list[tuple[int, int]], str]:
+        losses = [(each.dropped_events, each.lost_calls) for each in self.processes]
+        return self.mode, losses, self.counters.tool
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the notes unless it is there already."""

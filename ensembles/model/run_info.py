@@ -13,6 +13,7 @@ from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.filters import parse_numbers, within_ranges
 from ensembles.model.flights import Flights
+from ensembles.model.holds import Holds
 from ensembles.model.lustre import Striping, decode_layout
 from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
@@ -181,29 +182,40 @@ class RunInfo:
         return self._metadata.flights
 
     @property
-    def counters(self) -> Counters | None:
-        """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
+    def counters(self) -> Counters:
+        """Counters by file and rank that Darshan kept; empty if another recorder wrote the run."""
         return self._metadata.counters
 
     @property
     def counted_io_s(self) -> float:
         """Time in I/O that another tool counted, summed over tasks, s: of one layer; 0: it counted none."""
-        return sum(module.time_s for module in self.counters.main_layer) if self.counters else 0.0
+        return sum(module.time_s for module in self.counters.main_layer)
 
-    @property
-    def how_to_keep_calls(self) -> str:
-        """Clause for refusals: how to record the run with every call as an event."""
-        if self.counters is not None:
-            return "record single calls with Darshan's DXT (DXT_ENABLE_IO_TRACE=1)"
-        return "record again with ensio run --mode trace"
+    def has(self, part: Holds) -> bool:
+        """Test whether the record holds a part."""
+        return part in self._metadata.holds
 
     @property
     def how_it_was_recorded(self) -> str:
         """Clause for refusals: why not every call is an event."""
-        if self.counters is not None and self.mode == "profile":
-            return "holds Darshan's counters, not single calls"
-        what = "no events" if self.mode == "profile" else "only some calls as events"
-        return f"was recorded in mode {self.mode}, which keeps {what}"
+        return self._metadata.why_not_all_calls[0]
+
+    @property
+    def how_to_keep_calls(self) -> str:
+        """Clause for refusals: how to record the run with every call as an event."""
+        return self._metadata.why_not_all_calls[1]
+
+    @property
+    def partial(self) -> str:
+        """Sentence for what is shown of single calls: which are missing; ``""``: none."""
+        if self.has(Holds.ALL_CALLS):
+            return ""
+        return f"only calls with events are here: the run {self.how_it_was_recorded}"
+
+    @property
+    def knows_sites(self) -> bool:
+        """Whether the call sites of all calls are known."""
+        return len(self.sites) > 1 and self.has(Holds.ALL_CALLS)
 
     @property
     def calls_on_other_paths(self) -> int:
@@ -226,19 +238,9 @@ class RunInfo:
         return sum(process.lost_calls for process in self.processes)
 
     @property
-    def has_all_events(self) -> bool:
-        """Whether every call that the summary counts has an event."""
-        return self._metadata.has_all_events
-
-    @property
     def clock_error_ns(self) -> int:
         """`clock_error_s` in ns; 0 if it is unknown."""
         return round((self.clock_error_s or 0.0) * 1e9)
-
-    @property
-    def keeps_all_calls(self) -> bool:
-        """Whether every completed call has an event, so that phases and ordinals can be computed."""
-        return self.mode not in ("profile", "tail") and self.dropped_events == 0
 
     @property
     def excluded_calls(self) -> int:

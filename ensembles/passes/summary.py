@@ -113,6 +113,10 @@ class Summary(Protocol):
         Raised when results get another meaning: kept ones of a smaller number are computed again. Default: 0.
     result_types : tuple of type
         Named tuples and data classes among their values.
+    of_all_calls : bool
+        Its numbers are those of all calls. Of a record that lacks events, they come from the sums of the
+        recorder (`ensembles.summaries.from_cells.from_sums`); what sums do not know is None. Default: False,
+        and the numbers are of the calls with events.
     """
 
     columns: tuple[str, ...] | None = None
@@ -120,6 +124,7 @@ class Summary(Protocol):
     results: tuple[str, ...] = ()
     meaning: int = 0
     result_types: tuple[type, ...] = ()
+    of_all_calls: bool = False
 
     @abstractmethod
     def add(self, chunk: Events) -> None:

@@ -128,13 +128,8 @@ class Headline:
 
 def headline_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries of a run that `find_headline` takes."""
-    requests = {
-        "active": active_request(),
-        "open": SummaryRequest(ignoring_run(OpenTime)),
-    }
-    if run.info.keeps_all_calls and run.reading.most_events <= MOST_EVENTS:
-        requests |= union_request()
-    return requests
+    requests = {"active": active_request(), "open": SummaryRequest(ignoring_run(OpenTime))}
+    return requests | (union_request() if run.reading.most_events <= MOST_EVENTS else {})
 
 
 def union_request() -> dict[str, SummaryRequest]:
@@ -147,7 +142,7 @@ def active_request() -> SummaryRequest:
     return SummaryRequest(ignoring_run(ActiveTime))
 
 
-def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any] | None = None) -> Headline:
+def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) -> Headline:
     """Find the headline of a run.
 
     Parameters
@@ -155,18 +150,18 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any] |
     run : Run
     moved : mapping of str to int
         Bytes by direction.
-    found : mapping, optional
-        Summaries of `headline_requests` by name. None: not all calls are events.
+    found : mapping
+        Summaries of `headline_requests` by name, each None if not all calls are events.
 
     Raises
     ------
     EnsioError
         A file cannot be read any more.
     """
-    ranks = _ranks(run)
+    ranks = run.reading.known_ranks
     transfers = {}
     for direction in DIRECTIONS:
-        by_time = {} if found is None else _by_time(moved[direction], direction, found)
+        by_time = _by_time(moved[direction], direction, found)
         by_task = {} if ranks is None else _by_task(moved[direction], direction, ranks, run.tasks)
         transfers[direction] = Transfer(moved[direction], **by_time, **by_task)
     return Headline(transfers, _time_in_io(run, ranks, found))
@@ -187,11 +182,12 @@ def blocked_request(run: Run) -> dict[str, SummaryRequest]:
     """
     from ensembles.structure.phases.waiting import tasks_meet
 
-    if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS or run.phases is None:
+    phases = None if run.reading.most_events > MOST_EVENTS else run.phases_of_calls
+    if phases is None:
         return {}
-    if not tasks_meet(run.info, run.phases):
+    if not tasks_meet(run.info, phases):
         return union_request()
-    return {"critical": SummaryRequest(partial(_critical_io, run.phases))}
+    return {"critical": SummaryRequest(partial(_critical_io, phases))}
 
 
 def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInIo:
@@ -208,12 +204,12 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
     EnsioError
         A file cannot be read any more.
     """
-    return _time_in_io(run, _ranks(run), found)
+    return _time_in_io(run, run.reading.known_ranks, found)
 
 
 def counted_time_in_io(run: Run) -> TimeInIo:
     """Return the time in I/O by the counters of another tool, which include calls that are not traced."""
-    main, run_s = run.counters.main_layer if run.counters else [], run.length_s
+    main, run_s = run.counters.main_layer, run.length_s
     mean_s, slowest_s = run.info.counted_io_s / run.tasks, sum(module.slowest_rank_s for module in main)
     shares = (mean_s / run_s, slowest_s / run_s) if run_s > 0 else (None, None)
     found = TimeInIo(run.tasks, mean_s, shares[0])
@@ -221,17 +217,8 @@ def counted_time_in_io(run: Run) -> TimeInIo:
     return found if is_bound else replace(found, slowest_s=slowest_s, slowest_share=shares[1])
 
 
-def _ranks(run: Run) -> RankTable | None:
-    from ensembles.model.errors import EnsioError
-
-    try:
-        return run.reading.ranks
-    except EnsioError:
-        return None  # another tool summed the calls of all ranks
-
-
 def _by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    if not moved:
+    if not moved or found["active"] is None:
         return {}
     active_s = found["active"].active_s(direction)
     values: dict[str, Any] = {"active_s": active_s, "active_bytes_per_s": _rate(moved, active_s)}

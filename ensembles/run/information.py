@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ensembles.model.holds import Holds
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
     from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.layers import LayerTimes
     from ensembles.summaries.regiontimes import RegionTimes
     from ensembles.summaries.runtotals import RunTotals
@@ -48,7 +50,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         A file of the run cannot be read.
     """
     found = sums or sums_of(run)
-    table, totals, sizes = found.table, found.totals, found.sizes
+    table, totals, sizes = found.table, found.totals, found.sums["sizes"]
     unseen = run.unseen
     around = _surroundings(run)
     # Counters of another tool include calls that are not traced.
@@ -100,14 +102,14 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
-        **between_layers(found.times, totals.layers),
+        **between_layers(found.sums, totals.layers),
         "calls": _calls(table, totals.layers, run.length_s * max(run.info.threads, 1), io_s),
-        "failed_calls": _failed_calls(run, found),
+        "failed_calls": _failed_calls(run, found.sums["failed"]),
         "frequent_sizes": _frequent_sizes(sizes),
-        "frequent_size_classes": _size_classes(found.size_classes),
+        "frequent_size_classes": _size_classes(sizes.classes),
         "uncertain_counts": sizes.uncertainty,
         "slowest_call": _slowest(table),
-        "regions": _regions(found.regions, run.info.has_all_events),
+        "regions": _regions(found.sums["regions"]),
         "file_facts": run.info.file_facts,
         **around,
         **counters_json(run.info),
@@ -142,29 +144,24 @@ class RunSums:
 
     Attributes
     ----------
-    table, totals, sizes, regions
+    table, totals
         Summaries of all calls.
-    size_classes : dict of str to list of (int, int, int)
-        By layer: smallest and largest access size in bytes of a class, and its number of calls.
+    sums : mapping of str to Summary
+        Those of `sums_requests`. None: what the record does not know.
     events : int
         Number of calls that are events.
     durations_known : bool
         False if only the sums of the durations are known.
     summed : int
         Number of calls that are in the totals by sums of the recorder, and not among the events.
-    times : mapping of str to Summary, or None
-        Summaries for the headline; None: not all calls are events.
     """
 
     table: CallTable
     totals: RunTotals
-    sizes: SizeTable
-    size_classes: dict[str, list[tuple[int, int, int]]]
-    regions: RegionTimes
+    sums: Mapping[str, Any]
     events: int
     durations_known: bool = True
     summed: int = 0
-    times: Mapping[str, Any] | None = None
 
 
 def share_of_tasks(information: Mapping[str, Any]) -> str:
@@ -176,7 +173,7 @@ def _headline(run: Run, found: RunSums) -> dict[str, Any]:
     from ensembles.run.headline import TimeInIo, counted_time_in_io, find_headline
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
-    headline = find_headline(run, moved, found.times)
+    headline = find_headline(run, moved, found.sums)
     if run.unseen is not None and run.unseen.is_much:
         headline = replace(headline, time_in_io=TimeInIo())
     elif run.info.counted_io_s:
@@ -184,14 +181,13 @@ def _headline(run: Run, found: RunSums) -> dict[str, Any]:
     return headline.to_json()
 
 
-def _failed_calls(run: Run, found: RunSums) -> list[dict[str, Any]] | None:
+def _failed_calls(run: Run, failed: FailedCalls | None) -> list[dict[str, Any]] | None:
     """Return the failed calls by function and errno; None: not all calls are events."""
-    failed = None if found.times is None else found.times.get("failed")
     return None if failed is None else failed_calls_json(failed, run.files)
 
 
 def sums_requests(run: Run) -> dict[str, SummaryRequest]:
-    """Return the requests for the summaries that `sums_from_events` takes."""
+    """Return the requests for the summaries that `sums_from` takes."""
     from ensembles.run.headline import headline_requests
     from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
@@ -211,8 +207,8 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
     }
 
 
-def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
-    """Make the totals of a run whose calls are all events.
+def sums_from(run: Run, found: Mapping[str, Any]) -> RunSums:
+    """Make the totals of a run.
 
     Parameters
     ----------
@@ -220,16 +216,19 @@ def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
     found : mapping of str to Summary
         Summaries of `sums_requests`. Calls that are not events are added to them.
     """
+    from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.from_cells import add_summed_calls
 
-    if "ranks" in found:
-        run.reading.keep_ranks(found["ranks"])
+    run.reading.keep_ranks(found.get("ranks"))
     table, totals = found["table"], found["totals"]
+    if not run.info.has(Holds.ALL_CALLS):
+        events = run.summarize(ignoring_run(EventCount)).events
+        return RunSums(table, totals, found, events, run.summary.durations_known)
     events, summed = table.events, 0
     # Without sums of the recorder there are no such calls, and making some from the events would be a pass.
     if run.info.summed_calls and run.reading.has_summary:
         summed = add_summed_calls(table, totals, run.summary, run.info.summed_calls)
-    return RunSums(table, totals, found["sizes"], {}, found["regions"], events, summed=summed, times=found)
+    return RunSums(table, totals, found, events, summed=summed)
 
 
 def _region_times(run: Run) -> RegionTimes:
@@ -243,27 +242,7 @@ def sums_of(run: Run, selection: Selection | None = None) -> RunSums:
 
     Of selected calls only, the run needs all events.
     """
-    if run.info.has_all_events:
-        return sums_from_events(run, run.summarize(sums_requests(run), selection=selection).summaries)
-    return _from_summary(run)
-
-
-def _from_summary(run: Run) -> RunSums:
-    from ensembles.summaries.eventcount import EventCount
-    from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells, totals_from_cells
-
-    summary = run.summary
-    sizes, classes = sizes_from_cells(summary)
-    events = run.summarize(ignoring_run(EventCount)).events
-    return RunSums(
-        table_from_cells(summary, run.files),
-        totals_from_cells(summary),
-        sizes,
-        classes,
-        _region_times(run),
-        events,
-        summary.durations_known,
-    )
+    return sums_from(run, run.summarize(sums_requests(run), selection=selection).summaries)
 
 
 def _size_classes(classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, Any]:
@@ -316,8 +295,7 @@ def _frequent_sizes(sizes: SizeTable) -> dict[str, Any]:
     }
 
 
-def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
-    """Return the regions; their I/O time is known only if all calls are events."""
+def _regions(regions: RegionTimes) -> list[dict[str, Any]]:
     return [
         {
             "kind": totals.kind,
@@ -326,7 +304,7 @@ def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
             "tasks": totals.tasks,
             "not_ended": totals.not_ended,
             "time_s": totals.time_ns / NS_PER_S,
-            "io_time_s": totals.io_time_ns / NS_PER_S if io_is_known else None,
+            "io_time_s": None if totals.io_time_ns is None else totals.io_time_ns / NS_PER_S,
         }
         for totals in regions.totals
     ]

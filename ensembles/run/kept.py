@@ -20,6 +20,7 @@ import numpy as np
 from ensembles.files.names import split_launch
 from ensembles.files.user_cache import is_switched_off, may_have_cache, read_cached, write_cached
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import (
     MOST_BYTES,
@@ -273,7 +274,7 @@ class KeptInFile:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        is_wanted = run.info.has_all_events and not is_switched_off()
+        is_wanted = run.info.has(Holds.ALL_CALLS) and not is_switched_off()
         self._requests = _wanted_of(run) if is_wanted else {}
         self._search, wanted = self._begun_search() if is_wanted else (None, {})
         self._group = SummaryGroup(self._requests | wanted, run)
@@ -408,6 +409,6 @@ def _wanted_of(run: Run) -> dict[str, SummaryRequest]:
 
     wanted = sums_requests(run)
     del wanted[_ACTIVE]  # a part of the rate
-    if run.info.keeps_all_calls and run.reading.most_events <= _BOUNDS_OF_FEW * MOST_EVENTS:
+    if run.reading.most_events <= _BOUNDS_OF_FEW * MOST_EVENTS:
         wanted |= union_request()  # the file knows how many calls there are
     return wanted | {_RATE: SummaryRequest(ignoring_run(RateCurve)), _PYRAMID: pyramid_request()}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
+from ensembles.model.holds import Holds
 from ensembles.model.regions import KINDS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
@@ -25,6 +25,7 @@ from ensembles.run.kept import KeptSummaries
 from ensembles.run.read_limits import limits_of
 from ensembles.run.selection import Selection, select_chunks
 from ensembles.run.totals import empty_ranks
+from ensembles.summaries.from_cells import from_sums
 from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ class RunReading:
     @property
     def has_phases(self) -> bool:
         """Whether phases can be found: all calls are events, or the program named some."""
-        return self._run.info.keeps_all_calls or bool((self._run.regions.kind == KINDS.index("phase")).any())
+        return self._run.info.has(Holds.CALL_ORDER) or bool(
+            (self._run.regions.kind == KINDS.index("phase")).any()
+        )
 
     @property
     def most_events(self) -> int:
@@ -173,8 +176,13 @@ class RunReading:
         return self.source.is_complete and not self._is_damaged
 
     def fill(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
-        """Fill summaries for `Run.summarize`, from what is kept and in one pass."""
+        """Fill summaries for `Run.summarize`, from sums, from what is kept and in one pass."""
         found = SummaryGroup(requests, self._run)
+        if selection is None and not self._run.info.has(Holds.ALL_CALLS):
+            asked = {name: each for name, each in found.summaries.items() if each.of_all_calls}
+            for name, empty in asked.items():
+                found.summaries[name] = from_sums(empty, self._run.summary, self._run.files)
+            requests = {name: request for name, request in requests.items() if name not in asked}
         missing = self.kept.restore(requests, selection, found)
         if missing:
             filled = self._pass(missing, selection)
@@ -262,7 +270,7 @@ class RunReading:
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
                 return None if self._run.phases is None else self._run.phases.phase_index(chosen)
-            return self._ordinals_of(selection) if self._run.info.keeps_all_calls else None
+            return self._ordinals_of(selection) if self._run.info.has(Holds.CALL_ORDER) else None
 
         return chosen.with_derived(ask)
 
@@ -318,6 +326,12 @@ class RunReading:
         return "summary" in self._run.__dict__ or self.source.summary() is not None
 
     @cached_property
+    def known_ranks(self) -> RankTable | None:
+        """`ranks`; None: the record has neither all events nor sums by rank."""
+        found = self.source.ranks()
+        return self._run.summarize(empty_ranks) if found is None else found
+
+    @property
     def ranks(self) -> RankTable:
         """Sums over the calls of each rank by function.
 
@@ -328,34 +342,26 @@ class RunReading:
         EnsioError
             A file cannot be read any more, or holds neither all events nor sums by rank.
         """
-        ranks = self.source.ranks()
-        if ranks is None and not self._run.info.has_all_events:
-            counters = self._run.info.counters
-            raise EnsioError(
-                f"{self._run.path} holds no data by rank: if an older ensio wrote it, collect the run again"
-                if counters is None
-                else f"{self._run.path} holds {counters.tool}'s counters, and sums over ranks cannot be "
-                "divided: ensio info and ensio report show what is known of ranks, and Python has it in "
-                "run.counters"
-            )
-        if ranks is None:
-            ranks = self._run.summarize(empty_ranks)
-        return ranks
+        if self.known_ranks is None:
+            self._run.need(Holds.ALL_CALLS, "its sums are not by rank (ensio info has what is known of them)")
+        assert self.known_ranks is not None
+        return self.known_ranks
 
     @property
     def needs_pass_for_ranks(self) -> bool:
         """Whether `ranks` would make a pass over the events."""
-        return "ranks" not in self.__dict__ and self._run.info.has_all_events and self.source.ranks() is None
+        return "known_ranks" not in self.__dict__ and self.source.ranks() is None
 
-    def keep_ranks(self, ranks: RankTable) -> None:
+    def keep_ranks(self, ranks: RankTable | None) -> None:
         """Keep the sums of a pass over all events as `ranks`, which then makes no pass.
 
         Parameters
         ----------
-        ranks : RankTable
-            Filled with all events of this run.
+        ranks : RankTable or None
+            Filled with all events of this run; None: it lacks some.
         """
-        self.__dict__["ranks"] = ranks
+        if ranks is not None:
+            self.__dict__["known_ranks"] = ranks
 
 
 def _nested_start_together(events: Events) -> bool:

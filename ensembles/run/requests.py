@@ -16,11 +16,10 @@ from ensembles.model.units import bytes_text, seconds_text, share_text, size_tex
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import with_filters
-from ensembles.run.selection import Filters, Selection
+from ensembles.run.selection import Filters, filtered
 from ensembles.summaries.alignment import Alignment
 from ensembles.summaries.callsums import operations_of_transfers
 from ensembles.summaries.calltable import CallTable, CallTotals
-from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells
 from ensembles.summaries.sizes import SizeTable
 
 if TYPE_CHECKING:
@@ -142,17 +141,8 @@ def requests_of_run(
     """
     if align_bytes is not None and align_bytes < 1:
         raise EnsioError("the boundary of aligned requests must be at least 1 byte")
-    if run.info.has_all_events:
-        wanted = {"table": SummaryRequest(ignoring_run(CallTable)), **transfer_requests(run, align_bytes)}
-        found = run.summarize(wanted, selection=Selection.parse(**filters).for_run(run)).summaries
-        return requests_from_sums(found, most)
-    if Selection.parse(**filters) != Selection():
-        raise EnsioError(
-            f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "
-            "the whole run with ensio run --mode trace"
-        )
-    sizes, classes = sizes_from_cells(run.summary, by_operation=True)
-    return _requests(table_from_cells(run.summary, run.files), sizes, classes, None, most)
+    wanted = {"table": SummaryRequest(ignoring_run(CallTable)), **transfer_requests(run, align_bytes)}
+    return requests_from_sums(run.summarize(wanted, selection=filtered(run, **filters)).summaries, most)
 
 
 def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, SummaryRequest]:
@@ -161,7 +151,6 @@ def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, Sum
     Parameters
     ----------
     run : Run
-        One whose calls are all events.
     align_bytes : int, optional
         As for `requests_of_run`.
     """
@@ -173,16 +162,24 @@ def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, Sum
 
 
 def requests_from_sums(found: Mapping[str, Any], most: int = MOST_SIZES) -> list[RequestTotals]:
-    """Make the requests of a run whose calls are all events.
+    """Make the requests of a run.
 
     Parameters
     ----------
-    found : mapping of str to Summary
+    found : mapping of str to Summary or None
         Those of `transfer_requests`, and a `CallTable` as ``table``.
     most : int
         As for `requests_of_run`.
     """
-    return _requests(found["table"], found["transfer_sizes"], {}, found["alignment"], most)
+    table: CallTable = found["table"]
+    sizes: SizeTable = found["transfer_sizes"]
+    alignment: Alignment | None = found["alignment"]
+    calls: dict[tuple[str, str], dict[Call, CallTotals]] = {}
+    for call, totals in table.totals.items():
+        if call.op in ("read", "write"):
+            calls.setdefault((call.layer, call.op), {})[call] = totals
+    rows = [_row(*key, functions, sizes, alignment, most) for key, functions in calls.items()]
+    return sorted(rows, key=lambda row: (-row.count, row.layer, row.op))
 
 
 def part_text(count: int | None, whole: int | None) -> str:
@@ -266,44 +263,36 @@ def boundary_of(run: Run, path: str) -> int:
     return 0 if mount is None else mount.block_bytes
 
 
-def _requests(
-    table: CallTable,
+def _row(
+    layer: str,
+    op: str,
+    functions: Mapping[Call, CallTotals],
     sizes: SizeTable,
-    classes: Mapping[str, list[tuple[int, int, int]]],
     alignment: Alignment | None,
     most: int,
-) -> list[RequestTotals]:
-    calls: dict[tuple[str, str], dict[Call, CallTotals]] = {}
-    for call, totals in table.totals.items():
-        if call.op in ("read", "write"):
-            calls.setdefault((call.layer, call.op), {})[call] = totals
-    found = []
-    for (layer, op), functions in calls.items():
-        name, count = f"{layer} {op}", sum(totals.count for totals in functions.values())
-        entries = [(size, size, n) for size, n in sizes.frequent(name, most)] + list(classes.get(name, ()))
-        entries = sorted(entries, key=lambda entry: (-entry[2], -entry[0]))[:most]
-        where: list[int | None] = [None] * 3
-        if alignment is not None:
-            counted = (alignment.known, alignment.misaligned, alignment.crossing)
-            where = [counts.get(name, 0) for counts in counted]
-        collective = None
-        if layer in _WITH_COLLECTIVE:
-            collective = sum(t.count for call, t in functions.items() if call.name.endswith(_COLLECTIVE))
-        found.append(
-            RequestTotals(
-                layer=layer,
-                op=op,
-                count=count,
-                errors=sum(totals.errors for totals in functions.values()),
-                bytes=sum(totals.bytes for totals in functions.values()),
-                time_s=sum(totals.time_ns for totals in functions.values()) * 1e-9,
-                collective=collective,
-                located=where[0],
-                misaligned=where[1],
-                crossing=where[2],
-                sizes=tuple(SizeCount(low, high, n, n / count) for low, high, n in entries),
-                uncertainty=sizes.uncertainty.get(name, 0),
-                functions={call.name: totals.count for call, totals in functions.items()},
-            )
-        )
-    return sorted(found, key=lambda row: (-row.count, row.layer, row.op))
+) -> RequestTotals:
+    name, count = f"{layer} {op}", sum(totals.count for totals in functions.values())
+    entries = [(size, size, n) for size, n in sizes.frequent(name, most)] + sizes.classes.get(name, [])
+    entries = sorted(entries, key=lambda entry: (-entry[2], -entry[0]))[:most]
+    where: list[int | None] = [None] * 3
+    if alignment is not None:
+        counted = (alignment.known, alignment.misaligned, alignment.crossing)
+        where = [counts.get(name, 0) for counts in counted]
+    collective = None
+    if layer in _WITH_COLLECTIVE:
+        collective = sum(t.count for call, t in functions.items() if call.name.endswith(_COLLECTIVE))
+    return RequestTotals(
+        layer=layer,
+        op=op,
+        count=count,
+        errors=sum(totals.errors for totals in functions.values()),
+        bytes=sum(totals.bytes for totals in functions.values()),
+        time_s=sum(totals.time_ns for totals in functions.values()) * 1e-9,
+        collective=collective,
+        located=where[0],
+        misaligned=where[1],
+        crossing=where[2],
+        sizes=tuple(SizeCount(low, high, n, n / count) for low, high, n in entries),
+        uncertainty=sizes.uncertainty.get(name, 0),
+        functions={call.name: totals.count for call, totals in functions.items()},
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.holds import Holds
 from ensembles.model.metadata import Process
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
@@ -23,6 +24,7 @@ from ensembles.run.filter_arguments import with_filters
 from ensembles.run.reading import RunReading
 from ensembles.run.selection import Filters, Selection
 from ensembles.run.totals import RunWithTotals
+from ensembles.structure.ordinals.numbering import compute_ordinals
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -114,8 +116,13 @@ class Run(RunWithTotals):
         return list(dict.fromkeys([*self.info.notes, *unseen, *self.implausible]))
 
     @property
-    def counters(self) -> Counters | None:
-        """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
+    def notes_on_events(self) -> list[str]:
+        """`notes`, and one on calls that are no events, for what is shown of single calls."""
+        return [note for note in (*self.notes, self.info.partial) if note]
+
+    @property
+    def counters(self) -> Counters:
+        """Counters by file and rank that Darshan kept; empty if another recorder wrote the run."""
         return self.info.counters
 
     @cached_property
@@ -153,11 +160,34 @@ class Run(RunWithTotals):
         """
         from ensembles.structure.phases.detect import detect_phases, find_phases
 
-        if self.info.keeps_all_calls:
+        if self.info.has(Holds.CALL_ORDER):
             return detect_phases(self)
         if not self.reading.has_phases:
             return None
         return find_phases(Events.empty(self.calls, self.files), self.regions, self.info.clock_error_ns)
+
+    @property
+    def phases_of_calls(self) -> Phases | None:
+        """Phases of a run of which every call is an event; None: what happens in them is not known."""
+        return self.phases if self.info.has(Holds.CALL_ORDER) else None
+
+    def need(self, part: Holds, why: str) -> None:
+        """Refuse this run if its record does not hold a part.
+
+        Parameters
+        ----------
+        part : Holds
+        why : str
+            What needs the part, as a clause: ``"its rate needs the times of all calls"``.
+
+        Raises
+        ------
+        EnsioError
+            The sentence says how the run was recorded, and what to record instead.
+        """
+        if not self.info.has(part):
+            how, remedy = self.info.how_it_was_recorded, self.info.how_to_keep_calls
+            raise EnsioError(f"{self.path} {how}, and {why}: {remedy}")
 
     def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
         """Iterate over the events in chunks, in bounded memory.
@@ -289,11 +319,7 @@ class Run(RunWithTotals):
         """Compute ``phase`` or ``ordinal`` of all events; None: not determined."""
         if name == "phase":
             return None if self.phases is None else self.phases.phase_index(self.events)
-        if not self.info.keeps_all_calls:
-            return None
-        from ensembles.structure.ordinals.numbering import compute_ordinals
-
-        return compute_ordinals(self.events)
+        return compute_ordinals(self.events) if self.info.has(Holds.CALL_ORDER) else None
 
     @cached_property
     def regions(self) -> RegionTable:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
+from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text, count_text
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def counters_json(run: RunInfo) -> dict[str, Any]:
         and ranks of most time.
     """
     counters = run.counters
-    if counters is None:
+    if not run.has(Holds.COUNTERS):
         return {}
     modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
     task_time_s = counters.run_time_s * counters.tasks
@@ -219,7 +220,7 @@ def rate_text(module: Mapping[str, Any]) -> str:
 
 
 def _modules(run: RunInfo) -> list[ModuleCounters]:
-    return [] if run.counters is None else list(run.counters.modules.values())
+    return list(run.counters.modules.values())
 
 
 def _first(time_s: np.ndarray, then: np.ndarray, most: int | None) -> np.ndarray:
@@ -335,7 +336,7 @@ def target_rows(run: RunInfo) -> list[dict[str, Any]]:
         stripe; None: some have more), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
         rank in each file).
     """
-    posix = None if run.counters is None else run.counters.modules.get("POSIX")
+    posix = run.counters.modules.get("POSIX")
     if posix is None:
         return []
     table = posix.by_file

@@ -83,6 +83,7 @@ class CallTable(Summary):
     pwrite 160 167772160
     """
 
+    of_all_calls = True
     columns = (*SUM_COLUMNS, "rank", "file")
     results = ("totals", "slowest", "start_ns", "end_ns", "files")
     result_types = (CallTotals, SlowestCall)

@@ -33,6 +33,7 @@ class LogHistogram(Summary):
     array([0.0134, 0.0183])
     """
 
+    of_all_calls = True
     columns: tuple[str, ...] = SUM_COLUMNS
     results = ("counts",)
 

@@ -71,6 +71,7 @@ class RankTable(Summary):
     array([41943040, 41943040])
     """
 
+    of_all_calls = True
     columns = (*SUM_COLUMNS, "rank", "thread")
     results = ("calls", "rank", "call", "count", "errors", "moved", "time_ns", "inner_ns", "max_ns")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterator
 import numpy as np
 
 from ensembles.model.events import Events
+from ensembles.model.holds import Holds
 from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.explorer.background import Background
@@ -54,7 +55,7 @@ class Followed(Shown):
 
         def derived(name: str) -> np.ndarray | None:
             if name == "ordinal":
-                return compute_ordinals(events) if is_whole and run.info.keeps_all_calls else None
+                return compute_ordinals(events) if is_whole and run.info.has(Holds.CALL_ORDER) else None
             return (
                 run.phases.phase_index(events) if run.reading.has_phases and run.phases is not None else None
             )

@@ -19,6 +19,7 @@ from ensembles.ensemble.main_ensemble import main_ensemble
 from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.holds import Holds
 from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
@@ -585,7 +586,7 @@ def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> Durat
 
 def can_be_summed(run: Run) -> bool:
     """Whether a run has what a `LargeRun` needs: all calls as events, in a file with a kept pyramid."""
-    return run.info.has_all_events and whole_raster(run, ROWS, 2 * CELLS) is not None
+    return run.info.has(Holds.ALL_CALLS) and whole_raster(run, ROWS, 2 * CELLS) is not None
 
 
 def _with_end(first: int, last: int) -> tuple[int, int]:

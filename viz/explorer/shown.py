@@ -17,6 +17,7 @@ from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_rates
+from ensembles.model.holds import Holds
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
@@ -92,7 +93,7 @@ class Shown:
     answered = 0.0
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
-        if not run.info.has_all_events and run.mode == "profile":
+        if not run.info.has(Holds.SOME_CALLS):
             how = f"{run.info.how_to_keep_calls}, or use ensio report"
             raise EnsioError(f"{run.path} {run.info.how_it_was_recorded}: {how}")
         self.run = run
@@ -116,7 +117,7 @@ class Shown:
 
     def _derived(self, name: str) -> np.ndarray | None:
         """Number the phases or the ordinals of the calls of some whole ranks."""
-        if not self.run.info.keeps_all_calls:
+        if not self.run.info.has(Holds.CALL_ORDER):
             return None
         if name == "ordinal":
             return compute_ordinals(self.events)

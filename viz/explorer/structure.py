@@ -66,16 +66,17 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     >>> {phase.calls for phase in found.phases}, found.ordinals.op
     ({4}, 'write')
     """
-    if not run.info.keeps_all_calls or run.phases is None:
+    known = run.phases_of_calls
+    if known is None:
         why = f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
         return Structure(reasons=[why])
     wanted = replace(selection, phases=None)
     some = None if wanted.selects_all else wanted.for_run(run)
-    found = run.summarize(ignoring_run(partial(PhaseTable, run.phases)), selection=some).totals()
+    found = run.summarize(ignoring_run(partial(PhaseTable, known)), selection=some).totals()
     phases = [each for each in found if _is_within(each.phase, selection.phases)]
     if not phases and not selection.selects_all:
         return Structure()  # the sentence about the selected calls says why
-    phases = with_late_calls(run, run.phases, with_known_idle(run, run.phases, phases), some)
+    phases = with_late_calls(run, known, with_known_idle(run, known, phases), some)
     absent = idle_time(phases, run.tasks, 0.0).absent_text
     try:
         # The columns of the table are times, also where the histogram is of times per MiB.

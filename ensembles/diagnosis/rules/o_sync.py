@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, opened_with_flags, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.o_sync import find_summed
 from ensembles.model.metadata import OPEN_FLAGS
 from ensembles.model.units import bytes_text, seconds_text
@@ -95,6 +95,6 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     return Check("flags-cost", usual_ns < _FASTER * each_ns, sentence)
 
 
-rule = RuleWithSummary(
-    "o-sync", _find, "the writes to each file", summed=lambda run: find_summed(run, ADVICE), of_each_call=True
+rule = EvidenceRule(
+    "o-sync", _find, FILE_USES, summed=lambda run: find_summed(run, ADVICE), of_each_call=True
 )

@@ -6,11 +6,11 @@ import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_syncs_of_steps
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.sync_per_write import find_summed, how_often
 from ensembles.diagnosis.synced_files import before_moves, to_synced_files
 from ensembles.model.units import seconds_text
@@ -34,7 +34,7 @@ ADVICE = (
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     syncs = (case.op == "sync") & (case.layer == "posix") & ~before_moves(case, uses)
-    posix = case.run.counters.modules.get("POSIX") if case.run.counters else None
+    posix = case.run.counters.modules.get("POSIX")
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
     if counted and not syncs.any():
         raise NotApplicable(
@@ -97,4 +97,6 @@ def _median_of_windows(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.array(medians)[:, None]
 
 
-rule = RuleWithSummary("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE.format(RECORDS)))
+rule = EvidenceRule(
+    "sync-per-write", _find, FILE_USES, summed=lambda run: find_summed(run, ADVICE.format(RECORDS))
+)

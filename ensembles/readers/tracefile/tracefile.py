@@ -14,6 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ensembles.model.counters import Counters
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING, OPS, Call, Events
 from ensembles.model.filters import within_ranges
@@ -433,7 +434,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         calls_on_other_paths=other,
         kernel_bytes=kernel,
         summed=os.fsdecode(read_attribute(file, "summed")) if "summed" in file.attrs else "",
-        counters=None,
+        counters=Counters(),
         **text,
     )
 

@@ -350,7 +350,7 @@ def test_profiles_and_lost_events_are_refused_with_what_to_record(tmp_path):
     lost = io_run(tmp_path / "b", [sieved()], head={"dropped_events": 5})
     for cause in RULES:
         assert "ensio run --mode trace" in refusal(profile, cause)
-        assert "5 calls are not among the events" in refusal(lost, cause)
+        assert "lacks the events of 5 calls" in refusal(lost, cause)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])

@@ -379,5 +379,5 @@ def test_filters_are_of_one_run_whose_calls_are_events(
     corpus = Path(__file__).resolve().parents[2] / "corpus" / "runs"
     subprocess.run(["tar", "-xJf", corpus / "replay-profile.tar.xz", "-C", tmp_path], check=True)
     assert main(["report", str(tmp_path / "replay-profile"), "--op", "write", "-o", words[-1]]) == 2
-    assert "does not keep every call as an event, which filters need" in capsys.readouterr().err
+    assert "keeps no events, and filters choose among single calls" in capsys.readouterr().err
     assert not (tmp_path / "a.html").exists()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles.model.holds import Holds
 
 UNIX_NS = 1_700_000_000 * 10**9
 BIN_OF_100_NS = 64 + 18  # octave [64, 128) is cut into bins of 2 ns, and begins with bin 64
@@ -64,7 +65,7 @@ def cell(count: int = 3, block: int = 1, moved: int = 1536) -> bytes:
 def test_a_summary_laid_out_by_hand_is_read(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "by-hand", cell()))
     assert (run.mode, run.notes, len(run.events), run.info.threads) == ("profile", [], 0, 1)
-    assert not run.info.has_all_events
+    assert not run.info.has(Holds.ALL_CALLS)
     summary = run.summary
     rows = {name: column.tolist() for name, column in summary.cells.items()}
     # The event that was not added yet has no ordinal, and so its own cell.
