@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,11 @@ class MomentsTable:
         The first cell of a row is its name; the others are numbers with units.
     note : str
         Sentence below the table, or ``""``.
-    hover : mapping of str to str
-        Texts that appear over the first cells of rows, by their texts.
     """
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
-    hover: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(header)}</th>" for header in self.headers)

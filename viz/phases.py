@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Collection
 from typing import Any
 
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
-from ensembles.model.holds import Holds
+from ensembles.answers.phases import PhasesAnswer, answer_phases, last_of
+from ensembles.faces.words import sentence
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
-from ensembles.passes.group import SummaryRequest
-from ensembles.passes.summary import Summary
-from ensembles.run.late_calls import with_late_calls
 from ensembles.run.run import Run
-from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
-from ensembles.structure.phases.sync_time import SyncTime
-from ensembles.structure.phases.table import PhaseTable, PhaseTotals
-from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
+from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.figures import (
     annotate_empty,
     characters_beside,
@@ -34,7 +26,6 @@ from ensembles.viz.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.files import plain_path
 from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
 
@@ -60,7 +51,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
 
     Parameters
     ----------
-    data : Run, or list of PhaseTotals
+    data : Run, or PhasesAnswer
         A run that keeps all calls. Of more than 40 phases, those with the most waiting are drawn.
     title : str, optional
     x_range : Range1d, optional
@@ -84,34 +75,12 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
     >>> figure.title.text
     '12 phases'
     """
-    totals, sentence, inside, syncs = _totals(data)
-    return phases_of(totals, syncs, title, x_range, sentence=sentence, inside=inside)
-
-
-def phases_of(
-    totals: Sequence[PhaseTotals],
-    syncs: Collection[int],
-    title: str | None = None,
-    x_range: Range1d | None = None,
-    *,
-    sentence: str = "",
-    inside: WaitingInside | None = None,
-) -> figure:
-    """Draw phases of which the totals are known.
-
-    Parameters
-    ----------
-    totals : sequence of PhaseTotals
-    syncs : collection of int
-        The phases whose time in I/O is mostly that of syncs.
-    title, x_range
-        As for `phases`.
-    sentence : str
-        What separates phases.
-    inside : WaitingInside, optional
-        How long tasks waited before their last I/O call of a phase.
-    """
-    is_known = not any(math.isnan(row.lost_s) for row in totals)
+    if isinstance(data, Run):
+        data = answer_phases(data)
+    if not isinstance(data, PhasesAnswer):
+        raise TypeError(f"a run or a PhasesAnswer is needed, not {type(data).__name__}")
+    totals = [row for row in data.phases if row.calls]
+    is_known = data.why_no_idle is None
     shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:_MOST]
     shown.sort(key=lambda row: row.phase)
     rows = max(len(shown), 1)
@@ -145,14 +114,10 @@ def phases_of(
     line, title_line = characters_beside(map(_name, shown))
     retitle(fig, title or head, title_line)
     lost_s = sum(row.lost_s for row in totals)
-    if sentence:
-        subtitle(fig, f"Evidence: {sentence}.", line)
-    waited = (
-        f"Tasks waited {seconds_text(lost_s)} in all for the slowest task of each phase."
-        if is_known
-        else NOT_MEETING.partition(":")[0] + ": processes without MPI and without barriers."
-    )
+    subtitle(fig, f"Evidence: {data.found.sentence}.", line)
+    waited = f"Tasks waited {seconds_text(lost_s)} in all for the slowest task of each phase."
     # The sentence that is added last is the highest.
+    inside = data.waiting
     if inside is not None and inside.time_s is not None:
         subtitle(
             fig,
@@ -160,33 +125,9 @@ def phases_of(
             "call of a phase; this time is in the coloured parts.",
             line,
         )
-    subtitle(fig, waited, line)
-    _draw(fig, shown, syncs)
+    subtitle(fig, sentence(data.why_no_idle) if data.why_no_idle else waited, line)
+    _draw(fig, shown, data.syncs)
     return fig
-
-
-def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None, Collection[int]]:
-    if isinstance(data, Sequence) and all(isinstance(row, PhaseTotals) for row in data):
-        return list(data), "", None, ()
-    if not isinstance(data, Run):
-        raise TypeError(f"a run or a list of PhaseTotals is needed, not {type(data).__name__}")
-    data.need(Holds.CALL_ORDER, "phases need every call as an event")
-    phases = data.phases
-    assert phases is not None
-    wanted = {"table": PhaseTable, "waits": InnerWaits, "io": CriticalIo, "sync": SyncTime}
-    found = data.summarize(
-        {
-            name: SummaryRequest(partial(_of_phases, kind, phases), kind.columns)
-            for name, kind in wanted.items()
-        }
-    )
-    totals = with_late_calls(data, phases, with_known_idle(data, phases, found["table"].totals()))
-    inside = waiting_inside(data, phases, totals, found["waits"], found["io"])
-    return [row for row in totals if row.calls], phases.sentence, inside, found["sync"].mostly_syncs()
-
-
-def _of_phases(kind: Callable[[Phases], Summary], found: Phases, _: Any) -> Summary:
-    return kind(found)
 
 
 def _name(row: PhaseTotals) -> str:
@@ -226,7 +167,7 @@ def _draw(fig: figure, shown: list[PhaseTotals], syncs: Collection[int]) -> None
                     else f"{seconds_text(row.lost_s / row.tasks)} a task, {share_text(row.lost_share)}"
                     for _, row in mine
                 ],
-                "slowest": [_slowest(row) for _, row in mine],
+                "slowest": [sentence(last_of(row)) for _, row in mine],
             }
         )
         bar = fig.hbar(y="y", height=0.7, left="start", right="busy_end", source=source, color=colour)
@@ -264,15 +205,3 @@ def _work(row: PhaseTotals) -> str:
     parts += [f"{bytes_text(row.bytes_read)} read"] if row.bytes_read else []
     parts += [f"{bytes_text(row.bytes_written)} written"] if row.bytes_written else []
     return ", ".join(parts)
-
-
-def _slowest(row: PhaseTotals) -> str:
-    last, late = row.last_call, row.late_calls
-    if late is not None:
-        on = f", most on {plain_path(late.file)}" if late.file else ""
-        calls = f"{count_text(late.calls, 'call')} of {plain(late.call)}"
-        return f"rank {row.slowest_task}, {seconds_text(late.time_s)} in {calls}{on}"
-    if row.late_outside is not None:
-        return f"rank {row.slowest_task}: {row.late_outside.text(row.middle_task)}"
-    on = f" on {plain_path(last.file)}" if last.file else ""
-    return f"rank {row.slowest_task}, {plain(last.call)} of {seconds_text(last.duration_s)}{on}"

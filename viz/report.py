@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ensembles import __version__
+from ensembles.answers.phases import PhasesAnswer, answer_phases
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
@@ -19,6 +20,8 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary
+from ensembles.run.between_layers import layer_sentences
+from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.information import (
     RunSums,
     collect_information,
@@ -57,7 +60,6 @@ from ensembles.viz.report_folded import (
     layers_over_each_other,
 )
 from ensembles.viz.report_links import evidence_links, evidence_sentences
-from ensembles.viz.report_phases import PhasesFound, find_phases, layer_sentences
 from ensembles.viz.report_tables import (
     DATA_LOST,
     call_colours,
@@ -67,7 +69,7 @@ from ensembles.viz.report_tables import (
     headline,
     missing,
     request_table,
-    site_table,
+    sites_html,
     size_tables,
     storage_of,
     wait_table,
@@ -374,8 +376,7 @@ def report_html(
             if pictures["surroundings"].select_one({"name": "empty"}):  # too few samples for a line
                 del pictures["surroundings"]
             advance(1)
-    found = PhasesFound() if information is None else find_phases(run)
-    folded = _folded(run, summaries, found)
+    folded = _folded(run, summaries, None if information is None else _phases(run))
     pictures |= {part.name: part.picture for part in folded if part.picture is not None}
     script, divisions = embed_pictures(pictures, _LINKED, selects=False)
     sections = {*pictures, *(f"ensemble-{ensemble.name}" for ensemble in shown)}
@@ -403,10 +404,11 @@ def report_html(
         single_calls=single_calls,
         diagnosis=diagnosis,
         requests=request_table(run, summaries.requests),
-        sites=site_table(run, summaries.sites),
+        sites=sites_html(run, summaries.sites),
         folded=folded,
-        steps=found.steps,
-        layers=layer_sentences(information),
+        layers=[]
+        if information is None
+        else [f"{text[0].upper()}{text[1:]}." for text in layer_sentences(information)],
         storage=storage_of(information),
         surroundings="surroundings" in pictures,
         sizes=size_tables(summaries.sizes),
@@ -418,7 +420,15 @@ def report_html(
     )
 
 
-def _folded(run: Any, summaries: ReportData, found: PhasesFound) -> list[Folded]:
+def _phases(run: Run) -> PhasesAnswer | None:
+    """Return the phases of a run, unless they are not known or it has too many events for a report."""
+    if run.reading.most_events > MOST_EVENTS or run.phases_of_calls is None:
+        return None
+    found = answer_phases(run)
+    return found if found.phases else None
+
+
+def _folded(run: Any, summaries: ReportData, phases: PhasesAnswer | None) -> list[Folded]:
     """Return the folded sections; none for a selection of the events."""
     if summaries.sums is None:
         return []
@@ -426,4 +436,4 @@ def _folded(run: Any, summaries: ReportData, found: PhasesFound) -> list[Folded]
         key: each for key, each in (("file", summaries.file), ("rank", summaries.rank)) if each is not None
     }
     layers = layers_over_each_other(summaries.totals.layers.layers)
-    return folded_sections(run, sums, found.phases, summaries.transfers, layers)
+    return folded_sections(run, sums, phases, summaries.transfers, layers)

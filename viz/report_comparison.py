@@ -282,8 +282,7 @@ def _kind(found: Comparison) -> str:
 
 def _reason(found: Comparison, paths: Sequence[str]) -> str:
     """Return the reason of a verdict as sentences; the time a run comes first, if it is not in the reason."""
-    reason = f"by a test, {found.reason}" if found.reason.startswith("p = ") else found.reason
-    sentence = _sentence(reason, paths)
+    sentence = _sentence(found.reason, paths)
     totals = {total.what: total for total in found.totals}
     time = found.blocked or totals.get("time_s")
     if time is None or "time a run" in found.reason:

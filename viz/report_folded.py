@@ -7,45 +7,41 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.answers.ordinals import answer_ordinals
+from ensembles.answers.phases import PhasesAnswer
+from ensembles.answers.requests import request_parts
+from ensembles.faces.html import answer_html
+from ensembles.faces.words import cell
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
-from ensembles.run.requests import (
-    REQUEST_HEADERS,
-    RequestTotals,
-    notes_on_requests,
-    part_text,
-    request_cells,
-)
+from ensembles.run.requests import RequestTotals
 from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.access_map import access_map
+from ensembles.viz.figures import keep_units
 from ensembles.viz.files import files, plain_path
-from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
-from ensembles.viz.phases import phases_of
+from ensembles.viz.phases import phases as draw_phases
 from ensembles.viz.progress import progress
 from ensembles.viz.ranks import ranks
-from ensembles.viz.report_phases import phases_table
 from ensembles.viz.targets import busiest_text, load_request, targets
 from ensembles.viz.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-    from ensembles.structure.phases.detect import Phases
-    from ensembles.structure.phases.idle import IdleTime
     from ensembles.structure.phases.table import PhaseTotals
     from ensembles.summaries.layers import LayerTime
     from ensembles.summaries.target_load import TargetLoad
@@ -57,6 +53,7 @@ _MOST_PIECES = 8_000_000
 """Parts of calls on stripes that are spread over time for the report: some seconds."""
 
 _MOST_ORDINALS = 20
+_MOST_PHASES = 40
 _WHY_THESE = (
     "Of reads and writes, those with most time are shown; ensio ordinals --op numbers other calls. The calls "
     "of a task on a file that is opened again go on counting."
@@ -80,7 +77,8 @@ class Folded:
     title : str
         What is in it, with the most important number.
     picture : Bokeh model or None
-    table : MomentsTable or None
+    html : str
+        Tables and sentences of an answer.
     sentences : sequence of str
         What stands below.
     """
@@ -88,7 +86,7 @@ class Folded:
     name: str
     title: str
     picture: Any = None
-    table: MomentsTable | None = None
+    html: str = ""
     sentences: Sequence[str] = field(default=())
 
 
@@ -100,7 +98,7 @@ def folded_requests() -> dict[str, SummaryRequest]:
 def folded_sections(
     run: Run,
     sums: Mapping[str, TotalsBy],
-    found: tuple[Phases, Sequence[PhaseTotals], Collection[int], IdleTime] | None,
+    phases: PhasesAnswer | None,
     transfers: Sequence[RequestTotals] = (),
     layers: Sequence[str] = (),
 ) -> list[Folded]:
@@ -111,8 +109,8 @@ def folded_sections(
     run : Run
     sums : mapping of str to TotalsBy
         By ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an event.
-    found : (Phases, sequence of PhaseTotals, collection of int) or None
-        Its phases, if there are several, with those that are mostly syncs.
+    phases : PhasesAnswer or None
+        Its phases, if they are known.
     transfers : sequence of RequestTotals
         Its requests by API.
     layers : sequence of str
@@ -129,8 +127,8 @@ def folded_sections(
         A file of the run can no longer be read.
     """
     made: list[Callable[[], list[Folded]]] = []
-    if found is not None:
-        made.append(lambda: [_of_phases(*found, run.info.crowded_text)])
+    if phases is not None and (phases.found.count > 1 or phases.steps is not None):
+        made.append(lambda: [_of_phases(phases)])
     if sums:
         made += [lambda: _of_layers(run, layers), lambda: _of_ordinals(run)]
     if transfers:
@@ -150,19 +148,18 @@ def folded_sections(
     return sections
 
 
-def _of_phases(
-    found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], idle: IdleTime, crowded: str
-) -> Folded:
-    with_io = [entry for entry in totals if entry.calls]
+def _of_phases(found: PhasesAnswer) -> Folded:
+    with_io = [entry for entry in found.phases if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
-    title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
+    title = f"Phases: {count_text(found.found.count, 'phase')}, the longest is {_named(longest)}"
     title += f" with {seconds_text(longest.time_s)}"
     worst = max(with_io, key=lambda entry: -1.0 if math.isnan(entry.lost_s) else entry.lost_s)
     if worst.lost_s >= _MUCH_IDLE * sum(entry.time_s * entry.tasks for entry in with_io):
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, idle, crowded))
+    html = keep_units(answer_html(found.parts, _MOST_PHASES, "ensio phases"))
+    return Folded("phases", title, draw_phases(found), html=html)
 
 
 def _named(entry: PhaseTotals) -> str:
@@ -215,7 +212,7 @@ def _of_ordinals(run: Run) -> list[Folded]:
         return []  # no reads or writes
     if len(found.totals) < 2:
         return []
-    sentences = [f"{text[0].upper()}{text[1:]}." for text in (found.trend.sentence, *found.notes)]
+    sentences = [f"{text[0].upper()}{text[1:]}." for text in found.notes]
     sentences.append(_WHY_THESE)
     picture = None
     if any(entry.n > 1 for entry in found.totals):
@@ -224,7 +221,8 @@ def _of_ordinals(run: Run) -> list[Folded]:
     title = f"Call index: {count_text(found.totals[-1].to, found.op)} of a task on a file"
     if found.trend.worsening and found.trend.rise is not None:
         title += f", becoming {found.trend.rise:.1f} times as long"
-    return [Folded("ordinals", title, picture, _ordinal_table(found), sentences)]
+    html = keep_units(answer_html(answer_ordinals(found).parts, _MOST_ORDINALS, "ensio ordinals"))
+    return [Folded("ordinals", title, picture, html=html, sentences=sentences)]
 
 
 def _shown_ordinals(found: RunOrdinals) -> str | None:
@@ -235,21 +233,6 @@ def _shown_ordinals(found: RunOrdinals) -> str | None:
     return f"{max(first - 1, 1)}-{last}"
 
 
-def _ordinal_table(found: RunOrdinals) -> MomentsTable:
-    rows = [
-        (
-            f"{entry.ordinal:,}" if entry.ordinal == entry.to else f"{entry.ordinal:,} to {entry.to:,}",
-            f"{entry.n:,}",
-            "" if entry.tasks is None else f"{entry.tasks:,}",
-            *(seconds_text(time_s) for time_s in (entry.median_s, entry.p90_s, entry.max_s)),
-        )
-        for entry in found.totals[:_MOST_ORDINALS]
-    ]
-    more = len(found.totals) - len(rows)
-    note = f"{more:,} more rows: ensio ordinals lists all." if more else ""
-    return MomentsTable((found.op, "calls", "tasks", "median", "p90", "max"), rows, note)
-
-
 def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     """Tabulate the requests of each API, as ``ensio requests`` does."""
     most = max(found, key=lambda row: (row.bytes, row.time_s))
@@ -257,25 +240,12 @@ def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     off = [row for row in found if row.misaligned and row.located]
     if off:
         worst = max(off, key=lambda row: row.misaligned or 0)
-        title = (
-            f"Requests: {part_text(worst.misaligned, worst.located)} of {worst.layer} {worst.op} misaligned"
-        )
-    rows = [
-        (
-            *request_cells(row),
-            ", ".join(
-                f"{size_text(size.low_bytes)}{'' if size.low_bytes == size.high_bytes else ' and more'}: "
-                f"{share_text(size.share, None)}"
-                for size in row.sizes[:_MOST_SIZES]
-            ),
-        )
-        for row in found
-    ]
-    headers = (*REQUEST_HEADERS, "sizes")
-    shown = [at for at in range(len(headers)) if at < 3 or any(row[at] for row in rows)]
-    table = MomentsTable([headers[at] for at in shown], [[row[at] for at in shown] for row in rows])
-    notes = [f"{text[0].upper()}{text[1:]}." for text in notes_on_requests(found, None, False)]
-    return Folded("transfers", title, None, table, [*notes, "ensio requests lists all sizes."])
+        part = cell((worst.misaligned, worst.located), "part")
+        title = f"Requests: {part} of {worst.layer} {worst.op} misaligned"
+    html = keep_units(
+        answer_html(request_parts(found, _MOST_SIZES), len(found) * _MOST_SIZES, "ensio requests")
+    )
+    return Folded("transfers", title, html=html, sentences=("ensio requests lists all sizes.",))
 
 
 def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:

@@ -6,13 +6,17 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
+from ensembles.faces.html import answer_html
+from ensembles.model.statement import Statement
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 from ensembles.structure.layer_traffic import bytes_below_text
 from ensembles.structure.library_time import library_share_text
+from ensembles.viz.figures import keep_units
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.style import COLOURS, class_of_call
 
@@ -307,53 +311,21 @@ def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
     return MomentsTable(headers, rows, note) if rows else None
 
 
-def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
-    """Tabulate the call sites with the longest exclusive time.
+def sites_html(run: Any, by_site: BySite | None) -> str:
+    """Tabulate the call sites with the longest exclusive time; ``""``: none is known.
 
     Parameters
     ----------
     run : Run
     by_site : BySite or None
         None: the events do not include all calls.
-
-    Returns
-    -------
-    MomentsTable or None
-        None: no site is known.
     """
     if by_site is None or len(run.info.sites) < 2:
-        return None
-    sites = by_site.grouped(run.info.label_of_site)
-    io_ns = sum(site.io_ns for site in sites)
-    rows, hover = [], {}
-    for site in sites[:_MOST_SITES]:
-        share = site.share_of(io_ns)
-        label = run.info.label_of_site(site.number)
-        frames = run.info.sites[site.number].frames
-        hover[label] = "\n".join(
-            f"{frame.file}:{frame.line} in {frame.module}"
-            if frame.file
-            else f"{frame.place} in {frame.module}"
-            for frame in frames
-        )
-        rows.append(
-            (
-                label,
-                site.operations,
-                bytes_text(site.bytes) if site.bytes else "",
-                seconds_text(site.exclusive_ns * S_PER_NS),
-                "" if share is None else share_text(share, 1),
-                seconds_text(site.max_ns * S_PER_NS),
-            )
-        )
-    headers = ("site", "calls", "bytes", "exclusive time", "share", "slowest")
-    more = len(sites) - len(rows)
-    note = "The place in the program that led to the calls; calls inside others belong to the outermost one. "
-    note += "Share: of the time in I/O calls."
-    note += f" {count_text(more, 'more site')}: ensio sites." if more > 0 else ""
-    if hint := python_hint(run):
-        note += f" {hint[0].upper()}{hint[1:]}."
-    return MomentsTable(headers, rows, note, hover)
+        return ""
+    parts = site_parts(run, by_site.grouped(run.info.label_of_site))
+    hint = python_hint(run)
+    said = (Statement("sites.what"), *([Statement("sites.hint", {"hint": hint})] if hint else []))
+    return keep_units(answer_html((*parts, said), _MOST_SITES, "ensio sites"))
 
 
 def call_colours(summaries: ReportData) -> dict[str, str]:

@@ -20,7 +20,6 @@ from ensembles.cli.options import (
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 
-NAME = "compare"
 HELP = "compare runs or groups of runs: totals, verdict, changes of modes and tail, tests"
 
 DESCRIPTION = (

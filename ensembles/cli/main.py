@@ -1,8 +1,8 @@
 """The command ``ensio``.
 
-A subcommand is a module of this package with ``NAME``, ``HELP``, optionally ``DESCRIPTION``,
-``add_arguments(parser)`` and ``execute(args)``, which returns the exit code. Modules import heavy packages
-inside ``execute``, so that ``ensio --help`` starts fast.
+A subcommand is an entry of `ensembles.cli.questions`, or a module of this package with ``HELP``, optionally
+``DESCRIPTION``, ``add_arguments(parser)`` and ``execute(args)``, which returns the exit code. Modules import
+heavy packages inside ``execute``, so that ``ensio --help`` starts fast.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ensembles import __version__
 from ensembles.cli.options import add_filter_arguments, warn
+from ensembles.cli.questions import QUESTIONS
 from ensembles.cli.terminal import show_progress
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
@@ -146,9 +147,9 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:
-        module = import_module(f"ensembles.cli.{name.replace('-', '_')}")
+        module: Any = QUESTIONS.get(name) or import_module(f"ensembles.cli.{name.replace('-', '_')}")
         description = getattr(module, "DESCRIPTION", f"{module.HELP[0].upper()}{module.HELP[1:]}.")
-        subparser = subparsers.add_parser(module.NAME, help=module.HELP, description=description)
+        subparser = subparsers.add_parser(name, help=module.HELP, description=description)
         module.add_arguments(subparser)
         subparser.set_defaults(execute=module.execute)
         parser.subcommand = subparser if len(commands) == 1 else None

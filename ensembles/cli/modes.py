@@ -123,7 +123,6 @@ def _bound_text(p: float) -> str:
     return "< 1e-6" if p < 1e-6 else f"≤ {p:.2g}"
 
 
-NAME = "modes"
 HELP = "find the modes of the call durations, with confidence intervals and harmonics"
 
 

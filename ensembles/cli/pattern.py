@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ensembles.structure.access.other_calls import Coverage
     from ensembles.structure.access.pattern import FileGroup, Pattern, TaskGroup
 
-NAME = "pattern"
 HELP = (
     "show the access pattern: loops of reads and writes, their order in the files, shared and private files"
 )

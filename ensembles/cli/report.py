@@ -24,7 +24,6 @@ from ensembles.model.holds import Holds
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-NAME = "report"
 HELP = (
     "write one HTML file with the pictures and tables of a run, or of two runs compared; it needs no network"
 )

@@ -24,7 +24,6 @@ from ensembles.recorder.elf import defines_symbol, read_interpreter
 from ensembles.recorder.install_paths import install_prefixes
 from ensembles.recorder.run_directory import new_run_directory, shown
 
-NAME = "run"
 HELP = "run a program under the preload library, and record its I/O calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"

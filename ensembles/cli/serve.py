@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ensembles.viz.history.server import HistoryServer
     from ensembles.viz.serving import Door
 
-NAME = "serve"
 HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a history of runs"
 DESCRIPTION = (
     "Serve a page on this machine, and print its link. Drag over a peak of the histogram to see who made its "

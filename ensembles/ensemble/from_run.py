@@ -90,7 +90,7 @@ def _of_selection(run: Run, selection: Selection, per: Per) -> Ensemble:
     if place == "memory":
         events = run.reading.chosen_by(selection, _COLUMNS)
         ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
-        ensemble.notes += note_on_waits(run, selection, ensemble.notes)
+        ensemble.notes += note_on_waits(run, selection, events)
         return ensemble
     if place == "passes":
         return _in_one_pass(run, [selection], per)[0]

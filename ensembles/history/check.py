@@ -307,15 +307,14 @@ def _with_times(
     slower = [change for change in changes if change.direction == "slower"]
     if any(change.part == "all durations" for change in slower):
         return list(changes)
-    named = {f"{change.layer} {change.op}" for change in slower}
+    named = {(change.layer, change.op) for change in slower}
     added = []
     for reason in what_takes_longer(before, latest, margin):
         if reason.kind in named or (not reason.kind and named):
             continue
-        layer, _, op = reason.kind.partition(" ")
-        part = f"{reason.kind} time".strip()
-        kind = (op or None, layer or None)
-        added.append(Change(*kind, "time", "slower", reason.sentence, part, len(latest), reason.p, first))
+        layer, op = reason.kind or (None, None)
+        part = f"{layer} {op} time" if reason.kind else "time"
+        added.append(Change(op, layer, "time", "slower", reason.sentence, part, len(latest), reason.p, first))
     return [*changes, *added]
 
 

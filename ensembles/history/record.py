@@ -204,12 +204,20 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def _coarser(self, coarsened: int) -> RunRecord:
         kinds = [_merged_bins(kind, coarsened) for kind in self.kinds]
-        notes = [note for note in self.notes if not note.startswith(_COARSENED)]
-        notes.append(f"{_COARSENED} {2**coarsened} times as wide as usual, to fit into a record")
         phases = _longest(self.phases, MOST_PHASES >> coarsened)
         return msgspec.structs.replace(
-            self, kinds=kinds, phases=phases, coarsened=coarsened, notes=notes, command=self.command[:16]
+            self, kinds=kinds, phases=phases, coarsened=coarsened, command=self.command[:16]
         )
+
+    @property
+    def caveats(self) -> list[str]:
+        """The notes of the run, and whether its bins were merged; earlier versions stored that as a note."""
+        if not self.coarsened:
+            return self.notes
+        merged = (
+            f"bins of its histograms are {2**self.coarsened} times as wide as usual, to fit into a record"
+        )
+        return list(dict.fromkeys([*self.notes, merged]))
 
     def as_read(self) -> ReadRun:
         """Return what a comparison takes."""
@@ -222,7 +230,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             for kind in self.kinds
             if kind.op in ("read", "write")
         }
-        return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.notes)
+        return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.caveats)
 
 
 def _packed(record: RunRecord) -> bytes:
@@ -239,9 +247,6 @@ def _storable(value: Any) -> Any:
     if isinstance(value, list):
         return [_storable(entry) for entry in value]
     return storable_text(value) if isinstance(value, str) else value
-
-
-_COARSENED = "bins of its histograms are"
 
 
 def _identity(run: Run, totals: dict[str, float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,7 +12,6 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
-from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import with_filters
@@ -180,61 +179,6 @@ def requests_from_sums(found: Mapping[str, Any], most: int = MOST_SIZES) -> list
             calls.setdefault((call.layer, call.op), {})[call] = totals
     rows = [_row(*key, functions, sizes, alignment, most) for key, functions in calls.items()]
     return sorted(rows, key=lambda row: (-row.count, row.layer, row.op))
-
-
-def part_text(count: int | None, whole: int | None) -> str:
-    """Return a number of requests with its share of all; ``""`` if it is unknown."""
-    if count is None or not whole:
-        return ""
-    return f"{count:,} ({share_text(count / whole, None)})"
-
-
-REQUEST_HEADERS = ("API", "op", "requests", "bytes", "time", "collective", "misaligned", "crossing")
-
-
-def request_cells(row: RequestTotals) -> tuple[str, ...]:
-    """Return the cells of a row of requests, below `REQUEST_HEADERS`: commands and reports have the same."""
-    return (
-        row.layer,
-        row.op,
-        f"{row.count:,}",
-        bytes_text(row.bytes),
-        seconds_text(row.time_s),
-        "" if row.collective is None else f"{row.collective:,}",
-        part_text(row.misaligned, row.located),
-        part_text(row.crossing, row.located),
-    )
-
-
-def notes_on_requests(found: Sequence[RequestTotals], align_bytes: int | None, counted: bool) -> list[str]:
-    """Say how exact the numbers are, and what misaligned requests are measured against.
-
-    Parameters
-    ----------
-    found : sequence of RequestTotals
-    align_bytes : int or None
-        As for `requests_of_run`.
-    counted : bool
-        Whether misaligned requests are given by counters instead.
-
-    Returns
-    -------
-    list of str
-        Sentences without a capital and a full stop.
-    """
-    notes = []
-    uncertain = [f"{row.layer} {row.op} {row.uncertainty:,}" for row in found if row.uncertainty]
-    if uncertain:
-        notes.append(f"counts of sizes may be too low by up to: {', '.join(uncertain)}")
-    is_unknown = any(row.located is None for row in found)
-    if is_unknown and not counted:
-        notes.append("misaligned: unknown, as offsets need a run whose calls are all events")
-    elif not is_unknown and any(row.located != row.count for row in found):
-        notes.append("misaligned, crossing: of requests with known offset and boundary (--align)")
-    if not is_unknown and any(row.misaligned for row in found):
-        boundary = "the stripe or file system's block" if align_bytes is None else size_text(align_bytes)
-        notes.append(f"misaligned: offsets are not multiples of {boundary}")
-    return notes
 
 
 def _boundaries(run: Run) -> np.ndarray:

@@ -11,7 +11,7 @@ from ensembles.model.units import NS_PER_S, count_text, seconds_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.selection import Filters, Selection
-from ensembles.run.shown_totals import file_rows, rank_rows, site_rows
+from ensembles.run.shown_totals import Rows, file_table, rank_table, site_table
 from ensembles.summaries.bysite import BySite, SiteTotals
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -137,7 +137,7 @@ class RunWithTotals:
         sites = self._run.summarize(ignoring_run(BySite), selection=selection).grouped(label)
         for site in sites:
             site.place = label(site.number)
-        return site_rows(sites)
+        return Rows(sites, site_table)
 
     @with_filters
     def by_file(self, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
@@ -167,7 +167,7 @@ class RunWithTotals:
         """
         from ensembles.run.tables import totals_by_file
 
-        return file_rows(totals_by_file(self._run, by, **filters))
+        return Rows(totals_by_file(self._run, by, **filters), file_table)
 
     @with_filters
     def by_rank(self, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
@@ -199,7 +199,7 @@ class RunWithTotals:
         """
         from ensembles.run.tables import totals_by_rank
 
-        return rank_rows(totals_by_rank(self._run, by, **filters))
+        return Rows(totals_by_rank(self._run, by, **filters), rank_table)
 
     @with_filters
     def rate(self, **filters: Unpack[Filters]) -> RunRates:

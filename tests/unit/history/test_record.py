@@ -82,7 +82,7 @@ def test_the_largest_run_fits(tmp_path: Path) -> None:
     assert len(encoded) <= MOST_BYTES
     again = RunRecord.decode(encoded)
     assert [sum(kind.counts) for kind in again.kinds] == [sum(kind.counts) for kind in kinds]
-    assert any("times as wide" in note for note in again.notes)
+    assert any("times as wide" in note for note in again.caveats)
     assert again.as_read().calls.sample(("posix", "op0")).total == sum(kinds[0].counts)
 
 

@@ -88,10 +88,10 @@ def test_requests_of_a_run_are_those_of_its_events(tmp_path, capsys):
     text = capsys.readouterr().out
     assert text.splitlines()[0].split()[:3] == ["API", "op", "requests"]
     assert max(map(len, text.splitlines())) <= 80
-    assert "misaligned: offsets" not in text  # no boundary is known
+    assert "Misaligned: offsets" not in text  # no boundary is known
     assert main(["requests", str(tmp_path / "run"), "--align", "3MiB"]) == 0
     text = capsys.readouterr().out
-    assert text.endswith("misaligned: offsets are not multiples of 3 MiB\n")
+    assert text.endswith("Misaligned: offsets are not multiples of 3 MiB.\n")
 
 
 def test_a_profile_has_the_same_sizes_and_no_alignment(tmp_path, capsys):

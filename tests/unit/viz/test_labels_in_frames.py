@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,7 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
-from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.answers.phases import PhasesAnswer, answer_phases
 from ensembles.viz.report_drawing import embed_pictures, library_for
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
@@ -70,14 +68,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def long_names(run: en.Run) -> list[PhaseTotals]:
-    """Totals of phases with names that are too long for the axis."""
-    row = run.summarize(partial(_table_of, run.phases)).totals()[0]
-    return [replace(row, phase=number, name=f"metadata of one record {number}") for number in range(1, 60)]
-
-
-def _table_of(phases: Phases, _: object) -> PhaseTable:
-    return PhaseTable(phases)
+def long_names(run: en.Run) -> PhasesAnswer:
+    """Phases with names that are too long for the axis."""
+    found = answer_phases(run)
+    names = ((number, f"metadata of one record {number}") for number in range(1, 60))
+    rows = (replace(found.phases[0], phase=number, name=name) for number, name in names)
+    return replace(found, phases=tuple(rows))
 
 
 @pytest.mark.parametrize("width", [700, 1400])

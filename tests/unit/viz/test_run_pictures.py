@@ -16,6 +16,7 @@ from made_runs import run_of
 
 import ensembles
 from ensembles import viz
+from ensembles.answers.phases import answer_phases
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, Where
 from ensembles.model.errors import EnsioError
@@ -24,7 +25,6 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.viz.report_folded import _of_phases
-from ensembles.viz.report_phases import find_phases
 from ensembles.viz.style import COLOURS
 from ensembles.viz.theme import DARK
 from ensembles.workloads.synthetic import synthetic_run
@@ -156,7 +156,7 @@ def test_gantt_has_the_phases_of_the_table(synthetic) -> None:
         assert end - busy_end == pytest.approx(row.lost_s / row.tasks)
     assert labels(fig) == ["writes", "reads", "no data moved", "mean wait for the slowest task"]
     assert fig.title.text == f"{len(totals)} phases"
-    again = viz.phases(totals)
+    again = viz.phases(answer_phases(synthetic))
     np.testing.assert_array_equal(data(again.renderers[0])["start"], rows[0]["start"])
 
 
@@ -168,8 +168,8 @@ def test_many_phases_are_those_with_the_most_waiting(synthetic) -> None:
     from dataclasses import replace
 
     totals = synthetic.summarize(partial(_table_of, synthetic.phases)).totals()
-    many = [replace(totals[1], phase=number, lost_s=number / 1e3) for number in range(1, 61)]
-    fig = viz.phases(many)
+    many = tuple(replace(totals[1], phase=number, lost_s=number / 1e3) for number in range(1, 61))
+    fig = viz.phases(replace(answer_phases(synthetic), phases=many))
     title = "40 of 60 phases: those with the most waiting for the slowest task"
     assert fig.title.text.replace("\n", " ") == title
     assert fig.yaxis.major_label_overrides[0] == "21"
@@ -178,7 +178,7 @@ def test_many_phases_are_those_with_the_most_waiting(synthetic) -> None:
 def test_phases_that_are_mostly_syncs_have_their_colour(tmp_path: Path) -> None:
     tasks = [[("pwrite", 0.0, 0.01, 8), ("fsync", 0.01, 0.09, 0), ("pwrite", 9.0, 0.1, 8)]] * 2
     run = run_of(tmp_path / "syncs", tasks, lasted_s=10.0)
-    for fig in (viz.phases(run), _of_phases(*find_phases(run).phases, crowded="").picture):
+    for fig in (viz.phases(run), _of_phases(answer_phases(run)).picture):
         labels = [item.label.value for item in fig.legend[0].items]
         assert labels == ["writes", "mostly syncs", "mean wait for the slowest task"]
         bars = fig.legend[0].items[1].renderers[0]

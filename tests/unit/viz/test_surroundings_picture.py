@@ -100,7 +100,7 @@ def test_report_shows_requests_sites_and_samples(tmp_path: Path) -> None:
     assert "Ensemble of aio_write, in flight" in text
     # 40 writes, posted in 262 µs, of which 95 % were hidden (one decimal in the page).
     assert re.search(r"Non-blocking requests .* write 40 26\d µs 88\.0 ms .* 95\.\d %", text)
-    assert re.search(r"Call sites .* asynchronous\+0x75c1 40 write 2\.50 MiB", text)
+    assert re.search(r"Call sites .* 2\.50 MiB 40 write asynchronous\+0x75c1", text)
     assert 'title="asynchronous+0x75c1 in /srv/bin/asynchronous"' in page
     assert '<section id="surroundings">' in page
     # Boxes of single calls name the place too, where the run knows any.

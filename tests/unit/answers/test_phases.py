@@ -1,4 +1,4 @@
-"""The text of ``ensio phases``: phases without data in one row, 80 columns, collective calls."""
+"""Phases of a run, as text and HTML: phases without data in one row, 80 columns, collective calls."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import pytest
 from made_runs import run_of
 
 import ensembles as en
+from ensembles.answers.phases import PhasesAnswer, without_data
 from ensembles.cli.main import main
-from ensembles.cli.phases_text import phases_text, without_data
+from ensembles.faces.html import answer_html
+from ensembles.faces.text import answer_text
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.idle import IdleTime
 from ensembles.structure.phases.table import CriticalCall, PhaseTotals
-from ensembles.viz.report_phases import phases_table
 
-NO_STEPS = {"collective_steps": None, "without_io": None}
 IDLE = IdleTime(4, 4.0, 2.0, 0.125, 0, 0.0)
 ALONE = replace(IDLE, tasks=1)
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
@@ -48,6 +47,10 @@ def phases(btio: Path) -> Phases:
     return found
 
 
+def answer_of(found: Phases, totals: list[PhaseTotals], **more: Any) -> PhasesAnswer:
+    return PhasesAnswer(found=found, phases=tuple(totals), **({"idle": IDLE} | more))
+
+
 MADBENCH = [*map(totals_of, range(1, 6)), totals_of(6, 1 << 20), totals_of(7), totals_of(8, 1 << 20)]
 
 
@@ -55,18 +58,25 @@ def test_successive_phases_without_data_are_one_row(phases: Phases) -> None:
     (stretch,) = without_data(MADBENCH)
     assert (stretch["from"], stretch["to"], stretch["phases"], stretch["calls"]) == (1, 5, 5, 40)
     assert (stretch["start_s"], stretch["time_s"], stretch["lost_s"]) == (1.0, 2.5, 1.25)
-    result = {"lost_s": 2.0, "without_data": [stretch], "collective": None} | NO_STEPS
-    lines = phases_text(phases, MADBENCH, 50, result, IDLE).splitlines()
+    answer = answer_of(phases, MADBENCH)
+    lines = str(answer).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("-----"))
     assert [line.split()[0] for line in lines[first + 1 : first + 5]] == ["1–5", "6", "7", "8"]
     assert lines[first + 1].endswith("no data")
-    assert "6 more phases not shown" not in "\n".join(lines)
-    assert "2 more phases not shown" in phases_text(phases, MADBENCH, 2, result, IDLE)
+    assert "more phases" not in "\n".join(lines)
+    # Those with most idle time are shown.
+    shown = answer_text(answer.parts, 2)
+    assert "2 more phases: raise --limit to see them" in shown
+    assert [line.split()[0] for line in shown.splitlines()[first + 1 : first + 3]] == ["1–5", "6"]
     crowded = "8 tasks share the 2 processors of n1"
     idle = f"{crowded}: a part of this is waiting for a processor."
     assert idle not in "\n".join(lines)
-    assert idle in phases_text(phases, MADBENCH, 50, result | {"crowded": crowded}, IDLE)
-    assert idle in phases_table(phases, MADBENCH, IDLE, crowded).note
+    with_crowd = replace(answer, crowded=crowded)
+    assert idle in str(with_crowd)
+    page = answer_html(with_crowd.parts, 2, "ensio phases")
+    assert idle in page
+    assert "2 more phases: ensio phases lists all." in page
+    assert '<tr title="Rank 3 came last, with MPI_File_write_at_all (500 ms) on data.out."><td>6</td>' in page
 
 
 def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
@@ -74,7 +84,7 @@ def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
     assert without_data([replace(entry, name="S") for entry in MADBENCH]) == []
 
 
-def test_short_phases_without_data_between_others_have_no_row() -> None:
+def test_short_phases_without_data_between_others_have_no_row(phases: Phases) -> None:
     totals = [
         entry
         for number in range(1, 13, 2)
@@ -83,35 +93,31 @@ def test_short_phases_without_data_between_others_have_no_row() -> None:
             replace(totals_of(number + 1), time_s=0.01, lost_s=0.0),
         )
     ]
-    result = {"lost_s": 2.0, "without_data": without_data(totals), "collective": None}
-    found = SimpleNamespace(count=12, sentence="made", names=None, confidence=1.0, message_steps=0)
+    found = replace(phases, count=12)
 
     def rows(entries: list[PhaseTotals]) -> tuple[list[str], str]:
-        text = phases_text(cast(Phases, found), entries, 50, result | NO_STEPS, IDLE)
+        text = str(answer_of(found, entries))
         lines = text.splitlines()
-        return [line.split()[0] for line in lines[4 : lines.index("", 4)]], text.replace("\n", " ")
+        first = next(number for number, line in enumerate(lines) if line.startswith("-----")) + 1
+        return [line.split()[0] for line in lines[first : lines.index("", first)]], text.replace("\n", " ")
 
     shown, text = rows(totals)
     assert shown == ["1", "3", "5", "7", "9", "11"]
     assert "6 phases without data, with 48 calls and 60.0 ms in all, have no row (--json has them)." in text
-    assert "not shown" not in text
+    assert "--limit" not in text
     # Those in which tasks are idle, and those that were chosen, keep their rows.
     assert len(rows([replace(entry, lost_s=0.25) for entry in totals])[0]) == 12
     assert len(rows(totals[:10])[0]) == 10
 
 
 def test_a_long_last_call_is_shorter_and_the_numbers_are_not(phases: Phases) -> None:
-    result = {"lost_s": 2.0, "without_data": [], "collective": None} | NO_STEPS
     totals = [*MADBENCH, replace(totals_of(9, 1 << 20, tasks=1), bytes_read=1 << 20)]
-    text = phases_text(phases, totals, 50, result, IDLE)
+    text = str(answer_of(phases, totals))
     assert max(map(len, text.splitlines())) <= 80
     assert "3 write_at_all" in text
     assert "…" not in text
     assert "1.00 MiB" in text
     assert "Most in phase 1, 250 ms: rank 3 came last, with MPI_File_write_at_all" in text.replace("\n", " ")
-
-
-RESULT = {"lost_s": 2.0, "without_data": [], "collective": None} | NO_STEPS
 
 
 def test_where_not_even_ranks_fit_the_table_is_two(phases: Phases) -> None:
@@ -120,7 +126,7 @@ def test_where_not_even_ranks_fit_the_table_is_two(phases: Phases) -> None:
     name = "metadata-of-six-records"
     row = replace(totals_of(7, 98 << 30, 10240, name), calls=349438, bytes_read=153 << 20, last_call=last)
     row = replace(row, slowest_task=10238, lost_s=155000.0, start_s=1150.108)
-    text = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT, IDLE)
+    text = str(answer_of(phases, [row, replace(row, phase=8, tasks=1)]))
     assert max(map(len, text.splitlines())) <= 80
     tables = [line.split() for line in text.splitlines() if line.startswith("phase ")]
     assert len(tables) == 2
@@ -133,7 +139,7 @@ def test_where_not_even_ranks_fit_the_table_is_two(phases: Phases) -> None:
 def test_what_matters_least_is_left_out_first(phases: Phases) -> None:
     def table_of(**changes) -> list[str]:
         row = replace(totals_of(7, 98 << 30, name="input"), bytes_read=98 << 30, **changes)
-        lines = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT, ALONE).splitlines()
+        lines = str(answer_of(phases, [row, replace(row, phase=8, tasks=1)], idle=ALONE)).splitlines()
         assert max(map(len, lines)) <= 80
         return [line for line in lines if line.startswith(("phase", "    7"))]
 
@@ -148,7 +154,7 @@ def test_what_matters_least_is_left_out_first(phases: Phases) -> None:
 
 def test_a_name_of_any_length_fits(phases: Phases) -> None:
     row = totals_of(7, 1 << 20, name="a/very-long-name-that-a-program-gave/" * 10 + "end")
-    text = phases_text(phases, [row], 50, RESULT, IDLE)
+    text = str(answer_of(phases, [row]))
     assert max(map(len, text.splitlines())) <= 80
     assert "/end " in text
 
@@ -187,9 +193,8 @@ def test_info_says_the_same_of_collective_calls(btio: Path, capsys: pytest.Captu
 def test_the_layer_of_messages_is_not_advised_where_it_was_recorded(
     phases: Phases, with_messages: bool
 ) -> None:
-    result = {"lost_s": 2.0, "without_data": [], "collective": None} | NO_STEPS
-    result["without_io"] = {"steps": 2, "time_s": 0.1}
-    text = phases_text(phases, MADBENCH, 50, result, IDLE, with_messages=with_messages).replace("\n", " ")
+    more = {"without_io": {"steps": 2, "time_s": 0.1}, "has_messages": with_messages}
+    text = str(answer_of(phases, MADBENCH, **more)).replace("\n", " ")
     assert "2 steps between collective calls had no I/O" in text
     assert ("had no I/O and no messages" in text) == with_messages
     assert ("--layers default,mpimsg" in text) != with_messages
