@@ -99,32 +99,10 @@ class OffsetMap(Summary):
         ]
         return np.array([*numbers, -1], np.int64)
 
-    def counted(self, chunk: Events) -> np.ndarray:
-        """Return which calls count: bool, shape (n,)."""
-        chosen: np.ndarray = (self._directions(chunk) >= 0)[chunk.call]
-        chosen &= (chunk.file == self.file) & (chunk.moved > 0) & (chunk.offset >= 0)
-        return chosen
-
     def cover(self, low: int, high: int) -> None:
         """Extend the axis of offsets to those from `low`, before `high`."""
         self._ranks.add_extent((low, high))
         self._times.add_extent((low, high))
-
-    def put(self, bytes_by_time: np.ndarray, like: OffsetMap) -> None:
-        """Add bytes by time and offset, in the cells of another map.
-
-        Parameters
-        ----------
-        bytes_by_time : ndarray of int64, shape (directions × times, OFFSETS)
-        like : OffsetMap
-        """
-        edges = like.offset_edges
-        if len(edges) > 1:
-            grid = TimeGrid(len(DIRECTIONS) * ROWS, OFFSETS)
-            grid.add_extent((int(edges[0]), int(edges[-1])))
-            grid.values[:] = bytes_by_time[:, : grid.values.shape[1]]
-            self._times.merge(grid)
-            self._ranks.add_extent((int(edges[0]), int(edges[-1])))
 
     def _over_time(
         self, start: np.ndarray, duration: np.ndarray, moved: np.ndarray
@@ -136,15 +114,25 @@ class OffsetMap(Summary):
         end = np.clip((start + duration - low) * scale, begin, ROWS - 1e-6)
         first = begin.astype(np.int64)
         count = end.astype(np.int64) - first + 1
-        call = np.repeat(np.arange(len(first)), count)
-        place = np.arange(len(call)) - np.repeat(np.cumsum(count) - count, count)
+        short, long = np.flatnonzero(count == 1), np.flatnonzero(count > 1)
+        if not len(long):
+            return short, first, moved
+        begin, end, count = begin[long], end[long], count[long]
+        place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        number = np.repeat(np.arange(len(long)), count)
+        call = long[number]
         cell = first[call] + place
-        width = np.maximum(end - begin, 1e-12)[call]
-        until = np.clip((cell + 1 - begin[call]) / width, 0.0, 1.0)
-        until[place == count[call] - 1] = 1.0
+        width = np.maximum(end - begin, 1e-12)[number]
+        until = np.clip((cell + 1 - begin[number]) / width, 0.0, 1.0)
+        until[place == count[number] - 1] = 1.0
         # Differences of rounded sums add up to the whole.
         below = np.floor(until * moved[call]).astype(np.int64)
-        return call, cell, np.where(place == 0, below, below - np.roll(below, 1))
+        part = np.where(place == 0, below, below - np.roll(below, 1))
+        return (
+            np.concatenate([short, call]),
+            np.concatenate([first[short], cell]),
+            np.concatenate([moved[short], part]),
+        )
 
     def merge(self, other: OffsetMap) -> None:
         """Add what another summary of the same file counted."""
@@ -180,17 +168,6 @@ class OffsetMap(Summary):
         for op in DIRECTIONS:
             arrays |= {f"{op}_by_time": self.by_time(op), f"{op}_by_rank": self.by_rank(op)}
         return arrays
-
-
-class MiddlesMap(OffsetMap):
-    """An offset map with the bytes of each call at its middle in time: quick for many calls."""
-
-    def _over_time(
-        self, start: np.ndarray, duration: np.ndarray, moved: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        low, high = self.span_ns
-        cell = ((start + duration // 2 - low) * (ROWS / (high - low))).astype(np.int64)
-        return np.arange(len(start)), np.clip(cell, 0, ROWS - 1), moved
 
 
 class WindowMap(OffsetMap):
@@ -249,54 +226,6 @@ class WindowMap(OffsetMap):
         shares[1][(place == count[call] - 1) & (end <= ROWS)[call]] = 1.0
         before, until = (np.floor(share * moved[call]).astype(np.int64) for share in shares)
         return call, cell, until - before
-
-
-class PlacedCalls:
-    """The cells of calls in an offset map, found once, so that the map of any of them is a sum.
-
-    The bytes of a call are in the cell of its middle. Calls with more bytes than a cell of offsets are spread
-    over their offsets.
-
-    Parameters
-    ----------
-    whole : OffsetMap
-        A map that holds all of the calls.
-    events : Events
-    """
-
-    def __init__(self, whole: OffsetMap, events: Events) -> None:
-        self._whole, self._events = whole, events
-        moved, edges = events.moved, whole.offset_edges
-        width = int(edges[1] - edges[0]) if len(edges) > 1 else 1
-        low, high = whole.span_ns
-        row = ((events.start + events.duration // 2 - low) * (ROWS / (high - low))).astype(np.int32)
-        column = (events.offset + moved // 2 - (edges[0] if len(edges) else 0)) // width
-        counted = whole.counted(events)
-        self._is_wide = counted & (moved > width)
-        direction = np.array([call.op == DIRECTIONS[1] for call in events.calls], np.int32)[events.call]
-        cell = (direction * ROWS + np.clip(row, 0, ROWS - 1)) * OFFSETS + column
-        # 0: not counted here
-        self._cell = np.where(counted & ~self._is_wide, cell + 1, 0).astype(np.int32)
-        self._any_wide = bool(self._is_wide.any())
-
-    def map_of(self, places: np.ndarray) -> OffsetMap:
-        """Return the map of some calls, by time only.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their indices among the events.
-        """
-        whole = self._whole
-        found = MiddlesMap(whole.file, whole.layer, whole.tasks, whole.span_ns)
-        if self._any_wide:
-            wide = places[self._is_wide.take(places)]
-            found.add(self._events[wide])
-        cell = self._cell.take(places)
-        counts = np.bincount(cell, self._events.moved.take(places), len(DIRECTIONS) * ROWS * OFFSETS + 1)
-        found.calls += int(np.count_nonzero(cell))
-        found.put(counts[1:].astype(np.int64).reshape(-1, OFFSETS), whole)
-        return found
 
 
 def transfer_layers(events: Events) -> list[str]:

@@ -161,7 +161,7 @@ def test_python_gives_what_the_json_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", [run.name for run in RUNS if "report" in run.tags])
 def test_the_report_holds_what_info_says(name: str, tmp_path: Path) -> None:
-    from ensembles.viz.report import write_report
+    from ensembles.viz.report.page import write_report
 
     run = ANSWERS.opened(name)
     write_report(run, tmp_path / "report.html")

@@ -18,9 +18,9 @@ from ensembles import __version__
 from ensembles.history.check import Check, check, control_false_alarms
 from ensembles.history.store import Acknowledgement, Experiment, History, StoredRun
 from ensembles.model.errors import EnsioError
+from ensembles.viz.common.theme import theme_script
 from ensembles.viz.history.data import ExperimentData
 from ensembles.viz.history.figures import distribution, heat_map, over_runs
-from ensembles.viz.theme import theme_script
 
 SCRIPT = "bokeh.js"
 """Name of the copy of BokehJS that the pages share."""

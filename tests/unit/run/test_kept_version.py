@@ -65,7 +65,7 @@ from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 from ensembles.summaries.target_load import TargetLoad
 from ensembles.summaries.totals_by import TotalsBy
-from ensembles.viz.task_order import TaskTimes
+from ensembles.viz.common.task_order import TaskTimes
 
 DIGESTS = Path(__file__).with_name("kept_digests.json")
 

@@ -16,7 +16,7 @@ from ensembles.run.selection import Selection
 from ensembles.structure.phases.late_calls import LateCalls, without_waits_ns
 from ensembles.structure.phases.outside import LateInPhase
 from ensembles.viz.explorer.structure import structure_of
-from ensembles.viz.report import write_report
+from ensembles.viz.report.page import write_report
 
 MIB = 1 << 20
 

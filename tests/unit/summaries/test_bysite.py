@@ -16,7 +16,7 @@ from ensembles.answers.sites import site_parts
 from ensembles.faces.text import answer_text
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bysite import BySite, SitesByDuration
-from ensembles.viz.report_tables import sites_html
+from ensembles.viz.report.tables import sites_html
 
 BIT = {"read": 1, "write": 2}
 

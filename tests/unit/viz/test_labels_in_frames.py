@@ -13,7 +13,7 @@ from made_runs import run_of
 import ensembles as en
 from ensembles import viz
 from ensembles.answers.phases import PhasesAnswer, answer_phases
-from ensembles.viz.report_drawing import embed_pictures, library_for
+from ensembles.viz.report.drawing import embed_pictures, library_for
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     BROWSER = None
@@ -56,8 +56,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ranks": viz.ranks(run),
         "files": viz.files(run),
         "trace": viz.trace_diagram(run),
-        "size": viz.size_duration(run),
-        "order": viz.order_statistic(modes, tasks=[80, 1024]),
+        "order": viz.tail(modes, tasks=[80, 1024]),
     }
     script, divisions = embed_pictures(pictures, linked=())
     # The margins of a report.

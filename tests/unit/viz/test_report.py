@@ -23,8 +23,9 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.run.collect import collect
 from ensembles.run.reading import RunReading
-from ensembles.viz import report, write_report
-from ensembles.viz.report import ReportData
+from ensembles.viz import write_report
+from ensembles.viz.report import page as report
+from ensembles.viz.report.page import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
@@ -285,7 +286,7 @@ def test_ensembles_of_the_report_are_those_of_the_commands(tmp_path: Path) -> No
 def test_the_title_of_phases_names_the_task_that_most_idle_time_is_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ensembles.viz.report_folded._MUCH_IDLE", 0.01)
+    monkeypatch.setattr("ensembles.viz.report.folded._MUCH_IDLE", 0.01)
     synthetic_run(tmp_path / "run", 8, 600, seed=3)
     run = en.open(tmp_path / "run")
     assert main(["phases", str(tmp_path / "run"), "--json"]) == 0

@@ -16,9 +16,10 @@ from ensembles.cli.main import main
 from ensembles.model.surroundings import COLUMNS, SurroundingsTable
 from ensembles.structure import surroundings_curves
 from ensembles.structure.surroundings_curves import sum_levels, sum_rates
-from ensembles.viz import surroundings, trace_diagram
-from ensembles.viz.figures import new_figure
-from ensembles.viz.single_calls import add_calls, call_columns
+from ensembles.viz import trace_diagram
+from ensembles.viz.common.figures import new_figure
+from ensembles.viz.common.single_calls import add_calls, call_columns
+from ensembles.viz.pictures.surroundings import surroundings
 
 HELD = Path(__file__).parents[2] / "corpus" / "runs"
 S = 10**9

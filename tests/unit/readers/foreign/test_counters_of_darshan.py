@@ -18,7 +18,7 @@ from ensembles.comparison.text import comparisons_text
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
 from ensembles.run.information import collect_information
 from ensembles.structure.counters import counted_requests, file_rows, rank_rows, shared_sentence
-from ensembles.viz.report_comparison import comparison_html
+from ensembles.viz.report.comparison import comparison_html
 
 LOGS = sorted([*EXAMPLES.glob("*/*.darshan"), *(EXAMPLES.parent / "tests" / "input").glob("*.darshan")])
 DERIVED = ("POSIX", "MPI-IO", "STDIO")

@@ -17,7 +17,7 @@ from read_by_pydarshan import events_of, segments_of
 import ensembles as en
 from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text
-from ensembles.viz.counters import counter_pictures
+from ensembles.viz.pictures.counters import counter_pictures
 
 pytestmark = pytest.mark.slow
 
@@ -212,7 +212,7 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
 
 
 def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
-    from ensembles.viz.report_counters import counters_shown
+    from ensembles.viz.report.counters import counters_shown
 
     counted_log().write(tmp_path / "log")
     run = en.open(tmp_path / "log")
@@ -234,7 +234,7 @@ def test_the_page_and_info_agree_on_the_bytes() -> None:
     import darshan
 
     from ensembles.run.information import collect_information
-    from ensembles.viz.report_counters import counters_shown
+    from ensembles.viz.report.counters import counters_shown
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
     run = en.open(path)
@@ -255,7 +255,7 @@ def test_the_page_and_info_agree_on_the_bytes() -> None:
 
 def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
     from ensembles.model.counters import Counters
-    from ensembles.viz.counters import counter_pictures
+    from ensembles.viz.pictures.counters import counter_pictures
 
     log = en.open(
         next(Path(__import__("darshan").__file__).parent.glob("examples/example_logs/example.darshan"))
@@ -272,7 +272,7 @@ def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
 def test_data_by_file_system_are_those_of_pydarshans_records() -> None:
     import darshan
 
-    from ensembles.viz.report_counters import counters_shown
+    from ensembles.viz.report.counters import counters_shown
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
     table = counters_shown(en.open(path).info).tables["Data by file system"]
