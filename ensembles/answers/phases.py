@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.answers.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import AtLeast, Column, Paragraph, Statement, Table
+from ensembles.model.statement import Column, LowerBound, Paragraph, Statement, Table
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.selection import Selection
@@ -380,7 +380,7 @@ def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:
     if math.isnan(idle):
         idle = None
     elif any(entry.calls and entry.tasks < tasks for entry in entries):
-        idle = AtLeast(idle)
+        idle = LowerBound(idle)
     is_one = len(entries) == 1
     return (
         first.phase if is_one else f"{first.phase}–{last.phase}",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import AtLeast, Statement
+from ensembles.model.statement import LowerBound, Statement
 from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_text, share_text, size_text
 
 UNITS: dict[str, Callable[[Any], str]] = {
@@ -193,7 +193,7 @@ def cell(value: Any, unit: str) -> str:
         return ""
     if isinstance(value, Statement):
         return _filled(value)
-    if isinstance(value, AtLeast):
+    if isinstance(value, LowerBound):
         return f"≥ {cell(value.value, unit)}"
     if unit.startswith("n "):
         return count_text(value, unit[2:])

@@ -30,7 +30,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class LowerBound:
     """A lower bound in place of a number."""
 
     value: float

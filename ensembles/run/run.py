@@ -117,7 +117,7 @@ class Run(RunWithTotals):
 
     @property
     def notes_on_events(self) -> list[str]:
-        """`notes`, and one on calls that are no events, for what is shown of single calls."""
+        """`notes`, and one on calls without an event, for what is shown of single calls."""
         return [note for note in (*self.notes, self.info.partial) if note]
 
     @property

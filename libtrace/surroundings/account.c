@@ -77,7 +77,7 @@ static void look_at_program(void)
     libraries_bytes = all.length;
 }
 
-/* Bytes on pipes and terminals are no I/O on files. What a launcher connects carries little. */
+/* Bytes on pipes and terminals do not count as I/O on files. What a launcher connects carries little. */
 static uint64_t pipes(void)
 {
     uint64_t facts = 0;

@@ -25,7 +25,7 @@ FOLDERS = ("libtrace", "ensembles", "viz", "testbed", "calibration", "tools", "b
 SLACK = 0.002  # what a number may lie below the one that is held before that one has to fall, too
 
 # Which kind of record a run is: calls, sums of a profile, counters of a log.
-# Only `ensembles/model/holds.py` may ask; `Run.need`, which refuses, is no question.
+# Only `ensembles/model/holds.py` may ask; `Run.need`, which refuses, does not ask.
 QUESTION = re.compile(
     r"\.has\(Holds\b|\bHolds\.\w+ (?:not )?in\b|\binfo\.(?:partial|knows_sites)\b|\bplace_of_calls\(run\)"
     r"|\.mode (?:==|!=|in|not in) [\"(]|\bcounters is (?:not )?None\b"

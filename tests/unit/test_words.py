@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ensembles.faces.words import UNITS, WORDS, _Formatter, cell, sentence
-from ensembles.model.statement import AtLeast, Statement
+from ensembles.model.statement import LowerBound, Statement
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = ("readers", "recorder", "workloads")  # they read what others wrote
@@ -111,5 +111,5 @@ def test_names_in_a_sentence_cannot_change_its_form() -> None:
 
 
 def test_cells() -> None:
-    assert (cell(AtLeast(0.25), "s"), cell(float("nan"), "s"), cell(0, "count")) == ("≥ 250 ms", "", "0")
+    assert (cell(LowerBound(0.25), "s"), cell(float("nan"), "s"), cell(0, "count")) == ("≥ 250 ms", "", "0")
     assert cell((1, 4), "part") == "1 (25 %)"

@@ -115,7 +115,7 @@ class Shown:
         self._begin()
 
     def _begin(self) -> None:
-        """Forget what was found of the calls, which are others now."""
+        """Forget what was found of the calls."""
         self._reader = CallReader(
             self.run, self.events, self._news, self._failed, in_background=self.is_growing
         )

@@ -39,7 +39,6 @@ from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import CLASSES, Raster, raster_request
 from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
 from ensembles.viz.common.bands import BANDS, node_bands, outline_calls, phase_bands
-from ensembles.viz.pictures.concurrency import tasks_inside
 from ensembles.viz.common.data_for import data_for, need_calls, partial_sentence
 from ensembles.viz.common.figures import (
     LEFT_BORDER,

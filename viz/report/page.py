@@ -63,6 +63,7 @@ from ensembles.viz.report.folded import (
     layers_over_each_other,
 )
 from ensembles.viz.report.links import evidence_links, evidence_sentences
+from ensembles.viz.report.moments import moments
 from ensembles.viz.report.tables import (
     DATA_LOST,
     call_colours,

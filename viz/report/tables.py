@@ -17,8 +17,8 @@ from ensembles.run.storage import storage_lines
 from ensembles.structure.layer_traffic import bytes_below_text
 from ensembles.structure.library_time import library_share_text
 from ensembles.viz.common.figures import keep_units
-from ensembles.viz.report.moments import MomentsTable
 from ensembles.viz.common.style import COLOURS, class_of_call
+from ensembles.viz.report.moments import MomentsTable
 
 if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite

@@ -11,10 +11,10 @@ int main(int count, char **arguments)
     MPI_Init(&count, &arguments);
     char name[] = "READ_WRITE-mkostemp-XXXXXX";
     const int made = open("WRITE_ONLY-open", O_CREAT | O_WRONLY, 0600);
-    FILE *streams[] = {fopen("WRITE_ONLY-fopen", "w"),       fopen("READ_WRITE-fopen", "w+"),
-                       fopen("WRITE_ONLY-append", "a"),      fopen("READ_WRITE-append", "a+e"),
-                       fopen("/usr/include/stdio.h", "r"),   fdopen(made, "w"),
-                       fopen("READ_WRITE-fopen", "r+"),      freopen("WRITE_ONLY-freopen", "w", stdin)};
+    FILE *streams[] = {fopen("WRITE_ONLY-fopen", "w"),     fopen("READ_WRITE-fopen", "w+"),
+                       fopen("WRITE_ONLY-append", "a"),    fopen("READ_WRITE-append", "a+e"),
+                       fopen("/usr/include/stdio.h", "r"), fdopen(made, "w"),
+                       fopen("READ_WRITE-fopen", "r+"),    freopen("WRITE_ONLY-freopen", "w", stdin)};
     close(open("READ_WRITE-openat", O_CREAT | O_RDWR, 0600));
     close(creat("WRITE_ONLY-creat", 0600));
     close(mkostemp(name, O_SYNC));

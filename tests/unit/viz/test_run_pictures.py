@@ -23,9 +23,8 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
-from ensembles.viz.report.folded import _of_phases
 from ensembles.viz.common.style import COLOURS
-from ensembles.viz.common.theme import DARK
+from ensembles.viz.report.folded import _of_phases
 from ensembles.workloads.synthetic import synthetic_run
 
 MIB = 1 << 20

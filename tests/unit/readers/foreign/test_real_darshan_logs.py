@@ -75,7 +75,7 @@ def test_layouts_on_lustre_are_those_of_the_record() -> None:
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem[:24])
 def test_time_in_io_is_that_of_all_modules_of_the_main_layer(path: Path) -> None:
-    """Layers lie in each other, and modules of a layer beside each other; PyDarshan's sums are the truth."""
+    """Layers contain each other, and modules of a layer do not; PyDarshan's sums are the truth."""
     information = collect_information(en.open(path))
     layers = {name: module["layer"] for name, module in information["counters"]["modules"].items()}
     sums: dict[str, float] = dict.fromkeys(layers.values(), 0.0)
