@@ -185,7 +185,8 @@ class Run(RunWithTotals):
         EnsioError
             The sentence says how the run was recorded, and what to record instead.
         """
-        if not self.info.has(part):
+        keeps_none = part is Holds.SOME_CALLS and self.info.partial and not self.reading.most_events
+        if keeps_none or not self.info.has(part):
             how, remedy = self.info.how_it_was_recorded, self.info.how_to_keep_calls
             raise EnsioError(f"{self.path} {how}, and {why}: {remedy}")
 
