@@ -113,7 +113,7 @@ class Run(RunWithTotals):
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
         unseen = [self.unseen.sentence] if self.unseen else []
-        return list(dict.fromkeys([*self.info.notes, *unseen, *self.implausible]))
+        return list(dict.fromkeys([*self.info.notes, *unseen, *self._implausible]))
 
     @property
     def notes_on_events(self) -> list[str]:

@@ -66,13 +66,14 @@ class RunWithTotals:
             if 0 < each.start_unix_ns < each.end_unix_ns
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        cells = self.summary.cells
+        is_coarse = any(end % NS_PER_S == 0 for _, end in lives)
+        cells = {} if lives and not is_coarse and all(each.ended for each in processes) else self.summary.cells
         if len(cells.get("end_ns", ())):
             life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
         return life_ns * 1e-9
 
     @cached_property
-    def implausible(self) -> list[str]:
+    def _implausible(self) -> list[str]:
         """Sentences about what cannot be so.
 
         In formats without checksums, a changed byte of a time is seen only here.
@@ -80,14 +81,14 @@ class RunWithTotals:
         from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
 
         run = self._run
-        table, io_time_ns = (
-            table_from_cells(self.summary, run.files),
-            totals_from_cells(self.summary).io_time_ns,
-        )
+        names = sorted({call.name for call in run.calls if call.name.startswith(_NON_BLOCKING)})
+        if run.reading.source.is_checked and (run.info.flights or not names):
+            return []
+        table = table_from_cells(self.summary, run.files)
+        io_time_ns = totals_from_cells(self.summary).io_time_ns
         span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
         count = sum(totals.count for totals in table.totals.values())
         notes = []
-        names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
         if names and not run.info.flights and io_time_ns > table.span_ns * threads:
             notes.append(
                 f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "

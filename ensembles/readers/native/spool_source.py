@@ -67,6 +67,8 @@ class SpoolSource:
         Whether the recorder kept summaries.
     """
 
+    is_checked = True
+
     def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
         clocks = Clocks(spools)
         members = assign_ranks(spools)

@@ -185,6 +185,7 @@ class TraceFileSource:
             self.spool_identities = dict(zip(read_texts(spools, "name"), identities, strict=True))
 
     is_quick_to_open = True
+    is_checked = True
 
     @cached_property
     def _index(self) -> TraceIndex:

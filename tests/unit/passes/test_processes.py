@@ -117,7 +117,6 @@ def test_comparisons_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     synthetic_run(tmp_path / "other", TASKS, EVENTS, seed=6)
-    monkeypatch.setattr("ensembles.comparison.call_groups.IN_MEMORY", 0)
     monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
     arguments = ("compare", str(run_path), str(tmp_path / "other"), "--json", "--op", "write")
     arguments += ("--memory", "64GiB")  # the process of the tests has grown

@@ -111,6 +111,7 @@ class ImportedSource:
     """
 
     is_complete = True
+    is_checked = False
 
     def __init__(self, path: str, trace: ForeignTrace, budget: Budget | None = None) -> None:
         self.path = path
