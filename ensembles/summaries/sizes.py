@@ -102,8 +102,6 @@ class SizeTable(Summary):
         counts : ndarray of int64, shape (n,)
             Number of calls of each size.
         """
-        if layer.startswith(("posix", "stdio")):  # 0 bytes: the size is not known
-            sizes, counts = sizes[sizes > 0], counts[sizes > 0]
         if layer in self._sizes:
             sizes, place = np.unique(np.concatenate([self._sizes[layer], sizes]), return_inverse=True)
             all_counts = np.concatenate([self._counts[layer], counts])
