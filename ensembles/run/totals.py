@@ -67,7 +67,9 @@ class RunWithTotals:
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
         is_coarse = any(end % NS_PER_S == 0 for _, end in lives)
-        cells = {} if lives and not is_coarse and all(each.ended for each in processes) else self.summary.cells
+        cells = (
+            {} if lives and not is_coarse and all(each.ended for each in processes) else self.summary.cells
+        )
         if len(cells.get("end_ns", ())):
             life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
         return life_ns * 1e-9
@@ -85,20 +87,20 @@ class RunWithTotals:
         if run.reading.source.is_checked and (run.info.flights or not names):
             return []
         table = table_from_cells(self.summary, run.files)
-        io_time_ns = totals_from_cells(self.summary).io_time_ns
+        io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, run.info.counted_io_s)
         span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
         count = sum(totals.count for totals in table.totals.values())
         notes = []
-        if names and not run.info.flights and io_time_ns > table.span_ns * threads:
+        if names and not run.info.flights and io_s > span_s * threads:
             notes.append(
                 f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
                 "completion, as an older recorder or another tool stored them: times in I/O include what was "
                 "hidden behind other work"
             )
-        elif not names and io_time_ns > _MOST_BUSY * table.span_ns * threads:
+        elif not names and io_s > _MOST_BUSY * run.length_s * threads:
             notes.append(
-                f"implausible: {seconds_text(io_time_ns / NS_PER_S)} in I/O calls of "
-                f"{count_text(threads, 'thread')} within {seconds_text(span_s)}: a time is probably damaged, "
+                f"implausible: {seconds_text(io_s)} in I/O calls of {count_text(threads, 'thread')} within "
+                f"{seconds_text(run.length_s)}: a time is probably damaged, "
                 "or the record lacks threads; copy it again"
             )
         if span_s > _LONG_S and count * _SELDOM_S < span_s:
