@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -66,6 +66,22 @@ def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int
     more = len(oversubscribed) - 1
     others = f" (and so on {count_text(more, 'other node')})" if more else ""
     return f"{tasks} tasks share the {count_text(processors[host], 'processor')} of {host}{others}"
+
+
+def _most_at_once(processes: Sequence[Process]) -> dict[str, int]:
+    """Return how many tasks of each node lived at one time: each from its first process to its last."""
+    lives: dict[str, dict[int, tuple[int, int]]] = {}
+    for one in processes:
+        of_node = lives.setdefault(one.host, {})
+        start, end = of_node.get(one.rank, (one.start_unix_ns, one.end_unix_ns))
+        of_node[one.rank] = min(start, one.start_unix_ns), max(end, one.end_unix_ns)
+    found = {}
+    for host, of_node in lives.items():
+        starts, ends = np.sort([life for rank, life in of_node.items() if rank >= 0] or [(0, -1)], axis=0).T
+        # Where times are not known, all are 0: the tasks lived together.
+        alive = np.searchsorted(starts, starts, "right") - np.searchsorted(ends, starts, "left")
+        found[host] = int(alive.max())
+    return found
 
 
 def idle_while_crowded(crowded: str) -> str:
@@ -332,11 +348,11 @@ class RunInfo:
         """Number of processors of each node, by name of the node, where it was recorded."""
         return self._metadata.processors
 
-    @property
+    @cached_property
     def oversubscribed(self) -> dict[str, int]:
-        """Tasks of each node that has fewer processors than tasks, so that calls wait for a processor."""
-        tasks = Counter(host for host, _ in {(one.host, one.rank) for one in self.processes if one.rank >= 0})
-        return {host: tasks[host] for host, count in self.processors.items() if tasks[host] > count}
+        """Most tasks at one time of each node with fewer processors, so that calls wait for a processor."""
+        found = _most_at_once(self.processes)
+        return {host: found[host] for host, count in self.processors.items() if found.get(host, 0) > count}
 
     @property
     def crowded_text(self) -> str:

@@ -243,7 +243,7 @@ def rates_of_the_headline_are_those_of_rate(answers: Answers) -> Iterator[str]:
 
 @agreement
 def shares_are_parts_of_a_whole(answers: Answers) -> Iterator[str]:
-    """Shares of the I/O time add up to 1, unless a tool counted untraced calls; none of the span exceeds 1."""
+    """Shares of I/O time add up to 1, unless a tool counted untraced calls; none of the span exceeds 1."""
     info = answers.get("info")
     if info is None or any("last until their completion" in note for note in info["notes"]):
         return

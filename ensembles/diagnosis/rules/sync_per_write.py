@@ -27,8 +27,8 @@ MOST_BYTES = 1 << 20
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
-    "sync less often: once {}, or when the file is closed; a checkpoint that is renamed when it is whole needs "
-    "one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
+    "sync less often: once {}, or when the file is closed; a checkpoint that is renamed when it is whole "
+    "needs one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
 )
 
 
