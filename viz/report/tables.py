@@ -319,7 +319,7 @@ def sites_html(run: Any, by_site: BySite | None) -> str:
     by_site : BySite or None
         None: these are some events of a run.
     """
-    if by_site is None or len(run.info.sites) < 2:
+    if by_site is None or not by_site.rows or len(run.info.sites) < 2:
         return ""
     parts = site_parts(run, by_site.grouped(run.info.label_of_site))
     hints = [hint for hint in (*run.info.notes_on_calls, python_hint(run)) if hint]
