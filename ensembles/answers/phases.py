@@ -223,7 +223,6 @@ def answer_phases(run: Run, selection: Selection | None = None, by: str | None =
         totals = without_idle(totals)
     else:
         totals = with_late_calls(run, phases, with_known_idle(run, phases, totals), wanted)
-    has_all = not run.info.partial
     return PhasesAnswer(
         run=run.path,
         notes=tuple(run.notes),
@@ -235,21 +234,20 @@ def answer_phases(run: Run, selection: Selection | None = None, by: str | None =
         outside=sums["table"].outside,
         syncs=sums["sync"].mostly_syncs(),
         crowded=run.info.crowded_text,
-        collective=sums["collective"].to_json()
-        if has_all and not selection.phases and not only_failed
-        else None,
+        collective=None
+        if sums["collective"] is None or selection.phases or only_failed
+        else sums["collective"].to_json(),
         has_messages="mpimsg" in run.info.environment.get("ENSIO_LAYERS", "").split(","),
-        # Of some calls only, the steps of collective calls and waits are not known.
-        **(_of_whole_run(run, phases, totals, sums, has_all) if selection.selects_all else {}),
+        **(_of_whole_run(run, phases, totals, sums) if selection.selects_all else {}),
     )
 
 
 def _of_whole_run(
-    run: Run, phases: Phases, totals: Sequence[PhaseTotals], sums: SummaryGroup, has_all: bool
+    run: Run, phases: Phases, totals: Sequence[PhaseTotals], sums: SummaryGroup
 ) -> dict[str, Any]:
     """Return what is known only if no filter is given."""
     without_io = {"without_io": phases.steps_without_io()}
-    if not has_all:
+    if sums["steps"] is None:
         return without_io
     present = {entry.phase for entry in totals}
     missing = [number for number in range(1, phases.count + 1) if number not in present]

@@ -85,20 +85,18 @@ def counters_text(information: dict[str, Any]) -> str:
     information : dict
         Result of `ensembles.cli.info.collect_information`.
     """
-    counters = information.get("counters")
-    if not counters:
-        return ""
-    modules = counters["modules"]
+    counters = information.get("counters", {})
+    modules, tasks = counters.get("modules", {}), counters.get("tasks", 0)
     parts = [_interface_table(modules)]
-    parts += [_module_text(name, module, counters["tasks"]) for name, module in modules.items()]
+    parts += [_module_text(name, module, tasks) for name, module in modules.items()]
     files = [row for module in modules.values() for row in module["slowest_files"]]
     ranks = [row for module in modules.values() for row in module["slowest_ranks"]]
-    all_files, all_ranks = counters["file_rows"], counters["rank_rows"]
+    all_files, all_ranks = counters.get("file_rows", 0), counters.get("rank_rows", 0)
     parts.append(file_table_text(sorted(files, key=lambda row: -row["time_s"])[:_MOST_FILES], all_files))
-    if counters["tasks"] > 1:
+    if tasks > 1:
         parts.append(rank_table_text(sorted(ranks, key=lambda row: -row["low_s"])[:_MOST_RANKS], all_ranks))
-    parts.append(_target_table(counters["targets"]))
-    parts += [_heatmap_text(name, found) for name, found in counters["heatmaps"].items()]
+    parts.append(_target_table(counters.get("targets", ())))
+    parts += [_heatmap_text(name, found) for name, found in counters.get("heatmaps", {}).items()]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -250,10 +250,9 @@ def sums_of_run(run: Run) -> ComparedSums:
 
 def _sums_of_counters(counters: Counters) -> dict[str, float]:
     """Return what only counters say: opens, the time of the job, and that of its slowest task."""
-    if not counters.modules:
-        return {}
     modules = counters.modules.values()
-    opens = (value or 0 for each in modules for name, value in each.totals.items() if name.endswith("OPENS"))
+    opens = [value or 0 for each in modules for name, value in each.totals.items() if name.endswith("OPENS")]
     slowest_s = [each.slowest_rank_s for each in modules if not each.slowest_is_bound]
-    slowest = {"slowest_task_s": max(slowest_s)} if slowest_s and counters.tasks > 1 else {}
-    return {"opens": float(sum(opens)), "run_time_s": counters.run_time_s} | slowest
+    found = {"opens": float(sum(opens))} if opens else {}
+    found |= {"run_time_s": counters.run_time_s} if counters.run_time_s > 0 else {}
+    return found | ({"slowest_task_s": max(slowest_s)} if slowest_s and counters.tasks > 1 else {})

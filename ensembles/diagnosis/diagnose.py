@@ -180,14 +180,11 @@ class DiagnosisPass:
             try:
                 if is_empty:
                     raise NotApplicable(NO_CALLS)
-                rule.preconditions(run)
-                self._wanted.append(rule)
+                self._wanted.append(rule.preconditions(run) or rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = reason
-        # Where sums are examined, the events that are there would be taken for all.
-        with_calls = [] if run.info.partial else self._wanted
         self.requests: dict[str, SummaryRequest] = {
-            name: need for rule in with_calls for name, need in rule.NEEDS.items()
+            name: need for rule in self._wanted for name, need in rule.NEEDS.items()
         }
         if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
             self.requests[imbalance.ENTRIES] = imbalance.rule.NEEDS[imbalance.ENTRIES]
@@ -218,7 +215,7 @@ class DiagnosisPass:
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:
-                    needs = {name: summaries[name] for name in rule.NEEDS if name in self.requests}
+                    needs = {name: summaries[name] for name in rule.NEEDS}
                     findings += rule.evaluate(run, needs)
                 except NotApplicable as reason:
                     refused[rule.ID] = reason
@@ -229,10 +226,11 @@ class DiagnosisPass:
         recorder = ""
         if SUMMARY in self.requests:
             case = case_of(run, summaries[SUMMARY])
-            if not run.counters.modules:
-                found = {finding.id for finding in findings}
-                names = [rule.ID for rule in self._rules if rule.ID not in found]
-                refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
+            known = {finding.id for finding in findings} | {
+                rule.ID for rule in self._wanted if not rule.NEEDS
+            }
+            names = [rule.ID for rule in self._rules if rule.ID not in known]
+            refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s = share_out(findings, case)
             findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
@@ -275,7 +273,7 @@ class DiagnosisPass:
             run_s=run_s,
             late_outside=late_outside,
             late_entry=late_entry,
-            above_storage=above_storage(run) if run.info.partial else None,
+            above_storage=None if self.requests else above_storage(run),
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),

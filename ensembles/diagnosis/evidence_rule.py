@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
@@ -23,6 +23,23 @@ SUMMARY = "evidence"
 FILE_USES = {"file-uses": SummaryRequest(FileUses.for_run, FileUses.columns)}
 
 InSums = Callable[["Run"], Finding | None]
+
+
+@dataclass(frozen=True)
+class RuleOfSums:
+    """A rule that finds its cause in what a record has in place of calls, and needs no pass."""
+
+    ID: str
+    find: InSums
+    NEEDS: ClassVar[Mapping[str, SummaryRequest]] = {}
+
+    def preconditions(self, run: Run) -> None:
+        """Check nothing: the rule is made for the run."""
+
+    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+        """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
+        found = self.find(run)
+        return [] if found is None else [found]
 
 
 @dataclass(frozen=True)
@@ -64,20 +81,22 @@ class EvidenceRule:
         """The shared evidence, and the summary."""
         return {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns), **(self.summary or {})}
 
-    def preconditions(self, run: Run) -> None:
+    def preconditions(self, run: Run) -> RuleOfSums | None:
         """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
-        if self._in_sums(run) is not None:
-            return
+        is_whole = run.info.has(Holds.ALL_CALLS)
+        if run.counters.modules:
+            find = self.counted if self.counts_more or not is_whole else None
+        else:
+            find = None if is_whole or not _has_sums(run) else self.summed
+        if find is not None:
+            return RuleOfSums(self.ID, find)
         if self.check is not None:
             self.check(run)
         every_call_needed(run)
+        return None
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
-        find = self._in_sums(run)
-        if find is not None:
-            found = find(run)
-            return [] if found is None else [found]
         return self.evaluate_calls(
             case_of(run, summaries[SUMMARY]), *(summaries[name] for name in self.summary or ())
         )
@@ -87,18 +106,10 @@ class EvidenceRule:
         remedy = self.find(case, *summary) if len(case) else None
         return [] if remedy is None else make_finding(case, self.ID, remedy, self.of_each_call)
 
-    def _in_sums(self, run: Run) -> InSums | None:
-        """Return how the cause is found without single calls; None: by the calls, or not at all."""
-        if run.info.has(Holds.ALL_CALLS) and not self.counts_more:
-            return None
-        if run.counters.modules:
-            return self.counted
-        return self.summed if has_sums(run) else None
 
-
-def has_sums(run: Run) -> bool:
-    """Whether there are sums by function, size class and task in place of all calls."""
-    return bool(run.info.partial and run.summary.durations_known and run.reading.known_ranks)
+def _has_sums(run: Run) -> bool:
+    """Whether there are sums by function, size class and task."""
+    return bool(run.summary.durations_known and run.reading.known_ranks)
 
 
 def case_of(run: Run, evidence: Evidence) -> Case:

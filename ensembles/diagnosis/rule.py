@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensembles.diagnosis.finding import Finding
+from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 
@@ -61,13 +62,18 @@ class Rule(Protocol):
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]: ...
 
-    def preconditions(self, run: Run) -> None:
+    def preconditions(self, run: Run) -> Rule | None:
         """Check the metadata of a run, before its events are read.
 
         Parameters
         ----------
         run : Run
             The run.
+
+        Returns
+        -------
+        Rule or None
+            The rule to apply in place of this one, to a run that does not hold all calls; None: this one.
 
         Raises
         ------
@@ -105,5 +111,7 @@ def every_call_needed(run: Run) -> None:
     NotApplicable
         Some calls are only in sums. The sentence is the same for all rules, so that the text can say it once.
     """
-    if not run.info.has(Holds.CALL_ORDER):
-        raise NotApplicable(f"the run {run.info.how_it_was_recorded}: {run.info.how_to_keep_calls}")
+    try:
+        run.need(Holds.CALL_ORDER, "this cause shows in single calls")
+    except EnsioError as error:
+        raise NotApplicable(str(error)) from None

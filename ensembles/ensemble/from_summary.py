@@ -24,6 +24,21 @@ if TYPE_CHECKING:
 Ranges = tuple[tuple[int, int], ...]
 
 
+class SumsError(EnsioError):
+    """Raised if sums do not know what is asked, which single calls may show.
+
+    Attributes
+    ----------
+    why : str
+        The reason, as a clause for `Run.need`.
+    """
+
+    def __init__(self, run: Run, problem: str) -> None:
+        self.why = f"its summary {problem}"
+        how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
+        super().__init__(f"{run.path} {how}, and {self.why}: {remedy}")
+
+
 def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "MiB"] = "call") -> Ensemble:
     """Make the ensemble of a selection from the cells of the summary.
 
@@ -61,7 +76,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
     if selection.ordinals is not None:
         ends = np.array([ordinal_range(number) for number in cells["ordinal_class"].tolist()]).reshape(-1, 2)
         if (ends[wanted] == 0).any():
-            raise _refusal(run, "does not record the ordinals of some of these calls")
+            raise SumsError(run, "does not record the ordinals of some of these calls (leave the filter out)")
         what = "counts calls of these ordinals together with others"
         wanted &= _within(run, selection.ordinals, ends[:, 0], ends[:, 1], wanted, what)
     moved = cells["moved"] / np.maximum(cells["count"], 1)
@@ -70,7 +85,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         wanted &= cells["moved"] > 0
         alike = (cells["min_requested"] == cells["max_requested"]) & (moved == cells["max_requested"])
         if not alike[wanted].all():
-            raise _refusal(run, "counts calls that moved different amounts together")
+            raise SumsError(run, "counts calls that moved different amounts together (leave the filter out)")
     scale = np.where(wanted & per_mib, moved / MIB, 1.0)
     sample = _sample(summary, wanted, scale)
     used = [summary.calls[number] for number in np.unique(cells["call"][wanted])]
@@ -104,12 +119,9 @@ def refuse_sums(run: Run, asked: Sequence[str] = ()) -> None:
         Something is asked, or only sums over calls are known.
     """
     if asked:
-        raise _refusal(run, f"does not distinguish {' and '.join(asked)}")
+        raise SumsError(run, f"does not distinguish {' and '.join(asked)} (leave the filter out)")
     if not run.summary.durations_known:
-        raise EnsioError(
-            f"{run.path} has the number of calls and their total time, but no duration of single calls: see "
-            f"ensio info for the sums, or {run.info.how_to_keep_calls}"
-        )
+        raise SumsError(run, "has no duration of single calls (ensio info has the number and the total time)")
 
 
 def _all_ranks(run: Run, selection: Selection) -> bool:
@@ -131,7 +143,7 @@ def _within(
         inside |= (low >= least) & (high <= most)
         touched |= (low <= most) & (high >= least)
     if (touched & ~inside & wanted).any():
-        raise _refusal(run, problem)
+        raise SumsError(run, f"{problem} (leave the filter out)")
     return inside
 
 
@@ -179,8 +191,3 @@ def _notes(
             f"{run.info.lost_calls:,} calls of this run are not in its summary, nor in this ensemble"
         )
     return notes
-
-
-def _refusal(run: Run, problem: str) -> EnsioError:
-    how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
-    return EnsioError(f"{run.path} {how}, and its summary {problem}: leave the filter out, or {remedy}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.ensemble.from_run import place_of_calls
+from ensembles.ensemble.from_run import single_calls
 from ensembles.ensemble.main_group import call_groups
 from ensembles.ensemble.splitting import too_small, without_bytes
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
@@ -83,9 +83,9 @@ def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[
     if not flagged or ops != {"write"}:
         return 0.0, ""
     text = " and ".join(sorted(set(flagged.values())))
-    if place_of_calls(run) != "memory":
+    events = single_calls(run, selection, ("rank", "file", "duration"))
+    if events is None:
         return (1.0 if len(flagged) >= len(run.files) - 1 else 0.0), text
-    events = run.reading.chosen_by(selection, ("rank", "file", "duration"))
     whole = int(events.duration.sum())
     if not whole:
         return 0.0, text

@@ -165,7 +165,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             tasks=run.tasks,
             nodes=len(set(run.info.hosts)),
             totals=read.sums.totals,
-            rates_bytes_per_s=_rates(run),
+            rates_bytes_per_s=_rates(run, read.sums.totals),
             kinds=_kinds(read),
             phases=_phases(run),
             findings=_findings(run),
@@ -293,17 +293,14 @@ def _merged_bins(kind: KindRecord, coarsened: int) -> KindRecord:
     return msgspec.structs.replace(kind, bins=bins.tolist(), counts=counts[bins].tolist())
 
 
-def _rates(run: Run) -> dict[str, float]:
-    from ensembles.passes.summary import ignoring_run
-    from ensembles.structure.rates import find_plateaus
-    from ensembles.summaries.rate import RateCurve
-    from ensembles.summaries.runtotals import DIRECTIONS
+def _rates(run: Run, totals: dict[str, float]) -> dict[str, float]:
+    """Return the data rates of ``ensio info``, of the directions in which they are known."""
+    from ensembles.run.headline import headline_requests, rates_by_time
 
-    if run.info.partial:
-        return {}
-    curve = run.summarize(ignoring_run(RateCurve))
-    rates = [find_plateaus(curve, op) for op in DIRECTIONS]
-    return {rate.op: rate.mean_bytes_per_s for rate in rates if rate.mean_bytes_per_s > 0}
+    found = run.summarize(headline_requests(run)).summaries
+    moved = {"read": int(totals["bytes_read"]), "write": int(totals["bytes_written"])}
+    rates = {op: rates_by_time(moved[op], op, found).get("active_bytes_per_s") for op in moved}
+    return {op: rate for op, rate in rates.items() if rate}
 
 
 def _phases(run: Run) -> list[PhaseRecord]:

@@ -33,10 +33,9 @@ class Holds(Enum):
 
     Examples
     --------
-    >>> import ensembles as en
-    >>> from ensembles.model.holds import Holds
-    >>> en.open("ensio-ior").info.has(Holds.CALL_ORDER)
-    True
+    >>> from ensembles.model.holds import holds_of
+    >>> [part.name for part in holds_of("tail", [(0, 0)], "")]
+    ['SOME_CALLS']
     """
 
     SOME_CALLS = auto()
@@ -46,7 +45,9 @@ class Holds(Enum):
     COUNTERS = auto()
 
 
-def holds_of(mode: str, losses: Sequence[tuple[int, int]], tool: str) -> frozenset[Holds]:
+def holds_of(
+    mode: str, losses: Sequence[tuple[int, int]], tool: str, has_events: bool = True
+) -> frozenset[Holds]:
     """Return the parts that a record holds.
 
     Parameters
@@ -57,12 +58,15 @@ def holds_of(mode: str, losses: Sequence[tuple[int, int]], tool: str) -> frozens
         Of each process: dropped events, and those of them that are missing in the sums too.
     tool : str
         Tool that kept counters; ``""``: none did.
+    has_events : bool
+        There may be an event.
     """
     selects = mode in _SELECTED
+    is_whole = _is_whole(mode, losses)
     parts = {
-        Holds.SOME_CALLS: mode != "profile",
+        Holds.SOME_CALLS: is_whole or (has_events and mode != "profile"),
         Holds.UNBIASED_CALLS: not selects,
-        Holds.ALL_CALLS: not selects and all(dropped == lost for dropped, lost in losses),
+        Holds.ALL_CALLS: is_whole,
         Holds.CALL_ORDER: not selects and not any(dropped for dropped, _ in losses),
         Holds.COUNTERS: bool(tool),
     }
@@ -81,3 +85,13 @@ def why_not_all_calls(mode: str, losses: Sequence[tuple[int, int]], tool: str) -
         remedy = "record single calls with Darshan's DXT (DXT_ENABLE_IO_TRACE=1)"
         how = "holds Darshan's counters, not single calls" if mode == "profile" else how
     return how, remedy
+
+
+def note_on_calls(mode: str, losses: Sequence[tuple[int, int]], tool: str) -> list[str]:
+    """Return a sentence for what is shown of single calls, if calls that are counted have no event."""
+    how, _ = why_not_all_calls(mode, losses, tool)
+    return [] if _is_whole(mode, losses) else [f"only calls with events are here: the run {how}"]
+
+
+def _is_whole(mode: str, losses: Sequence[tuple[int, int]]) -> bool:
+    return mode not in _SELECTED and all(dropped == lost for dropped, lost in losses)

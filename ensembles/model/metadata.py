@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
-from ensembles.model.holds import Holds, holds_of, why_not_all_calls
+from ensembles.model.holds import Holds, holds_of, note_on_calls, why_not_all_calls
 from ensembles.model.masked_command import mask_command
 from ensembles.model.sites import SiteTable
 
@@ -198,16 +198,22 @@ class RunMetadata:
     summed: str = ""
     flights: dict[str, Flights] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
+    has_events: bool = field(default=True, init=False)
 
     @property
     def holds(self) -> frozenset[Holds]:
         """What the record holds."""
-        return holds_of(*self._made)
+        return holds_of(*self._made, self.has_events)
 
     @property
     def why_not_all_calls(self) -> tuple[str, str]:
         """How a record was made that lacks calls, and how to record them."""
         return why_not_all_calls(*self._made)
+
+    @property
+    def note_on_calls(self) -> list[str]:
+        """A sentence for what is shown of single calls, if some are missing."""
+        return note_on_calls(*self._made)
 
     @property
     def _made(self) -> tuple[str, list[tuple[int, int]], str]:

@@ -222,16 +222,9 @@ class RunInfo:
         return self._metadata.why_not_all_calls[1]
 
     @property
-    def partial(self) -> str:
-        """Sentence for what is shown of single calls: which are missing; ``""``: none."""
-        if self.has(Holds.ALL_CALLS):
-            return ""
-        return f"only calls with events are here: the run {self.how_it_was_recorded}"
-
-    @property
-    def knows_sites(self) -> bool:
-        """Whether the call sites of all calls are known."""
-        return len(self.sites) > 1 and self.has(Holds.ALL_CALLS)
+    def notes_on_calls(self) -> list[str]:
+        """A sentence for what is shown of single calls if some are missing: which, and why."""
+        return self._metadata.note_on_calls
 
     @property
     def calls_on_other_paths(self) -> int:

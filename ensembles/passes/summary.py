@@ -117,6 +117,8 @@ class Summary(Protocol):
         Its numbers are those of all calls. Of a record that lacks events, they come from the sums of the
         recorder (`ensembles.summaries.from_cells.from_sums`); what sums do not know is None. Default: False,
         and the numbers are of the calls with events.
+    empty_if_unknown : bool
+        What sums do not know is an empty summary instead. Default: False.
     """
 
     columns: tuple[str, ...] | None = None
@@ -125,6 +127,7 @@ class Summary(Protocol):
     meaning: int = 0
     result_types: tuple[type, ...] = ()
     of_all_calls: bool = False
+    empty_if_unknown: bool = False
 
     @abstractmethod
     def add(self, chunk: Events) -> None:
@@ -174,6 +177,10 @@ class Summary(Protocol):
     def finalize(self) -> None:
         """Complete the summary after the last event of a part. Default: no change."""
         return
+
+    def without_events(self) -> Self | None:
+        """Return what an empty summary of all calls is of a record whose sums do not know it."""
+        return self if self.empty_if_unknown else None
 
     def condense(self) -> None:
         """Shorten what the summary holds, with the same results, before it is kept. Default: no change."""

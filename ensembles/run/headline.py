@@ -161,7 +161,7 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) 
     ranks = run.reading.known_ranks
     transfers = {}
     for direction in DIRECTIONS:
-        by_time = _by_time(moved[direction], direction, found)
+        by_time = rates_by_time(moved[direction], direction, found)
         by_task = {} if ranks is None else _by_task(moved[direction], direction, ranks, run.tasks)
         transfers[direction] = Transfer(moved[direction], **by_time, **by_task)
     return Headline(transfers, _time_in_io(run, ranks, found))
@@ -218,7 +218,8 @@ def counted_time_in_io(run: Run) -> TimeInIo:
     return found if is_bound else replace(found, slowest_s=slowest_s, slowest_share=shares[1])
 
 
-def _by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, Any]:
+def rates_by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the times and rates of a `Transfer` that `headline_requests` tell; empty: unknown."""
     if not moved or found["active"] is None:
         return {}
     active_s = found["active"].active_s(direction)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.holds import Holds
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
@@ -78,7 +77,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "hints": hints_of(run, table.files),
         "start": run.info.start and run.info.start.isoformat(),
         "mode": run.mode,
-        "durations_known": found.durations_known,
+        "durations_known": table.durations_known,
         "complete": not run.notes,
         "notes": run.notes,
         "tasks": run.tasks,
@@ -150,8 +149,6 @@ class RunSums:
         Those of `sums_requests`. None: what the record does not know.
     events : int
         Number of calls that are events.
-    durations_known : bool
-        False if only the sums of the durations are known.
     summed : int
         Number of calls that are in the totals by sums of the recorder, and not among the events.
     """
@@ -160,8 +157,12 @@ class RunSums:
     totals: RunTotals
     sums: Mapping[str, Any]
     events: int
-    durations_known: bool = True
     summed: int = 0
+
+    @property
+    def without_event(self) -> int:
+        """Number of calls of which the record should have events, and has none."""
+        return self.table.events - self.events - self.summed
 
 
 def share_of_tasks(information: Mapping[str, Any]) -> str:
@@ -191,11 +192,13 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
     from ensembles.run.headline import headline_requests
     from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
     return {
+        "events": SummaryRequest(ignoring_run(EventCount)),
         "table": SummaryRequest(ignoring_run(CallTable)),
         "totals": SummaryRequest(ignoring_run(RunTotals)),
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
@@ -216,19 +219,14 @@ def sums_from(run: Run, found: Mapping[str, Any]) -> RunSums:
     found : mapping of str to Summary
         Summaries of `sums_requests`. Calls that are not events are added to them.
     """
-    from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.from_cells import add_summed_calls
 
     run.reading.keep_ranks(found.get("ranks"))
-    table, totals = found["table"], found["totals"]
-    if not run.info.has(Holds.ALL_CALLS):
-        events = run.summarize(ignoring_run(EventCount)).events
-        return RunSums(table, totals, found, events, run.summary.durations_known)
-    events, summed = table.events, 0
+    table, totals, summed = found["table"], found["totals"], 0
     # Without sums of the recorder there are no such calls, and making some from the events would be a pass.
     if run.info.summed_calls and run.reading.has_summary:
         summed = add_summed_calls(table, totals, run.summary, run.info.summed_calls)
-    return RunSums(table, totals, found, events, summed=summed)
+    return RunSums(table, totals, found, found["events"].events, summed)
 
 
 def _region_times(run: Run) -> RegionTimes:

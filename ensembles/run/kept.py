@@ -20,7 +20,6 @@ import numpy as np
 from ensembles.files.names import split_launch
 from ensembles.files.user_cache import is_switched_off, may_have_cache, read_cached, write_cached
 from ensembles.model.errors import EnsioError
-from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import (
     MOST_BYTES,
@@ -269,12 +268,12 @@ class KeptInFile:
     Parameters
     ----------
     run : Run
-        The run as its recorder left it. If not all of its calls are events, nothing is kept.
+        The run as its recorder left it.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        is_wanted = run.info.has(Holds.ALL_CALLS) and not is_switched_off()
+        is_wanted = not is_switched_off()
         self._requests = _wanted_of(run) if is_wanted else {}
         self._search, wanted = self._begun_search() if is_wanted else (None, {})
         self._group = SummaryGroup(self._requests | wanted, run)

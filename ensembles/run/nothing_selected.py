@@ -189,7 +189,7 @@ def _ranks(run: Run, wanted: Any, extent: _Extent) -> str:
 
 
 def _phases(run: Run, wanted: Any, extent: _Extent) -> str:
-    count = run.phases.count if run.reading.has_phases and run.phases is not None else 0
+    count = 0 if run.phases is None else run.phases.count
     return f"--phase {spans_text(wanted)}: the run has {count_text(count, 'phase')}, numbered from 1"
 
 

@@ -178,10 +178,14 @@ class RunReading:
     def fill(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
         """Fill summaries for `Run.summarize`, from sums, from what is kept and in one pass."""
         found = SummaryGroup(requests, self._run)
-        if selection is None and not self._run.info.has(Holds.ALL_CALLS):
+        if not self._run.info.has(Holds.ALL_CALLS):
             asked = {name: each for name, each in found.summaries.items() if each.of_all_calls}
             for name, empty in asked.items():
-                found.summaries[name] = from_sums(empty, self._run.summary, self._run.files)
+                found.summaries[name] = (
+                    from_sums(empty, self._run.summary, self._run.files)
+                    if selection is None or selection.selects_all
+                    else empty.without_events()
+                )
             requests = {name: request for name, request in requests.items() if name not in asked}
         missing = self.kept.restore(requests, selection, found)
         if missing:
@@ -266,13 +270,24 @@ class RunReading:
         chosen = self.joined(self._chunks_for(selection, None, is_ordered, columns)).sorted()
         if is_ordered and self.source.row_unit is not None and _nested_start_together(chosen):
             return selection.apply(self._run.events)
+        return self.numbered(chosen, partial(self._ordinals_of, selection))
 
-        def ask(name: str) -> np.ndarray | None:
+    def numbered(self, events: Events, ordinals: Callable[[], np.ndarray | None] | None = None) -> Events:
+        """Let events of this run know the phase and the ordinal of each, and return them.
+
+        By default, these are all events of some ranks, among which ordinals are counted. Calls that the
+        record lacks would shift those of later calls, which then are unknown.
+        """
+        from ensembles.structure.ordinals.numbering import compute_ordinals
+
+        def derive(name: str) -> np.ndarray | None:
             if name == "phase":
-                return None if self._run.phases is None else self._run.phases.phase_index(chosen)
-            return self._ordinals_of(selection) if self._run.info.has(Holds.CALL_ORDER) else None
+                return None if self._run.phases is None else self._run.phases.phase_index(events)
+            if not self._run.info.has(Holds.CALL_ORDER):
+                return None
+            return compute_ordinals(events) if ordinals is None else ordinals()
 
-        return chosen.with_derived(ask)
+        return events.with_derived(derive)
 
     def _ordinals_of(self, selection: Selection) -> np.ndarray | None:
         """Compute the ordinals of the events of a selection, sorted by (rank, start)."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack, overload
 
-import numpy as np
-
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
@@ -24,7 +22,6 @@ from ensembles.run.filter_arguments import with_filters
 from ensembles.run.reading import RunReading
 from ensembles.run.selection import Filters, Selection
 from ensembles.run.totals import RunWithTotals
-from ensembles.structure.ordinals.numbering import compute_ordinals
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -77,6 +74,7 @@ class Run(RunWithTotals):
 
     def __init__(self, path: str, source: EventSource) -> None:
         self.path = path
+        source.metadata.has_events = source.capacity > 0
         self.info = RunInfo(path, source.metadata)
         self.reading = RunReading(self, source)
 
@@ -118,7 +116,7 @@ class Run(RunWithTotals):
     @property
     def notes_on_events(self) -> list[str]:
         """`notes`, and one on calls without an event, for what is shown of single calls."""
-        return [note for note in (*self.notes, self.info.partial) if note]
+        return [*self.notes, *self.info.notes_on_calls]
 
     @property
     def counters(self) -> Counters:
@@ -158,13 +156,9 @@ class Run(RunWithTotals):
         EnsioError
             A file cannot be read any more, or the calls of a few ranks do not fit into memory.
         """
-        from ensembles.structure.phases.detect import detect_phases, find_phases
+        from ensembles.structure.phases.detect import detect_phases
 
-        if self.info.has(Holds.CALL_ORDER):
-            return detect_phases(self)
-        if not self.reading.has_phases:
-            return None
-        return find_phases(Events.empty(self.calls, self.files), self.regions, self.info.clock_error_ns)
+        return detect_phases(self) if self.reading.has_phases else None
 
     @property
     def phases_of_calls(self) -> Phases | None:
@@ -185,8 +179,7 @@ class Run(RunWithTotals):
         EnsioError
             The sentence says how the run was recorded, and what to record instead.
         """
-        keeps_none = part is Holds.SOME_CALLS and self.info.partial and not self.reading.most_events
-        if keeps_none or not self.info.has(part):
+        if not self.info.has(part):
             how, remedy = self.info.how_it_was_recorded, self.info.how_to_keep_calls
             raise EnsioError(f"{self.path} {how}, and {why}: {remedy}")
 
@@ -314,13 +307,7 @@ class Run(RunWithTotals):
             ) from error
         if self.reading.source.row_unit is None:
             sort_by_rank_and_start(events.columns)
-        return events.with_derived(self._derived)
-
-    def _derived(self, name: str) -> np.ndarray | None:
-        """Compute ``phase`` or ``ordinal`` of all events; None: not determined."""
-        if name == "phase":
-            return None if self.phases is None else self.phases.phase_index(self.events)
-        return compute_ordinals(self.events) if self.info.has(Holds.CALL_ORDER) else None
+        return self.reading.numbered(events)
 
     @cached_property
     def regions(self) -> RegionTable:

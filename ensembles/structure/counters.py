@@ -39,34 +39,28 @@ _RANK_COLUMNS = ("rank", "records", *SUMS, "low_s", "high_s")
 
 
 def counters_json(run: RunInfo) -> dict[str, Any]:
-    """Return what ``ensio info --json`` shows of the counters.
+    """Return what ``ensio info --json`` shows of the counters, if the run has some: as ``counters``."""
+    return {"counters": counted_sums(run)} if run.has(Holds.COUNTERS) else {}
 
-    Returns
-    -------
-    dict
-        Empty without counters; else ``counters``: the totals of each module, with the files
-        and ranks of most time.
-    """
+
+def counted_sums(run: RunInfo) -> dict[str, Any]:
+    """Return the totals of each module of the counters, with the files and ranks of most time."""
     counters = run.counters
-    if not run.has(Holds.COUNTERS):
-        return {}
     modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
     task_time_s = counters.run_time_s * counters.tasks
     sums = _time_in_io(counters)
     return {
-        "counters": {
-            "tool": counters.tool,
-            "tasks": counters.tasks,
-            "run_time_s": counters.run_time_s,
-            "io_time": sums,
-            "io_time_share": sums["time_s"] / task_time_s if task_time_s > 0 else None,
-            "file_rows": sum(len(module.by_file["file"]) for module in counters.modules.values()),
-            "rank_rows": sum(len(module.by_rank["rank"]) for module in counters.modules.values()),
-            "modules": modules,
-            "heatmaps": {name: _heatmap_json(found) for name, found in counters.heatmaps.items()},
-            "targets": target_rows(run),
-            "shared": shared_sentence(run),
-        }
+        "tool": counters.tool,
+        "tasks": counters.tasks,
+        "run_time_s": counters.run_time_s,
+        "io_time": sums,
+        "io_time_share": sums["time_s"] / task_time_s if task_time_s > 0 else None,
+        "file_rows": sum(len(module.by_file["file"]) for module in counters.modules.values()),
+        "rank_rows": sum(len(module.by_rank["rank"]) for module in counters.modules.values()),
+        "modules": modules,
+        "heatmaps": {name: _heatmap_json(found) for name, found in counters.heatmaps.items()},
+        "targets": target_rows(run),
+        "shared": shared_sentence(run),
     }
 
 

@@ -6,7 +6,6 @@ They are exact, except for request sizes, which the recorded summary keeps by cl
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import size_range_bytes
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments, CentralMoments
-from ensembles.summaries.regiontimes import RegionTimes
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 
@@ -91,6 +89,7 @@ def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
         Paths of the files that calls used; the first entry stands for none.
     """
     table = CallTable()
+    table.durations_known = summary.durations_known
     cells = summary.cells
     for number in _calls_in_order(summary):
         mine, call = cells["call"] == number, summary.calls[number]
@@ -228,11 +227,8 @@ def from_sums(empty: Summary, summary: CellSummary, files: Sequence[str]) -> Sum
         return table_from_cells(summary, files)
     if isinstance(empty, SizeTable):
         return sizes_from_cells(summary, empty.keys is operations_of_transfers)
-    if isinstance(empty, RegionTimes):
-        empty.totals = [replace(each, io_time_ns=None) for each in empty.totals]
-        return empty
     make = _BY_KIND.get(type(empty))
-    return None if make is None else make(summary)
+    return empty.without_events() if make is None else make(summary)
 
 
 _BY_KIND: dict[type, Callable[[CellSummary], Summary]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -87,6 +87,11 @@ class RegionTimes(Summary):
         """Add the totals of other calls, of the same table."""
         for mine, theirs in zip(self.totals, other.totals, strict=True):
             mine.add_io(theirs.io_time_ns or 0)
+
+    def without_events(self) -> RegionTimes:
+        """Return the phases and regions, whose times in I/O are unknown."""
+        self.totals = [replace(each, io_time_ns=None) for each in self.totals]
+        return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``name``, ``count``, ``time_ns`` and ``io_time_ns``, one entry each."""

@@ -83,9 +83,7 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
 
 def partial_sentence(data: Any) -> str:
     """Say that a picture of single calls shows some of them only; ``""``: it shows all."""
-    if not isinstance(data, Run) or not data.info.partial:
-        return ""
-    return "Part of the run: the calls that were recorded as events. The run made more calls."
+    return "; ".join(data.info.notes_on_calls) if isinstance(data, Run) else ""
 
 
 def need_calls(run: Run) -> None:

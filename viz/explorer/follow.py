@@ -5,12 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from ensembles.model.events import Events
-from ensembles.model.holds import Holds
 from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
-from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.shown import Shown
 
@@ -51,16 +47,7 @@ class Followed(Shown):
 
     def _with_derived(self, events: Events) -> Events:
         """Number phases of the calls, and their ordinals if all of them are held."""
-        run, is_whole = self.run, not self.progress.left_out
-
-        def derived(name: str) -> np.ndarray | None:
-            if name == "ordinal":
-                return compute_ordinals(events) if is_whole and run.info.has(Holds.CALL_ORDER) else None
-            return (
-                run.phases.phase_index(events) if run.reading.has_phases and run.phases is not None else None
-            )
-
-        return events.with_derived(derived)
+        return self.run.reading.numbered(events, _unknown if self.progress.left_out else None)
 
     def refresh(self) -> bool:
         """Read what was recorded since the last time.
@@ -123,3 +110,7 @@ def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:
     for _ in looks_until_begun(path, say):
         time.sleep(EVERY_S)
     return Followed(path)
+
+
+def _unknown() -> None:
+    """The ordinals of calls of which earlier ones are not held."""

@@ -25,7 +25,6 @@ from ensembles.model.spans import find_spans, spans_text
 from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.calls import Calls
@@ -100,9 +99,7 @@ class Shown:
     answered = 0.0
 
     def __init__(self, run: Run, most_events: int | None = None, *, in_background: bool = False) -> None:
-        if not run.info.has(Holds.SOME_CALLS):
-            how = f"{run.info.how_to_keep_calls}, or use ensio report"
-            raise EnsioError(f"{run.path} {run.info.how_it_was_recorded}: {how}")
+        run.need(Holds.SOME_CALLS, "there are no calls to explore (ensio report shows the sums)")
         self.run = run
         self.notes: list[str] = []
         self.version = 0
@@ -138,15 +135,7 @@ class Shown:
             f"Part of the run: all {len(events):,} calls of {len(np.unique(events.rank)):,} evenly spaced "
             f"ranks of {run.tasks:,}. To see all of them, collect the run: ensio collect {run.path}"
         )
-        return events.with_derived(self._derived)
-
-    def _derived(self, name: str) -> np.ndarray | None:
-        """Number the phases or the ordinals of the calls of some whole ranks."""
-        if self.events is None or not self.run.info.has(Holds.CALL_ORDER):
-            return None
-        if name == "ordinal":
-            return compute_ordinals(self.events)
-        return None if self.run.phases is None else self.run.phases.phase_index(self.events)
+        return run.reading.numbered(events)
 
     def _news(self) -> None:
         if self.is_growing:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
-from ensembles.structure.counters import MORE_THAN_ALL, counters_json, main_interface, rate_text
+from ensembles.structure.counters import MORE_THAN_ALL, counted_sums, main_interface, rate_text
 from ensembles.viz.common.nested_calls import LAYERS
 from ensembles.viz.report.moments import MomentsTable
 
@@ -32,8 +32,8 @@ class CountersShown:
     tables: dict[str, MomentsTable]
 
 
-def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown | None:
-    """Return what the report shows of the counters; None: the run has none.
+def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown:
+    """Return what the report shows of the counters.
 
     Parameters
     ----------
@@ -42,9 +42,7 @@ def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> C
         Of `ensembles.run.information.collect_information`, whose bytes count once what several interfaces
         moved.
     """
-    counters = counters_json(run).get("counters")
-    if counters is None:
-        return None
+    counters = counted_sums(run)
     modules = counters["modules"].values()
     tables = {
         "Interfaces": _interfaces(counters),
@@ -68,7 +66,10 @@ def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> C
 
 def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
     tasks, run_time_s = counters["tasks"], counters["run_time_s"]
-    found = [("run time", seconds_text(run_time_s) if run_time_s else "under 1 s", count_text(tasks, "task"))]
+    found = []
+    if tasks:
+        run_time = seconds_text(run_time_s) if run_time_s else "under 1 s"
+        found.append(("run time", run_time, count_text(tasks, "task")))
     modules = list(counters["modules"].values())
     for label, key in (("written", "bytes_written"), ("read", "bytes_read")):
         if modules:

@@ -87,9 +87,12 @@ def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None =
 def _flights(run: Run) -> list[Shown]:
     """Return the section of the requests with the longest time in flight, if single ones are known."""
     flying = {op: sums.flight_ns for op, sums in run.info.flights.items() if op in ("read", "write")}
-    if not flying or run.info.partial:
+    if not flying:
         return []
-    ensemble = run.ensemble(op=max(flying, key=lambda op: flying[op]), quantity="flight")
+    try:
+        ensemble = run.ensemble(op=max(flying, key=lambda op: flying[op]), quantity="flight")
+    except EnsioError:  # the sums of the flights are in the information
+        return []
     if not ensemble.n:
         return []
     return [_with_pictures(ensemble, ensemble.name, "flight", {"modes": modes(ensemble)})]

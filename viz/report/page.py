@@ -102,12 +102,12 @@ class ReportData:
     table, totals, sizes, histogram, moments, rate, raster
         Summaries of the run.
     events : int or None
-        Number of events that `rate` and `raster` show; None: all calls.
-    durations_known : bool
-        False if only the sums of the durations are known.
+        Number of events that `rate` and `raster` show; None: these are some events of a run.
     sums : RunSums or None
         Totals of the whole run; None: these are some of its events.
-    sites, requests, longest, file, rank : BySite, Requests, DiagramCalls and TotalsBy, or None
+    sites : BySite or None
+        Of the calls with events.
+    requests, longest, file, rank : Requests, DiagramCalls and TotalsBy, or None
         None: not every call is an event.
     transfers : sequence of RequestTotals
         Reads and writes of each API; empty if these are some of the events.
@@ -123,7 +123,6 @@ class ReportData:
     rate: RateCurve
     raster: Raster | DrawnRaster
     events: int | None = None
-    durations_known: bool = True
     sums: RunSums | None = None
     sites: BySite | None = None
     requests: Requests | None = None
@@ -173,10 +172,7 @@ class ReportData:
         active = None if found["open"] is None else found["rate"].active
         sums = sums_from(run, found | {"active": active})
         own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
-        data = cls(**own, durations_known=sums.durations_known, sums=sums, transfers=transfers)
-        if run.info.partial:
-            data.sites, data.events = None, sums.events
-        return data, group
+        return cls(**own, events=sums.events, sums=sums, transfers=transfers), group
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Events], run: Run) -> Self:
@@ -308,7 +304,7 @@ def page_of_run(run: Any) -> str:
     summaries, group = ReportData.from_run(run, more)
     # Ensembles come first, because the same pass finds the phases that findings may name.
     counted = group.summaries.get(_COUNTS)
-    shown = shown_ensembles(run, summaries.table, counted) if summaries.durations_known else []
+    shown = shown_ensembles(run, summaries.table, counted) if summaries.table.durations_known else []
     information = None if summaries.sums is None else collect_information(run, summaries.sums)
     return report_html(run, summaries, shown, examination.evaluate(group), information)
 
@@ -350,7 +346,7 @@ def report_html(
     counted_names = list(pictures)
     samples = run.surroundings()
     recorded = bool(summaries.table.totals)
-    durations_known = summaries.durations_known and recorded
+    durations_known = summaries.table.durations_known and recorded
     single_calls = summaries.events != 0 and recorded
     drawn = durations_known + 2 * single_calls + bool(len(samples))
     with announced("drawing", run.path, drawn, "pictures"):
@@ -391,7 +387,7 @@ def report_html(
         simulated=run.info.simulated,
         selected=selected,
         notes=run.notes,
-        facts=facts(run, summaries, information) if counted is None else counted.facts,
+        facts=counted.facts or facts(run, summaries, information),
         data_lost=DATA_LOST,
         information=_script_text(information),
         counted=counted,
@@ -400,7 +396,7 @@ def report_html(
         calls=call_table(summaries),
         waits=wait_table(summaries),
         failed=failed_table(run, summaries.failed),
-        missing=missing(run, summaries),
+        missing=missing(run, summaries, bool(counted.tables)),
         single_calls=single_calls,
         diagnosis=diagnosis,
         requests=request_table(run, summaries.requests),

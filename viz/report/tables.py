@@ -101,7 +101,6 @@ def facts(
         shown.append((name, bytes_text(total), meaning))
     shown += _time_in_io(totals.io_time_ns * S_PER_NS, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
-    on += " with traced calls" if run.info.counters.modules else ""
     shown.append(("calls", f"{table.events:,}", on))
     if table.slowest is not None:
         slowest = table.slowest
@@ -318,13 +317,13 @@ def sites_html(run: Any, by_site: BySite | None) -> str:
     ----------
     run : Run
     by_site : BySite or None
-        None: the events do not include all calls.
+        None: these are some events of a run.
     """
-    if by_site is None or len(run.info.sites) < 2:
+    if by_site is None or not by_site.rows or len(run.info.sites) < 2:
         return ""
     parts = site_parts(run, by_site.grouped(run.info.label_of_site))
-    hint = python_hint(run)
-    said = (Statement("sites.what"), *([Statement("sites.hint", {"hint": hint})] if hint else []))
+    hints = [hint for hint in (*run.info.notes_on_calls, python_hint(run)) if hint]
+    said = (Statement("sites.what"), *(Statement("sites.hint", {"hint": hint}) for hint in hints))
     return keep_units(answer_html((*parts, said), _MOST_SITES, "ensio sites"))
 
 
@@ -333,16 +332,16 @@ def call_colours(summaries: ReportData) -> dict[str, str]:
     return {call.name: COLOURS[class_of_call(call)] for call in summaries.table.totals}
 
 
-def missing(run: Any, summaries: ReportData) -> str:
+def missing(run: Any, summaries: ReportData, has_counted: bool) -> str:
     """Explain what the page cannot show, such as calls without events; ``""`` if it shows everything."""
-    if not summaries.table.totals and not run.counters.modules:
+    if not (summaries.table.totals or has_counted):
         return (
             "No call was recorded, and there is nothing to draw. Of a program that is linked statically, "
             "calls are recorded if ensio-cc links it."
         )
-    if summaries.events is None:
+    if summaries.sums is None or not summaries.sums.without_event:
         return ""
-    known = "Tables, histograms and moments" if summaries.durations_known else "Tables"
+    known = "Tables, histograms and moments" if summaries.table.durations_known else "Tables"
     beginning = f"This run {run.info.how_it_was_recorded}. {known} include all calls"
     if summaries.events:
         return f"{beginning}. The figures over time show only {count_text(summaries.events, 'call')}."

@@ -34,11 +34,11 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     moved = np.bincount(rank, ranks["bytes_read"] + ranks["bytes_written"], run.tasks)
     time_s = np.bincount(rank, ranks["read_s"] + ranks["write_s"] + ranks["meta_s"], run.tasks)
     unknown = Check("others-wait", None, "counters do not show whether the others wait for them")
-    uneven = find_uneven(np.arange(run.tasks), moved, time_s, unknown)
+    uneven = find_uneven(np.arange(run.tasks), moved, time_s)
     if uneven is None:
         return None
-    gain = min(max(float(time_s.max() - (time_s * uneven.left).max()), 0.0), case.run_s)
-    chosen = np.isin(case.files["slowest_rank"], np.flatnonzero(uneven.heavy))
+    gain = min(max(float(time_s.max() - (time_s * uneven.left[0]).max()), 0.0), case.run_s)
+    chosen = np.isin(case.files["slowest_rank"], uneven.tasks)
     chosen &= case.files["is_shared"] == 0
-    parts = (uneven.title, advice, uneven.checks, uneven.evidence)
+    parts = (uneven.title, advice, (*uneven.checks, unknown), uneven.evidence)
     return counted_finding(case, "imbalance", *parts, (0.0, gain, gain), chosen)

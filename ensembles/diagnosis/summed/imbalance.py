@@ -33,9 +33,10 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         return None  # aggregators move the bytes of others
     moved = case.of_tasks("bytes", ("read", "write"), "posix")
     time_s = case.of_tasks("own_ns", ("read", "write"), "posix") * 1e-9
-    uneven = find_uneven(case.ranks, moved, time_s, without_order("whether the others wait for them"))
+    uneven = find_uneven(case.ranks, moved, time_s)
     if uneven is None:
         return None
-    saved = time_s * (1 - uneven.left)
+    saved = time_s * (1 - uneven.left[0])
     bounds = (np.zeros(len(saved)), saved, saved)
-    return summed_finding(case, "imbalance", uneven.title, advice, uneven.checks, uneven.evidence, bounds)
+    checks = (*uneven.checks, without_order("whether the others wait for them"))
+    return summed_finding(case, "imbalance", uneven.title, advice, checks, uneven.evidence, bounds)

@@ -12,7 +12,6 @@ import numpy as np
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.flights import flights_by_operation
-from ensembles.model.holds import Holds
 from ensembles.model.regions import RegionTable
 from ensembles.model.sites import SiteTable
 from ensembles.model.surroundings import SurroundingsTable
@@ -113,9 +112,7 @@ class SpoolSource:
         processes = describe_processes(members, alignment)
         self.metadata = described(spools, processes, origin_ns)
         # If all events of a process are in a job file, its summary is not: it is computed from the events.
-        bare = any(spool.coded and not spool.is_summarised for spool in spools)
-        kept = any(spool.is_summarised for spool in spools)
-        self.has_summary = kept and not (bare and Holds.ALL_CALLS in self.metadata.holds)
+        self.has_summary = any(spool.is_summarised for spool in spools)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
         self.metadata.sites = SiteTable(list(dictionary.sites))

@@ -72,7 +72,7 @@ def test_sites_that_only_wait_come_after_those_of_io() -> None:
     table.add(make_events({name: np.array(column) for name, column in columns.items()}, calls))
     assert [(site.number, site.only_waits) for site in table.sites] == [(5, False), (3, False), (4, True)]
     frames = [SimpleNamespace(frames=()) for _ in range(6)]
-    info = SimpleNamespace(sites=frames, label_of_site=str, environment={})
+    info = SimpleNamespace(sites=frames, label_of_site=str, environment={}, notes_on_calls=[])
     run = SimpleNamespace(info=info, calls=tuple(calls), files=[""])
     shown, said = site_parts(run, table.sites)
     columns = {column.header: column.values for column in shown.columns}
