@@ -51,7 +51,6 @@ _CONTENTS = {
     CONSTANTS["ENSIO_WINDOW_FLIGHTS"]: "flights of requests",
     CONSTANTS["ENSIO_WINDOW_SURROUNDINGS"]: "counters of the kernel",
 }
-_MOST_COPY_BYTES = 1 << 18
 _LEAST_EVENT_BYTES = 3
 """An event takes one byte for its template, and at least one byte for each of its two times."""
 
@@ -77,7 +76,7 @@ def read_job_file(path: str) -> list[Spool]:
         if len(records) != head.bytes - head.records:
             raise _damaged(path)
         job = _JobFile(path, file.fileno(), status, head, head.version == _SUMMED)
-        return _read_records(job, records, file.read(_MOST_COPY_BYTES))
+        return _read_records(job, records, file.read(1 << 18))
 
 
 def _damaged(path: str) -> EnsioError:

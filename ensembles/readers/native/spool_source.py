@@ -53,6 +53,8 @@ class SpoolSource:
         At least one.
     notes : sequence of str
         Sentences about data that are known to be missing.
+    launchers : sequence of Spool
+        Processes with an account alone (`ensembles.readers.native.launches.launchers_in`).
 
     Attributes
     ----------
@@ -67,7 +69,9 @@ class SpoolSource:
         Whether the recorder kept summaries.
     """
 
-    def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, spools: Sequence[Spool], notes: Sequence[str] = (), launchers: Sequence[Spool] = ()
+    ) -> None:
         clocks = Clocks(spools)
         members = assign_ranks(spools)
         members.sort(key=lambda member: (member.rank, member.first_thread, member.spool.path))
@@ -109,7 +113,7 @@ class SpoolSource:
             os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
         }
         processes = describe_processes(members, alignment)
-        self.metadata = described(spools, processes, origin_ns)
+        self.metadata = described(spools, processes, origin_ns, launchers)
         # If all events of a process are in a job file, its summary is not: it is computed from the events.
         bare = any(spool.coded and not spool.is_summarised for spool in spools)
         kept = any(spool.is_summarised for spool in spools)
