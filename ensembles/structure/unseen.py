@@ -191,7 +191,7 @@ def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -
         return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"
     if scans:
         return "the bytes of fscanf are not counted"
-    piped = "may have come through the pipe on standard input, or " if "piped-in" in kernel.facts else ""
+    piped = "may have come through a pipe, or " if "piped-in" in kernel.facts else ""
     return (
         f"the rest {piped}went through raw system calls, static child programs or inline stdio "
         f"(getc_unlocked); {STRACE}"

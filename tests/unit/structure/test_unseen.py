@@ -71,7 +71,7 @@ def test_bytes_that_may_have_been_on_pipes_need_evidence_of_a_file() -> None:
     unseen = find_unseen(KernelBytes(9 * MIB, 9 * MIB, 0, 0, facts=facts), {})
     assert unseen is not None
     assert (unseen.written_bytes, unseen.is_much) == (0, False)
-    assert "the pipe on standard input" in unseen.sentence
+    assert "through a pipe" in unseen.sentence
     unseen = find_unseen(KernelBytes(0, 9 * MIB, 0, 9 * MIB, facts=facts), {})
     assert unseen is not None
     assert (unseen.written_bytes, unseen.is_much) == (9 * MIB, True)
