@@ -11,8 +11,8 @@ import numpy as np
 
 from ensembles.model.enclosed import among_themselves, as_outermost
 from ensembles.model.error_names import error_name
-from ensembles.model.events import Call, Events
-from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.raster import CLASSES, Raster
@@ -32,6 +32,37 @@ Counted = dict[str, tuple[np.ndarray, np.ndarray]]
 
 Span = tuple[int, int]
 """A time in ns since the origin; the end is excluded."""
+
+
+class Chosen(Events):
+    """Some calls of those in memory; a column is copied when it is first needed.
+
+    Parameters
+    ----------
+    of : Events
+    places : ndarray of int
+        Their indices.
+    """
+
+    def __init__(self, of: Events, places: np.ndarray) -> None:
+        self._of, self._places, self._length = of, places, len(places)
+        self.calls, self.files, self.sites, self.clock_step_s = of.calls, of.files, of.sites, of.clock_step_s
+        self._ask, self._told, self._remembered = self._of_these, {}, {}
+
+    def _of_these(self, name: str) -> np.ndarray | None:
+        derived = self._of._derived(name)
+        return None if derived is None else derived[self._places]
+
+    def __getattr__(self, name: str) -> Any:  # a column that has not been copied
+        if name not in COLUMNS:
+            raise AttributeError(name)
+        column = getattr(self._of, name).take(self._places)
+        setattr(self, name, column)
+        return column
+
+    def __getitem__(self, index: Any) -> Events:
+        """Select events by a mask, a slice or an array of positions."""
+        return Chosen(self._of, np.atleast_1d(self._places[index]))
 
 
 class HeldCalls:
@@ -188,13 +219,16 @@ class Calls:
         The median of calls that are not in memory is the middle of its bin, which is 3 % wide.
         """
         least, longest = self._of_ranks.least_ns, self._of_ranks.longest_ns
-        if self.held is not None:
-            return least, float(np.median(self.held.events.duration)), longest
-        before = np.cumsum(self.sums["bins"].counts.sum(axis=0))
-        number = int(np.searchsorted(before, (before[-1] - 1) // 2, side="right"))
-        edges_s = bin_edges_s()
-        middle = round((edges_s[number] + edges_s[number + 1]) / 2 * 1e9) if number + 1 < BIN_COUNT else 0
-        return least, min(max(middle, least), longest), longest
+        before = np.append(0, np.cumsum(self.sums["bins"].counts.sum(axis=0)))
+        middle = np.array([(before[-1] - 1) // 2, before[-1] // 2])
+        first, last = (np.searchsorted(before, middle, side="right") - 1).tolist()
+        edges = [*bin_low_ns().tolist(), longest + 1]
+        low, high = edges[first], edges[last + 1]
+        if self.held is None:
+            return least, min(max(round((low + high) / 2), least), longest), longest
+        duration = self.held.events.duration
+        some, middle = duration[(duration >= low) & (duration < high)], middle - before[first]
+        return least, float(np.partition(some, middle)[middle].mean()), longest
 
     @property
     def hides_inner(self) -> bool:
@@ -231,14 +265,13 @@ class Calls:
     def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
         """Return the bytes of a file, or of the busiest one, by offset, with its path; None: none moved."""
         sums, known = self._of_files, self.sums.get("offsets")
-        if file is None and known is not None and (known.calls or self.reading):
+        if file is None and known is not None and self.reading:
             return known, self.files[known.file]
         if sums is None or not sums.layer:
             return None, ""
-        moved = sums.of_layer(sums.layer)
-        number = int(moved.argmax()) if file is None else self.files.index(file)
+        number = int(sums.of_layer(sums.layer).argmax()) if file is None else self.files.index(file)
         like = OffsetMap(number, sums.layer, self.tasks, self.extent_ns)
-        return self.near.offsets(like, None), self.files[number]
+        return self.bytes_in(like), self.files[number]
 
     def moves_bytes_in(self, file: int) -> bool:
         """Whether a call may move bytes in a file, which is given by its index."""

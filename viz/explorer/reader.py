@@ -39,7 +39,7 @@ from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, read_window
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
-from ensembles.viz.explorer.calls import Calls, HeldCalls, Nearby, Span, WindowShown
+from ensembles.viz.explorer.calls import Calls, Chosen, HeldCalls, Nearby, Span, WindowShown
 from ensembles.viz.explorer.in_view import ranks_within
 from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.sums import (
@@ -59,7 +59,7 @@ from ensembles.viz.pictures.access_map import span_of_run
 PORTION = 8_000_000
 """Calls of a step of a pass; after each of them the page shows what has been read."""
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 """Calls in memory that are added at once: what is computed of them stays in the caches of a processor."""
 
 _MOST_PORTIONS = 32
@@ -157,7 +157,8 @@ class CallReader:
             return None
         if selection.selects_all:
             return HeldCalls(self._events, is_part=False)
-        return HeldCalls(selection.apply(self._events), is_part=True)
+        places = np.flatnonzero(selection.mask(self._events))
+        return HeldCalls(Chosen(self._events, places), is_part=True)
 
     def calls(self, selection: Selection, marks: View | None = None) -> Calls:
         """Return the calls of a selection, as far as they have been read.
@@ -180,6 +181,7 @@ class CallReader:
             found = self._found.get(selection, found)
         if selection.selects_all and not found.reading:
             self._base = found
+            self._map = found.access_map()[0]
         return found
 
     def _made(self, selection: Selection, sums: Any, **others: Any) -> Calls:
@@ -196,7 +198,9 @@ class CallReader:
         if self._map is not None:
             known = self._map
             offsets = partial(OffsetMap, known.file, known.layer, known.tasks, known.span_ns)
-        return requests_of(self.run.tasks, kind, offsets, per_mib=selection.per_byte)
+        return requests_of(
+            self.run.tasks, kind, offsets, of_all=selection.selects_all, per_mib=selection.per_byte
+        )
 
     def _first_of(self, selection: Selection, marks: View | None) -> Calls:
         """Return the calls of a selection before any has been read."""

@@ -159,17 +159,25 @@ class FileSums(Summary):
 
     def __init__(self, layers: tuple[str, ...], files: int) -> None:
         self.layers = layers
-        self.moved, self.calls = np.zeros((len(layers), files), np.int64), np.zeros(files, np.int64)
+        # The last row is of calls that neither read nor write.
+        self._moved, self._calls = (np.zeros((len(layers) + 1, files), np.int64) for _ in range(2))
+
+    @property
+    def moved(self) -> np.ndarray:
+        return self._moved[:-1]
+
+    @property
+    def calls(self) -> np.ndarray:
+        found: np.ndarray = self._calls.sum(axis=0)
+        return found
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        files = len(self.calls)
-        self.calls += np.bincount(chunk.file, minlength=files)
-        layer = [self.layers.index(each.layer) if each.op in DIRECTIONS else -1 for each in chunk.calls]
-        number = np.array([*layer, -1], np.int64)[chunk.call]
-        for each in set(layer) - {-1}:
-            moved = np.where(number == each, np.maximum(chunk.moved, 0), 0)
-            self.moved[each] += np.bincount(chunk.file, moved, files).astype(np.int64)
+        layers = [self.layers.index(each.layer) if each.op in DIRECTIONS else -1 for each in chunk.calls]
+        rows, files = self._moved.shape
+        place = (np.array([*layers, -1]) % rows * files)[chunk.call] + chunk.file
+        np.add.at(self._calls.reshape(-1), place, 1)
+        np.add.at(self._moved.reshape(-1), place, np.maximum(chunk.moved, 0))
 
     def count(self, call: Call, file: int, moved_bytes: int) -> None:
         """Add the bytes that calls of a function moved in a file."""
@@ -178,8 +186,8 @@ class FileSums(Summary):
 
     def merge(self, other: FileSums) -> None:
         """Add a summary of other events of the same run."""
-        self.moved += other.moved
-        self.calls += other.calls
+        self._moved += other._moved
+        self._calls += other._calls
 
     @property
     def layer(self) -> str:
@@ -270,6 +278,7 @@ def requests_of(
     raster: Callable[[int, int, int], Raster],
     offsets: Callable[[], OffsetMap] | None,
     *,
+    of_all: bool = True,
     per_mib: bool = False,
 ) -> dict[str, SummaryRequest]:
     """Return the requests of what pictures and tables show of some calls.
@@ -281,12 +290,14 @@ def requests_of(
         Makes the raster, given the tasks and the largest numbers of rows and cells.
     offsets : callable or None
         Makes the access map that is read with the others.
+    of_all : bool
+        They are all calls of the run: the time in which any of them moves bytes is computed too.
     per_mib : bool
         Count durations per MiB too.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
         "raster": not_kept(partial(raster, tasks, ROWS, CELLS)),
-        "curve": not_kept(RateCurve),
+        "curve": not_kept(partial(RateCurve, knows_active=of_all)),
         "bins": not_kept(ClassBins),
         "ranks": not_kept(partial(RankSums, tasks)),
         "longest": _longest,
