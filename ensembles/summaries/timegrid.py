@@ -124,7 +124,7 @@ class TimeGrid:
         Parameters
         ----------
         start_ns, duration_ns, row, amount : ndarray, shape (n,)
-            As for `ensembles.summaries.kernels.spread`. With more rows, of shape (k, n), each gets the amounts.
+            As for `ensembles.summaries.kernels.spread`. Rows of shape (k, n) get the amounts each.
 
         Raises
         ------

@@ -12,6 +12,7 @@ import numpy as np
 from ensembles.model.enclosed import among_themselves, as_outermost
 from ensembles.model.error_names import error_name
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.run.selection import Selection
 from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.offset_map import OffsetMap
@@ -35,23 +36,13 @@ Span = tuple[int, int]
 
 
 class Chosen(Events):
-    """Some calls of those in memory; a column is copied when it is first needed.
-
-    Parameters
-    ----------
-    of : Events
-    places : ndarray of int
-        Their indices.
-    """
+    """Calls in memory, by their places in others; a column is copied when it is first needed."""
 
     def __init__(self, of: Events, places: np.ndarray) -> None:
         self._of, self._places, self._length = of, places, len(places)
         self.calls, self.files, self.sites, self.clock_step_s = of.calls, of.files, of.sites, of.clock_step_s
-        self._ask, self._told, self._remembered = self._of_these, {}, {}
-
-    def _of_these(self, name: str) -> np.ndarray | None:
-        derived = self._of._derived(name)
-        return None if derived is None else derived[self._places]
+        self._told, self._remembered = {}, {}
+        self._ask = lambda name: None if (known := of._derived(name)) is None else known[places]
 
     def __getattr__(self, name: str) -> Any:  # a column that has not been copied
         if name not in COLUMNS:
@@ -74,10 +65,6 @@ class HeldCalls:
         Sorted by rank and start.
     is_part : bool
         Calls of the run that contain these may be missing.
-
-    Attributes
-    ----------
-    events : Events
     """
 
     def __init__(self, events: Events, *, is_part: bool) -> None:
@@ -140,25 +127,6 @@ class WindowShown:
         return self._draw()
 
 
-@dataclass(frozen=True)
-class Nearby:
-    """Questions about some calls that the sums over all of them do not answer.
-
-    Attributes
-    ----------
-    window : callable
-        Gives a `WindowShown`.
-    rates : callable
-        Gives the rates of a time; None: they have not been read, or are too many to read.
-    offsets : callable
-        Gives the bytes in the file of an access map by offset, of all times or of one; None as for rates.
-    """
-
-    window: Callable[[Window], WindowShown]
-    rates: Callable[[Span], RateCurve | None]
-    offsets: Callable[[OffsetMap, Span | None], OffsetMap | None]
-
-
 @dataclass(eq=False)
 class Calls:
     """Some calls of a run: sums over them, and what is in a window.
@@ -169,7 +137,10 @@ class Calls:
         Number of tasks of the run.
     sums : mapping of str to Summary
         Those of `ensembles.viz.explorer.sums.requests_of`.
-    near : Nearby
+    reader : CallReader
+        Answers questions about these calls that the sums do not.
+    selection : Selection
+        These calls.
     files : sequence of str
         Paths of the run, by number.
     reading : str
@@ -184,7 +155,8 @@ class Calls:
 
     tasks: int
     sums: Mapping[str, Any]
-    near: Nearby
+    reader: Any
+    selection: Selection
     files: Any
     reading: str = ""
     is_bound: bool = False
@@ -243,20 +215,14 @@ class Calls:
     def curve(self, span_ns: Span | None = None) -> RateCurve:
         """Return the rates, of all times or of a window, whose end is excluded."""
         whole: RateCurve = self.sums["curve"]
-        return whole if span_ns is None else self.near.rates(span_ns) or whole
-
-    @cached_property
-    def _durations(self) -> Counted:
-        return counted_by_class(self.sums["bins"].counts)
-
-    @cached_property
-    def _durations_per_mib(self) -> Counted:
-        histogram = self.sums.get("per MiB")  # the filters may not ask for it
-        return {} if histogram is None else counted_by_class(ClassBins.of_histogram(histogram).counts)
+        return whole if span_ns is None else self.reader.rates(self.selection, span_ns) or whole
 
     def durations(self, per_mib: bool = False) -> Counted:
         """Count durations by class of operations; per MiB, of calls that moved bytes."""
-        return self._durations_per_mib if per_mib else self._durations
+        if not per_mib:
+            return counted_by_class(self.sums["bins"].counts)
+        histogram = self.sums.get("per MiB")  # the filters may not ask for it
+        return {} if histogram is None else counted_by_class(ClassBins.of_histogram(histogram).counts)
 
     @property
     def _of_files(self) -> FileSums | None:
@@ -304,7 +270,7 @@ class Calls:
         known: OffsetMap | None = self.sums.get("offsets")
         if span_ns is None and known is not None and (known.file, known.layer) == (whole.file, whole.layer):
             return known
-        return self.near.offsets(whole, span_ns)
+        return self.reader.offsets(self.selection, whole, span_ns)
 
     def by_rank(self) -> dict[str, np.ndarray]:
         """Return the columns of the table of ranks: those with most time, the first of them first.
@@ -332,7 +298,7 @@ class Calls:
 
     def window(self, window: Window) -> WindowShown:
         """Return what is known of a window of the trace diagram."""
-        return self.near.window(window)
+        return self.reader.window(self.selection, window)
 
 
 def counted_by_class(counts: np.ndarray) -> Counted:

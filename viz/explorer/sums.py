@@ -12,6 +12,7 @@ from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, S, Summary
+from ensembles.run.selection import Selection
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
 from ensembles.summaries.duration_cube import DurationCube
@@ -275,35 +276,31 @@ def files_of(run: Any) -> FileSums:
 
 def requests_of(
     tasks: int,
+    selection: Selection,
     raster: Callable[[int, int, int], Raster],
     offsets: Callable[[], OffsetMap] | None,
-    *,
-    of_all: bool = True,
-    per_mib: bool = False,
 ) -> dict[str, SummaryRequest]:
     """Return the requests of what pictures and tables show of some calls.
 
     Parameters
     ----------
     tasks : int
+    selection : Selection
+        These calls. The time in which any of them moves bytes is only computed of all calls of the run.
     raster : callable
         Makes the raster, given the tasks and the largest numbers of rows and cells.
     offsets : callable or None
         Makes the access map that is read with the others.
-    of_all : bool
-        They are all calls of the run: the time in which any of them moves bytes is computed too.
-    per_mib : bool
-        Count durations per MiB too.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
         "raster": not_kept(partial(raster, tasks, ROWS, CELLS)),
-        "curve": not_kept(partial(RateCurve, knows_active=of_all)),
+        "curve": not_kept(partial(RateCurve, knows_active=selection.selects_all)),
         "bins": not_kept(ClassBins),
         "ranks": not_kept(partial(RankSums, tasks)),
         "longest": _longest,
         "files": files_of,
     }
-    if per_mib:
+    if selection.per_byte:
         makes["per MiB"] = not_kept(LogHistogramPerMib)
     if offsets is not None:
         makes["offsets"] = not_kept(offsets)
