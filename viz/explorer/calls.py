@@ -270,7 +270,7 @@ class Calls:
         known: OffsetMap | None = self.sums.get("offsets")
         if span_ns is None and known is not None and (known.file, known.layer) == (whole.file, whole.layer):
             return known
-        return self.reader.offsets(self.selection, whole, span_ns)
+        return self.reader.offsets(self.selection, whole, span_ns)  # type: ignore[no-any-return]
 
     def by_rank(self) -> dict[str, np.ndarray]:
         """Return the columns of the table of ranks: those with most time, the first of them first.
@@ -298,7 +298,7 @@ class Calls:
 
     def window(self, window: Window) -> WindowShown:
         """Return what is known of a window of the trace diagram."""
-        return self.reader.window(self.selection, window)
+        return self.reader.window(self.selection, window)  # type: ignore[no-any-return]
 
 
 def counted_by_class(counts: np.ndarray) -> Counted:
