@@ -11,8 +11,9 @@ import numpy as np
 
 from ensembles.model.enclosed import among_themselves, as_outermost
 from ensembles.model.error_names import error_name
-from ensembles.model.events import Call, Events
-from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.run.selection import Selection
+from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.raster import CLASSES, Raster
@@ -34,6 +35,27 @@ Span = tuple[int, int]
 """A time in ns since the origin; the end is excluded."""
 
 
+class Chosen(Events):
+    """Calls in memory, by their places in others; a column is copied when it is first needed."""
+
+    def __init__(self, of: Events, places: np.ndarray) -> None:
+        self._of, self._places, self._length = of, places, len(places)
+        self.calls, self.files, self.sites, self.clock_step_s = of.calls, of.files, of.sites, of.clock_step_s
+        self._told, self._remembered = {}, {}
+        self._ask = lambda name: None if (known := of._derived(name)) is None else known[places]
+
+    def __getattr__(self, name: str) -> Any:  # a column that has not been copied
+        if name not in COLUMNS:
+            raise AttributeError(name)
+        column = getattr(self._of, name).take(self._places)
+        setattr(self, name, column)
+        return column
+
+    def __getitem__(self, index: Any) -> Events:
+        """Select events by a mask, a slice or an array of positions."""
+        return Chosen(self._of, np.atleast_1d(self._places[index]))
+
+
 class HeldCalls:
     """Calls in memory.
 
@@ -43,10 +65,6 @@ class HeldCalls:
         Sorted by rank and start.
     is_part : bool
         Calls of the run that contain these may be missing.
-
-    Attributes
-    ----------
-    events : Events
     """
 
     def __init__(self, events: Events, *, is_part: bool) -> None:
@@ -109,25 +127,6 @@ class WindowShown:
         return self._draw()
 
 
-@dataclass(frozen=True)
-class Nearby:
-    """Questions about some calls that the sums over all of them do not answer.
-
-    Attributes
-    ----------
-    window : callable
-        Gives a `WindowShown`.
-    rates : callable
-        Gives the rates of a time; None: they have not been read, or are too many to read.
-    offsets : callable
-        Gives the bytes in the file of an access map by offset, of all times or of one; None as for rates.
-    """
-
-    window: Callable[[Window], WindowShown]
-    rates: Callable[[Span], RateCurve | None]
-    offsets: Callable[[OffsetMap, Span | None], OffsetMap | None]
-
-
 @dataclass(eq=False)
 class Calls:
     """Some calls of a run: sums over them, and what is in a window.
@@ -138,7 +137,10 @@ class Calls:
         Number of tasks of the run.
     sums : mapping of str to Summary
         Those of `ensembles.viz.explorer.sums.requests_of`.
-    near : Nearby
+    reader : CallReader
+        Answers questions about these calls that the sums do not.
+    selection : Selection
+        These calls.
     files : sequence of str
         Paths of the run, by number.
     reading : str
@@ -153,7 +155,8 @@ class Calls:
 
     tasks: int
     sums: Mapping[str, Any]
-    near: Nearby
+    reader: Any
+    selection: Selection
     files: Any
     reading: str = ""
     is_bound: bool = False
@@ -188,13 +191,16 @@ class Calls:
         The median of calls that are not in memory is the middle of its bin, which is 3 % wide.
         """
         least, longest = self._of_ranks.least_ns, self._of_ranks.longest_ns
-        if self.held is not None:
-            return least, float(np.median(self.held.events.duration)), longest
-        before = np.cumsum(self.sums["bins"].counts.sum(axis=0))
-        number = int(np.searchsorted(before, (before[-1] - 1) // 2, side="right"))
-        edges_s = bin_edges_s()
-        middle = round((edges_s[number] + edges_s[number + 1]) / 2 * 1e9) if number + 1 < BIN_COUNT else 0
-        return least, min(max(middle, least), longest), longest
+        before = np.append(0, np.cumsum(self.sums["bins"].counts.sum(axis=0)))
+        middle = np.array([(before[-1] - 1) // 2, before[-1] // 2])
+        first, last = (np.searchsorted(before, middle, side="right") - 1).tolist()
+        edges = [*bin_low_ns().tolist(), longest + 1]
+        low, high = edges[first], edges[last + 1]
+        if self.held is None:
+            return least, min(max(round((low + high) / 2), least), longest), longest
+        duration = self.held.events.duration
+        some, middle = duration[(duration >= low) & (duration < high)], middle - before[first]
+        return least, float(np.partition(some, middle)[middle].mean()), longest
 
     @property
     def hides_inner(self) -> bool:
@@ -209,20 +215,14 @@ class Calls:
     def curve(self, span_ns: Span | None = None) -> RateCurve:
         """Return the rates, of all times or of a window, whose end is excluded."""
         whole: RateCurve = self.sums["curve"]
-        return whole if span_ns is None else self.near.rates(span_ns) or whole
-
-    @cached_property
-    def _durations(self) -> Counted:
-        return counted_by_class(self.sums["bins"].counts)
-
-    @cached_property
-    def _durations_per_mib(self) -> Counted:
-        histogram = self.sums.get("per MiB")  # the filters may not ask for it
-        return {} if histogram is None else counted_by_class(ClassBins.of_histogram(histogram).counts)
+        return whole if span_ns is None else self.reader.rates(self.selection, span_ns) or whole
 
     def durations(self, per_mib: bool = False) -> Counted:
         """Count durations by class of operations; per MiB, of calls that moved bytes."""
-        return self._durations_per_mib if per_mib else self._durations
+        if not per_mib:
+            return counted_by_class(self.sums["bins"].counts)
+        histogram = self.sums.get("per MiB")  # the filters may not ask for it
+        return {} if histogram is None else counted_by_class(ClassBins.of_histogram(histogram).counts)
 
     @property
     def _of_files(self) -> FileSums | None:
@@ -231,14 +231,13 @@ class Calls:
     def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
         """Return the bytes of a file, or of the busiest one, by offset, with its path; None: none moved."""
         sums, known = self._of_files, self.sums.get("offsets")
-        if file is None and known is not None and (known.calls or self.reading):
+        if file is None and known is not None and self.reading:
             return known, self.files[known.file]
         if sums is None or not sums.layer:
             return None, ""
-        moved = sums.of_layer(sums.layer)
-        number = int(moved.argmax()) if file is None else self.files.index(file)
+        number = int(sums.of_layer(sums.layer).argmax()) if file is None else self.files.index(file)
         like = OffsetMap(number, sums.layer, self.tasks, self.extent_ns)
-        return self.near.offsets(like, None), self.files[number]
+        return self.bytes_in(like), self.files[number]
 
     def moves_bytes_in(self, file: int) -> bool:
         """Whether a call may move bytes in a file, which is given by its index."""
@@ -271,7 +270,7 @@ class Calls:
         known: OffsetMap | None = self.sums.get("offsets")
         if span_ns is None and known is not None and (known.file, known.layer) == (whole.file, whole.layer):
             return known
-        return self.near.offsets(whole, span_ns)
+        return self.reader.offsets(self.selection, whole, span_ns)  # type: ignore[no-any-return]
 
     def by_rank(self) -> dict[str, np.ndarray]:
         """Return the columns of the table of ranks: those with most time, the first of them first.
@@ -299,7 +298,7 @@ class Calls:
 
     def window(self, window: Window) -> WindowShown:
         """Return what is known of a window of the trace diagram."""
-        return self.near.window(window)
+        return self.reader.window(self.selection, window)  # type: ignore[no-any-return]
 
 
 def counted_by_class(counts: np.ndarray) -> Counted:

@@ -39,7 +39,7 @@ from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, read_window
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
-from ensembles.viz.explorer.calls import Calls, HeldCalls, Nearby, Span, WindowShown
+from ensembles.viz.explorer.calls import Calls, Chosen, HeldCalls, Span, WindowShown
 from ensembles.viz.explorer.in_view import ranks_within
 from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.sums import (
@@ -59,7 +59,7 @@ from ensembles.viz.pictures.access_map import span_of_run
 PORTION = 8_000_000
 """Calls of a step of a pass; after each of them the page shows what has been read."""
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 """Calls in memory that are added at once: what is computed of them stays in the caches of a processor."""
 
 _MOST_PORTIONS = 32
@@ -157,7 +157,8 @@ class CallReader:
             return None
         if selection.selects_all:
             return HeldCalls(self._events, is_part=False)
-        return HeldCalls(selection.apply(self._events), is_part=True)
+        places = np.flatnonzero(selection.mask(self._events))
+        return HeldCalls(Chosen(self._events, places), is_part=True)
 
     def calls(self, selection: Selection, marks: View | None = None) -> Calls:
         """Return the calls of a selection, as far as they have been read.
@@ -180,15 +181,12 @@ class CallReader:
             found = self._found.get(selection, found)
         if selection.selects_all and not found.reading:
             self._base = found
+            self._map = found.access_map()[0]
         return found
 
     def _made(self, selection: Selection, sums: Any, **others: Any) -> Calls:
-        near = Nearby(
-            partial(self._window, selection),
-            partial(self._rates, selection),
-            partial(self._offsets, selection),
-        )
-        return Calls(self.run.tasks, sums, near, self.run.files, held=self._held(selection), **others)
+        held = self._held(selection)
+        return Calls(self.run.tasks, sums, self, selection, self.run.files, held=held, **others)
 
     def _requests(self, selection: Selection) -> dict[str, SummaryRequest]:
         kind = Raster if selection.selects_all else ChosenRaster if self._events is None else TimedRaster
@@ -196,7 +194,7 @@ class CallReader:
         if self._map is not None:
             known = self._map
             offsets = partial(OffsetMap, known.file, known.layer, known.tasks, known.span_ns)
-        return requests_of(self.run.tasks, kind, offsets, per_mib=selection.per_byte)
+        return requests_of(self.run.tasks, selection, kind, offsets)
 
     def _first_of(self, selection: Selection, marks: View | None) -> Calls:
         """Return the calls of a selection before any has been read."""
@@ -342,7 +340,7 @@ class CallReader:
                 self._changed()
             yield
 
-    def _offsets(self, selection: Selection, like: OffsetMap, span_ns: Span | None) -> OffsetMap | None:
+    def offsets(self, selection: Selection, like: OffsetMap, span_ns: Span | None) -> OffsetMap | None:
         """Return the bytes of some calls by offset, as another map has them; None: not read, or too many."""
         edges = like.offset_edges
         ends = (int(edges[0]), int(edges[-1])) if span_ns is not None and len(edges) else None
@@ -354,7 +352,7 @@ class CallReader:
         )
         return self._near(key, make)  # type: ignore[no-any-return]
 
-    def _rates(self, selection: Selection, span_ns: Span) -> RateCurve | None:
+    def rates(self, selection: Selection, span_ns: Span) -> RateCurve | None:
         """Return the rates of a time once its calls have been read; None: not yet, or there are too many."""
         # Requests move bytes after the calls that post them: no window of a file knows which calls it needs.
         if self._events is None and self.run.info.flights:
@@ -383,7 +381,7 @@ class CallReader:
         part = (min(high_ns, high) - max(low_ns, 0)) / max(high - low, 1)
         return self.run.reading.most_events * max(part, 0)
 
-    def _window(self, selection: Selection, window: Window) -> WindowShown:
+    def window(self, selection: Selection, window: Window) -> WindowShown:
         """Return a window of some calls: from its calls once these are in memory."""
         key = _Asked(selection, window)
         found: WindowShown | None = self._recall(key)

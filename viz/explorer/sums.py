@@ -12,6 +12,7 @@ from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, S, Summary
+from ensembles.run.selection import Selection
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
 from ensembles.summaries.duration_cube import DurationCube
@@ -159,17 +160,25 @@ class FileSums(Summary):
 
     def __init__(self, layers: tuple[str, ...], files: int) -> None:
         self.layers = layers
-        self.moved, self.calls = np.zeros((len(layers), files), np.int64), np.zeros(files, np.int64)
+        # The last row is of calls that neither read nor write.
+        self._moved, self._calls = (np.zeros((len(layers) + 1, files), np.int64) for _ in range(2))
+
+    @property
+    def moved(self) -> np.ndarray:
+        return self._moved[:-1]
+
+    @property
+    def calls(self) -> np.ndarray:
+        found: np.ndarray = self._calls.sum(axis=0)
+        return found
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        files = len(self.calls)
-        self.calls += np.bincount(chunk.file, minlength=files)
-        layer = [self.layers.index(each.layer) if each.op in DIRECTIONS else -1 for each in chunk.calls]
-        number = np.array([*layer, -1], np.int64)[chunk.call]
-        for each in set(layer) - {-1}:
-            moved = np.where(number == each, np.maximum(chunk.moved, 0), 0)
-            self.moved[each] += np.bincount(chunk.file, moved, files).astype(np.int64)
+        layers = [self.layers.index(each.layer) if each.op in DIRECTIONS else -1 for each in chunk.calls]
+        rows, files = self._moved.shape
+        place = (np.array([*layers, -1]) % rows * files)[chunk.call] + chunk.file
+        np.add.at(self._calls.reshape(-1), place, 1)
+        np.add.at(self._moved.reshape(-1), place, np.maximum(chunk.moved, 0))
 
     def count(self, call: Call, file: int, moved_bytes: int) -> None:
         """Add the bytes that calls of a function moved in a file."""
@@ -178,8 +187,8 @@ class FileSums(Summary):
 
     def merge(self, other: FileSums) -> None:
         """Add a summary of other events of the same run."""
-        self.moved += other.moved
-        self.calls += other.calls
+        self._moved += other._moved
+        self._calls += other._calls
 
     @property
     def layer(self) -> str:
@@ -267,32 +276,31 @@ def files_of(run: Any) -> FileSums:
 
 def requests_of(
     tasks: int,
+    selection: Selection,
     raster: Callable[[int, int, int], Raster],
     offsets: Callable[[], OffsetMap] | None,
-    *,
-    per_mib: bool = False,
 ) -> dict[str, SummaryRequest]:
     """Return the requests of what pictures and tables show of some calls.
 
     Parameters
     ----------
     tasks : int
+    selection : Selection
+        These calls. The time in which any of them moves bytes is only computed of all calls of the run.
     raster : callable
         Makes the raster, given the tasks and the largest numbers of rows and cells.
     offsets : callable or None
         Makes the access map that is read with the others.
-    per_mib : bool
-        Count durations per MiB too.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
         "raster": not_kept(partial(raster, tasks, ROWS, CELLS)),
-        "curve": not_kept(RateCurve),
+        "curve": not_kept(partial(RateCurve, knows_active=selection.selects_all)),
         "bins": not_kept(ClassBins),
         "ranks": not_kept(partial(RankSums, tasks)),
         "longest": _longest,
         "files": files_of,
     }
-    if per_mib:
+    if selection.per_byte:
         makes["per MiB"] = not_kept(LogHistogramPerMib)
     if offsets is not None:
         makes["offsets"] = not_kept(offsets)

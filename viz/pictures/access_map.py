@@ -159,7 +159,7 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
     if isinstance(data, OffsetMap):
         return data, ""
     if isinstance(data, Events):
-        return map_of_events(data, file, layer)
+        return _of_events(data, file, layer)
     if not isinstance(data, Run):
         raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
     data.need(Holds.ALL_CALLS, "offsets are of single calls")
@@ -200,15 +200,7 @@ def layer_of_run(run: Run) -> str | None:
     return _LOWEST if _LOWEST in moved else max(moved, key=lambda name: moved[name], default=None)
 
 
-def map_of_events(events: Events, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
-    """Return the bytes of one file by offset, and its path; None: no bytes moved.
-
-    Parameters
-    ----------
-    events : Events
-    file, layer : str or None
-        None: the file with the most bytes; posix, or the layer with the most bytes.
-    """
+def _of_events(events: Events, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
     layers = transfer_layers(events)
     layer = layer or (_LOWEST if _LOWEST in layers else next(iter(layers), None))
     if layer is None:

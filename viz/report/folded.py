@@ -236,7 +236,8 @@ def _shown_ordinals(found: RunOrdinals) -> str | None:
 def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     """Tabulate the requests of each API, as ``ensio requests`` does."""
     most = max(found, key=lambda row: (row.bytes, row.time_s))
-    title = f"Requests: {most.layer} {most.op} moved most, {bytes_text(most.bytes)} in {most.count:,}"
+    moved = f"{bytes_text(most.bytes)} in {count_text(most.count, 'request')}"
+    title = f"Requests: {most.layer} {most.op} moved most, {moved}"
     off = [row for row in found if row.misaligned and row.located]
     if off:
         worst = max(off, key=lambda row: row.misaligned or 0)

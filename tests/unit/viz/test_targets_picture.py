@@ -101,7 +101,7 @@ def test_a_picture_without_layouts_or_bytes_says_so(tmp_path: Path) -> None:
 
 def test_a_profile_has_no_load_of_targets(tmp_path: Path) -> None:
     profile = run_of(tmp_path / "run", [[]], properties={"mode": "profile"})
-    with pytest.raises(EnsioError, match="targets need them"):
+    with pytest.raises(EnsioError, match="targets follow from the offsets of single calls"):
         viz.targets(profile)
 
 
