@@ -116,8 +116,8 @@ def followed(path: str) -> list[str]:
 def made_by_another(path: str) -> bool:
     """Test whether another user made a file or link in a folder where all users can make files.
 
-    Such a folder is sticky and writable by all (``/tmp``); the user may also be the owner of the folder. The
-    kernel protects users where ``fs.protected_symlinks``, ``protected_regular`` and ``protected_fifos`` are set.
+    Such a folder is sticky and writable by all (``/tmp``). What its owner made is trusted, as the kernel does
+    where ``fs.protected_symlinks``, ``protected_regular`` and ``protected_fifos`` are set.
     """
     with suppress(FileNotFoundError, NotADirectoryError):
         around, made = os.stat(os.path.dirname(path) or "."), os.lstat(path)

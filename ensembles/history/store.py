@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import sqlite3
 import time
@@ -484,7 +483,7 @@ class History:
         return [found[number] for number in ids]  # type: ignore[misc]
 
     def readable(self, runs: Sequence[StoredRun]) -> dict[int, RunRecord]:
-        """Read the records of runs by number; the logger ``ensembles`` reports each that cannot be read once."""
+        """Read records by number; the logger ``ensembles`` reports once which cannot be read."""
         found = self._records(runs)
         for number, error in found.items():
             if isinstance(error, EnsioError) and number not in self._reported:

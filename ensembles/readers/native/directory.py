@@ -92,7 +92,7 @@ def _listed(paths: list[str]) -> str:
 
 
 def lies_elsewhere(path: str) -> bool:
-    """Test whether a spool is a link to a node-local folder (``ENSIO_SPOOL``) of another node: to no file here."""
+    """Test whether a spool is a link to a node-local folder (``ENSIO_SPOOL``) of another node."""
     try:
         os.stat(path)
     except FileNotFoundError:

@@ -8,8 +8,8 @@ import os
 import stat
 import subprocess
 import tempfile
-from pathlib import Path
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
