@@ -233,8 +233,8 @@ def _export(args: argparse.Namespace) -> int:
 
     history = open_history(args)
     for run in _chosen(args, history):
-        (record,) = history.records([run.id])
-        print(json.dumps(stored_json(run) | {"record": _record_json(record)}))
+        for record in history.readable([run]).values():
+            print(json.dumps(stored_json(run) | {"record": _record_json(record)}))
     return 0
 
 

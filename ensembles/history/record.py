@@ -196,10 +196,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """
         try:
             record = msgspec.msgpack.decode(inflate(encoded, _MOST_PLAIN_BYTES), type=cls)
-        except (ValueError, msgspec.DecodeError):
-            raise EnsioError("a record of the history is damaged: remove it, and add the run again") from None
+        except (TypeError, ValueError, msgspec.DecodeError):
+            raise EnsioError("the record is damaged") from None
         if record.version > VERSION:
-            raise EnsioError("a record of the history is of a later ensio: use that")
+            raise EnsioError("the record is of a later ensio")
         return record
 
     def _coarser(self, coarsened: int) -> RunRecord:

@@ -93,8 +93,8 @@ def _read(path: str, budget: Budget) -> Run:
         return Run(path, TraceFileSource(path))
     if beginning.startswith(bytes(8)) and not path.endswith(SPOOL_SUFFIX):
         raise EnsioError(
-            f"{path} is unfinished: the process that wrote it was killed before the end; open the run's "
-            "spools, or write the file again with ensio collect"
+            f"{path} is unfinished or damaged, its first bytes are zeros: write or copy it again (trace.h5 "
+            "with ensio collect)"
         )
     from ensembles.readers.native.job_file import MAGIC
     from ensembles.readers.native.records import open_job_file, open_spool

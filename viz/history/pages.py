@@ -74,11 +74,6 @@ def checked(history: History) -> dict[str, Check]:
     """Check the experiments with the latest runs, `MOST_EXPERIMENTS` at most, by name.
 
     False alarms are controlled over all of them.
-
-    Raises
-    ------
-    EnsioError
-        A record is damaged.
     """
     latest = sorted(history.experiments(), key=lambda one: one.latest, reverse=True)[:MOST_EXPERIMENTS]
     found = [check(history, name, compared=False) for name in sorted(one.name for one in latest)]

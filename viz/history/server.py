@@ -130,10 +130,9 @@ class _Pages:
             ) from None
 
     def _run(self, text: str) -> StoredRun:
-        found = self.history.run(int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else None
-        if found is None:
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise EnsioError(f"there is no run {text}")
-        return found
+        return self.history.run(int(text))
 
     def _form(self, label: str, whole: str) -> dict[str, Any]:
         return {"label": label, "labels": self.history.labels(), "whole": whole, "hidden": {}}

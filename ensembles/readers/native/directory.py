@@ -92,8 +92,14 @@ def _listed(paths: list[str]) -> str:
 
 
 def lies_elsewhere(path: str) -> bool:
-    """Test whether a spool is a dangling link to a node-local folder (``ENSIO_SPOOL``) of another node."""
-    return os.path.islink(path) and not os.path.exists(path)
+    """Test whether a spool is a link to a node-local folder (``ENSIO_SPOOL``) of another node."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return os.path.islink(path) and os.path.isabs(os.readlink(path))
+    except OSError:
+        pass  # its reader says why
+    return False
 
 
 def chosen_records(directory: str) -> Chosen:
