@@ -44,11 +44,11 @@ def answer_sites(run: Run, selection: Selection) -> PlainAnswer:
     EnsioError
         The run has no events, so that its sites are not known.
     """
-    run.need(Holds.SOME_CALLS, "sums do not know call sites")
+    run.reading.need(Holds.SOME_CALLS, "sums do not know call sites")
     by_site = run.summarize(ignoring_run(BySite), selection=selection.for_run(run))
     sites = by_site.grouped(run.info.label_of_site)
     refuse_nothing(run, selection, len(sites))
-    partly = run.notes_on_events
+    partly = [*run.notes, *run.info.notes_on_calls]
     notes = (*partly, *_notes(run, sites))
     io_ns = sum(site.io_ns for site in sites)
     values = {

@@ -89,7 +89,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.run.nothing_selected import refuse_nothing
 
     run = ensembles.open(args.run)
-    run.need(Holds.SOME_CALLS, "there are no calls to list (ensio info has the totals)")
+    run.reading.need(Holds.SOME_CALLS, "there are no calls to list (ensio info has the totals)")
     selection = selection_from_args(args).for_run(run)
     limit = args.limit
     if limit is None and args.format == "table" and args.slowest is None:
@@ -108,7 +108,7 @@ def execute(args: argparse.Namespace) -> int:
         more = _write(parts, _writer(args.format, stream), limit)
     if more:
         warn("more events are not shown: raise --limit to see them")
-    warn_of(run.notes_on_events)
+    warn_of([*run.notes, *run.info.notes_on_calls])
     return 0
 
 

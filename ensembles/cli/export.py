@@ -149,9 +149,9 @@ def execute(args: argparse.Namespace) -> int:
     run = ensembles.open(args.run)
     words = _words(args)
     if words and args.to == "hdf5":
-        run.need(Holds.ALL_CALLS, "its sums cannot be filtered (export it without filters)")
+        run.reading.need(Holds.ALL_CALLS, "its sums cannot be filtered (export it without filters)")
     elif args.to != "hdf5":
-        run.need(Holds.SOME_CALLS, "there are no calls to export (--to hdf5 exports the sums)")
+        run.reading.need(Holds.SOME_CALLS, "there are no calls to export (--to hdf5 exports the sums)")
     selection = selection_from_args(args)
     task = _Task(run, selection.for_run(run), words, args.destination, args.ranks_per_location)
     if args.to != "otf2":  # the OTF2 writer creates a folder and refuses an existing one
@@ -165,7 +165,7 @@ def execute(args: argparse.Namespace) -> int:
     except OSError as error:
         raise EnsioError(f"{task.path} cannot be written: {_reason(error)}") from error
     warn(f"{count_text(count, 'call')} in {task.path} ({size})")
-    warn_of(run.notes_on_events)
+    warn_of([*run.notes, *run.info.notes_on_calls])
     return 0
 
 

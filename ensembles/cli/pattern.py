@@ -55,7 +55,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.structure.access.text import line_of
 
     run = open_run(args, args.run)
-    run.need(Holds.SOME_CALLS, "sums do not know the order of calls")
+    run.reading.need(Holds.SOME_CALLS, "sums do not know the order of calls")
     given = selection_from_args(args)
     selection = given.for_run(run)
     nested = bool(given.layers)
@@ -65,7 +65,7 @@ def execute(args: argparse.Namespace) -> int:
     found = pattern_of(summaries["access"], run.files)
     covered = summaries["others"].coverage()
     refuse_nothing(run, given, len(found.groups) + found.other_tasks)
-    notes = run.notes_on_events
+    notes = [*run.notes, *run.info.notes_on_calls]
     if args.json:
         told = asdict(covered) | {"time_share": covered.time_share}
         result = {"run": run.path, "pattern": line_of(found), **_json(found), "covered": told}

@@ -98,7 +98,7 @@ def _write_part(args: argparse.Namespace, run: Run, selected: str) -> int:
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.viz.report.page import write_report
 
-    run.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
+    run.reading.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
     selection = selection_from_args(args).for_run(run)
     parts = run.reading.chunks_for(selection)
     first = list(islice((part for part in parts if len(part)), 1))

@@ -112,6 +112,6 @@ def every_call_needed(run: Run) -> None:
         Some calls are only in sums. The sentence is the same for all rules, so that the text can say it once.
     """
     try:
-        run.need(Holds.CALL_ORDER, "this cause shows in single calls")
+        run.reading.need(Holds.CALL_ORDER, "this cause shows in single calls")
     except EnsioError as error:
         raise NotApplicable(str(error)) from None

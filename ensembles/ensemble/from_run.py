@@ -103,7 +103,7 @@ def _of_selection(run: Run, selection: Selection, per: Per) -> Ensemble:
     except SumsError as error:
         if selection.ordinals is not None:
             raise
-        run.need(Holds.UNBIASED_CALLS, error.why)
+        run.reading.need(Holds.UNBIASED_CALLS, error.why)
     ensemble = Ensemble.from_events(run.reading.chosen_by(selection), per, selection.quantity)
     ensemble.notes.append(
         f"{run.info.dropped_events:,} calls of this run are not among its events: those that the filters "

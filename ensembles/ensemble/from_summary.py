@@ -30,7 +30,7 @@ class SumsError(EnsioError):
     Attributes
     ----------
     why : str
-        The reason, as a clause for `Run.need`.
+        The reason, as a clause for `RunReading.need`.
     """
 
     def __init__(self, run: Run, problem: str) -> None:

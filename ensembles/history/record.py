@@ -307,7 +307,7 @@ def _phases(run: Run) -> list[PhaseRecord]:
     from ensembles.passes.summary import ignoring_run
     from ensembles.structure.phases.table import PhaseTable
 
-    phases = run.phases_of_calls
+    phases = run.reading.phases_of_calls
     if phases is None:
         return []
     table = run.summarize(ignoring_run(partial(PhaseTable, phases)))

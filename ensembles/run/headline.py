@@ -182,7 +182,7 @@ def blocked_request(run: Run) -> dict[str, SummaryRequest]:
     """
     from ensembles.structure.phases.waiting import tasks_meet
 
-    phases = None if run.reading.most_events > MOST_EVENTS else run.phases_of_calls
+    phases = None if run.reading.most_events > MOST_EVENTS else run.reading.phases_of_calls
     if phases is None:
         return {}
     if not tasks_meet(run.info, phases):

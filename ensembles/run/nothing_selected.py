@@ -156,7 +156,7 @@ def _matches_nothing(run: Run, name: str, selection: Selection, extent: _Extent)
         of = {"ops": "op", "calls": "name", "layers": "layer"}[name]
         return not {getattr(call, of) for call in extent.calls} & set(wanted)
     alone = replace(Selection(), **{name: wanted})
-    if alone.needs_whole_run and run.phases_of_calls is None:
+    if alone.needs_whole_run and run.reading.phases_of_calls is None:
         return True
     return not run.summarize(ignoring_run(_Extent), selection=alone.for_run(run)).calls
 

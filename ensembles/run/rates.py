@@ -82,7 +82,9 @@ def compute_rates(run: Run, selection: Selection) -> RunRates:
     EnsioError
         Not every call is an event, or no read or write is selected.
     """
-    run.need(Holds.UNBIASED_CALLS, "a data rate needs the times of all calls (ensio info has the totals)")
+    run.reading.need(
+        Holds.UNBIASED_CALLS, "a data rate needs the times of all calls (ensio info has the totals)"
+    )
     selection = selection.for_run(run)
     wanted = {"curve": RateCurve, "spans": MovedSpans}
     found = run.summarize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
@@ -71,6 +72,30 @@ class RunReading:
     def knows_phases(self) -> bool:
         """Whether phases have been detected already, so that `Run.phases` makes no pass."""
         return "phases" in self._run.__dict__
+
+    @property
+    def phases_of_calls(self) -> Phases | None:
+        """Phases of a run of which every call is an event; None: what happens in them is not known."""
+        return self._run.phases if self._run.info.has(Holds.CALL_ORDER) else None
+
+    def need(self, part: Holds, why: str) -> None:
+        """Refuse the run if its record does not hold a part.
+
+        Parameters
+        ----------
+        part : Holds
+        why : str
+            What needs the part, as a clause: ``"its rate needs the times of all calls"``.
+
+        Raises
+        ------
+        EnsioError
+            The sentence says how the run was recorded, and what to record instead.
+        """
+        run = self._run
+        if not run.info.has(part):
+            how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
+            raise EnsioError(f"{run.path} {how}, and {why}: {remedy}")
 
     def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
         """Detect the phases and keep them in `Run.phases`, of a run that keeps all calls.
@@ -358,7 +383,9 @@ class RunReading:
             A file cannot be read any more, or holds neither all events nor sums by rank.
         """
         if self.known_ranks is None:
-            self._run.need(Holds.ALL_CALLS, "its sums are not by rank (ensio info has what is known of them)")
+            self._run.reading.need(
+                Holds.ALL_CALLS, "its sums are not by rank (ensio info has what is known of them)"
+            )
         assert self.known_ranks is not None
         return self.known_ranks
 

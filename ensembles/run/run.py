@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.model.holds import Holds
 from ensembles.model.metadata import Process
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
@@ -114,11 +113,6 @@ class Run(RunWithTotals):
         return list(dict.fromkeys([*self.info.notes, *unseen, *self._implausible]))
 
     @property
-    def notes_on_events(self) -> list[str]:
-        """`notes`, and one on calls without an event, for what is shown of single calls."""
-        return [*self.notes, *self.info.notes_on_calls]
-
-    @property
     def counters(self) -> Counters:
         """Counters by file and rank that Darshan kept; empty if another recorder wrote the run."""
         return self.info.counters
@@ -159,29 +153,6 @@ class Run(RunWithTotals):
         from ensembles.structure.phases.detect import detect_phases
 
         return detect_phases(self) if self.reading.has_phases else None
-
-    @property
-    def phases_of_calls(self) -> Phases | None:
-        """Phases of a run of which every call is an event; None: what happens in them is not known."""
-        return self.phases if self.info.has(Holds.CALL_ORDER) else None
-
-    def need(self, part: Holds, why: str) -> None:
-        """Refuse this run if its record does not hold a part.
-
-        Parameters
-        ----------
-        part : Holds
-        why : str
-            What needs the part, as a clause: ``"its rate needs the times of all calls"``.
-
-        Raises
-        ------
-        EnsioError
-            The sentence says how the run was recorded, and what to record instead.
-        """
-        if not self.info.has(part):
-            how, remedy = self.info.how_it_was_recorded, self.info.how_to_keep_calls
-            raise EnsioError(f"{self.path} {how}, and {why}: {remedy}")
 
     def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
         """Iterate over the events in chunks, in bounded memory.

@@ -180,7 +180,7 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
     >>> rate.tasks, rate.writers, rate.layer, rate.files
     (8, 8, 'posix', 'shared')
     """
-    run.need(Holds.ALL_CALLS, "its rate needs the times of all calls")
+    run.reading.need(Holds.ALL_CALLS, "its rate needs the times of all calls")
     selection = Selection.parse(**filters).for_run(run)
     sums = sums_of(run, selection)
     moved = {"read": sums.totals.bytes_read, "write": sums.totals.bytes_written}

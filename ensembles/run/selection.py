@@ -321,11 +321,11 @@ class Selection:
         """
         checked = self.checked(run.calls, partial(_calls_made, run))
         if self.phases is not None and not run.reading.has_phases and not from_summary:
-            run.need(Holds.CALL_ORDER, "phases need every call as an event")
+            run.reading.need(Holds.CALL_ORDER, "phases need every call as an event")
         if self.ordinals is not None and not from_summary:
-            run.need(Holds.CALL_ORDER, "ordinals need every call as an event")
+            run.reading.need(Holds.CALL_ORDER, "ordinals need every call as an event")
         if self.quantity == "flight":
-            run.need(Holds.UNBIASED_CALLS, "flights are of single calls (ensio info has their sums)")
+            run.reading.need(Holds.UNBIASED_CALLS, "flights are of single calls (ensio info has their sums)")
         if self.sites is not None:
             checked = replace(checked, site_numbers=_numbers_of_sites(run, self.sites))
         if self.regions is None:
@@ -498,7 +498,7 @@ def filtered(run: Run, **filters: Unpack[Filters]) -> Selection | None:
     selection = Selection.parse(**filters)
     if selection.selects_all:
         return None
-    run.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
+    run.reading.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
     return selection.for_run(run)
 
 

@@ -73,7 +73,7 @@ def step_times_s(run: Run) -> list[float]:
     EnsioError
         A file of the run cannot be read.
     """
-    phases = run.phases_of_calls
+    phases = run.reading.phases_of_calls
     if phases is None or not 0 < phases.count <= MOST_STEPS:
         return []
     times = run.summarize(ignoring_run(partial(StepTimes, phases)))

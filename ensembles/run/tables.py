@@ -116,7 +116,7 @@ def totals_by_file(run: Run | Events, by: Order = "time", **filters: Unpack[Filt
     """Compute the totals of each file of a run, or of events; see `ensembles.run.run.Run.by_file`."""
     if isinstance(run, Events):
         return files_from_sums(run, _totals_of_events(run, "file", filters), by)
-    run.need(Holds.ALL_CALLS, "its sums are not by file (ensio info has what is known of files)")
+    run.reading.need(Holds.ALL_CALLS, "its sums are not by file (ensio info has what is known of files)")
     return files_from_sums(run, _totals(run, "file", filters).totals(), by)
 
 

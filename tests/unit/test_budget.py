@@ -25,7 +25,7 @@ FOLDERS = ("libtrace", "ensembles", "viz", "testbed", "calibration", "tools", "b
 SLACK = 0.002  # what a number may lie below the one that is held before that one has to fall, too
 
 # Which kind of record a run is: calls, sums of a profile, counters of a log.
-# Only `ensembles/model/holds.py` may ask; `Run.need`, which refuses, does not ask.
+# Only `ensembles/model/holds.py` may ask; `RunReading.need`, which refuses, does not ask.
 QUESTION = re.compile(
     r"\.has\(Holds\b|\bHolds\.\w+ (?:not )?in\b|\b(?:if|and|or|not) (?:\w+\.)*notes_on_calls\b"
     r"|\.mode (?:==|!=|in|not in) [\"(]|\bcounters is (?:not )?None\b"
@@ -149,7 +149,7 @@ def test_constants_are_counted(text: str, expected: int) -> None:
     [
         (QUESTION, "if run.info.has(Holds.ALL_CALLS) or not run.counters.modules:", 2),
         (QUESTION, 'if run.mode in ("profile", "tail") or run.info.notes_on_calls:', 2),
-        (QUESTION, "run.need(Holds.ALL_CALLS, why); modules = run.counters.modules", 0),
+        (QUESTION, "run.reading.need(Holds.ALL_CALLS, why); modules = run.counters.modules", 0),
         (HIDDEN, "importlib.import_module('x'); sys.modules['y']", 2),
     ],
 )

@@ -57,7 +57,7 @@ def phase_bands(fig: figure, run: Any) -> None:
     EnsioError
         The phases are not known.
     """
-    phases = run.phases_of_calls if isinstance(run, Run) else None
+    phases = run.reading.phases_of_calls if isinstance(run, Run) else None
     if phases is None:
         raise EnsioError("phases are not known: they need a run that keeps every call as an event")
     totals = run.summarize(partial(_table_of, phases)).totals()

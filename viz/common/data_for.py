@@ -88,7 +88,7 @@ def partial_sentence(data: Any) -> str:
 
 def need_calls(run: Run) -> None:
     """Refuse runs without single calls, of which a picture would be empty."""
-    run.need(Holds.SOME_CALLS, "this picture shows single calls (its histogram is known)")
+    run.reading.need(Holds.SOME_CALLS, "this picture shows single calls (its histogram is known)")
 
 
 def request_for(kind: type[Summary]) -> SummaryRequest:

@@ -99,7 +99,7 @@ class Shown:
     answered = 0.0
 
     def __init__(self, run: Run, most_events: int | None = None, *, in_background: bool = False) -> None:
-        run.need(Holds.SOME_CALLS, "there are no calls to explore (ensio report shows the sums)")
+        run.reading.need(Holds.SOME_CALLS, "there are no calls to explore (ensio report shows the sums)")
         self.run = run
         self.notes: list[str] = []
         self.version = 0

@@ -63,7 +63,7 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     >>> {phase.calls for phase in found.phases}, found.ordinals.op
     ({4}, 'write')
     """
-    known = run.phases_of_calls
+    known = run.reading.phases_of_calls
     if known is None:
         why = f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
         return Structure(reasons=[why])

@@ -162,7 +162,7 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
         return _of_events(data, file, layer)
     if not isinstance(data, Run):
         raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
-    data.need(Holds.ALL_CALLS, "offsets are of single calls")
+    data.reading.need(Holds.ALL_CALLS, "offsets are of single calls")
     if file is None:
         moved = [row for row in data.by_file(by="bytes") if row.path and row.order("bytes")]
         if not moved:

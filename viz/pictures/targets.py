@@ -164,7 +164,7 @@ def load_of(data: Any, layer: str | None = None, layouts: Run | Layouts | None =
     if layer is not None and layer not in LAYERS:
         raise ValueError(f"targets follow from calls of {' and '.join(LAYERS)}, and not of {layer}")
     if isinstance(data, Run):
-        data.need(Holds.ALL_CALLS, "targets follow from the offsets of single calls")
+        data.reading.need(Holds.ALL_CALLS, "targets follow from the offsets of single calls")
         request = load_request(data, layer, layouts)
         found: TargetLoad | None = None if request is None else data.summarize({"": request})[""]
         return found

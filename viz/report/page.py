@@ -418,7 +418,7 @@ def report_html(
 
 def _phases(run: Run) -> PhasesAnswer | None:
     """Return the phases of a run, unless they are not known or it has too many events for a report."""
-    if run.reading.most_events > MOST_EVENTS or run.phases_of_calls is None:
+    if run.reading.most_events > MOST_EVENTS or run.reading.phases_of_calls is None:
         return None
     found = answer_phases(run)
     return found if found.phases else None

@@ -134,7 +134,7 @@ def detect_phases(
     """
     named = AnnotatedPhases.from_regions(run.regions)
     if not named:
-        run.need(Holds.UNBIASED_CALLS, "phase detection needs all calls")
+        run.reading.need(Holds.UNBIASED_CALLS, "phase detection needs all calls")
     elif rule in (None, "named"):
         return Phases.from_annotated(named)
     _refuse_named(rule)
