@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.ensemble.from_run import place_of_calls
 from ensembles.ensemble.main_group import call_groups
 from ensembles.ensemble.splitting import too_small, without_bytes
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
+from ensembles.model.metadata import OPEN_FLAGS, WAITS_FOR_DEVICE
 from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
@@ -85,14 +85,10 @@ def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[
     text = " and ".join(sorted(set(flagged.values())))
     if place_of_calls(run) != "memory":
         return (1.0 if len(flagged) >= len(run.files) - 1 else 0.0), text
-    events = run.reading.chosen_by(selection, ("rank", "file", "duration"))
+    events = run.reading.chosen_by(selection, ("carried", "file", "duration"))
     whole = int(events.duration.sum())
     if not whole:
         return 0.0, text
-    numbers = {number: path for number, path in enumerate(run.files) if path in flagged}
-    waits = np.isin(events.file, list(numbers))
-    for number, path in numbers.items():
-        if OPEN_RANKS in run.info.file_facts[path]:
-            mine = np.flatnonzero(events.file == number)
-            waits[mine] = run.info.opened_with_flags(path, events.rank[mine])
+    numbers = [number for number, path in enumerate(run.files) if path in flagged]
+    waits = np.isin(events.file, numbers) & ((events.carried & WAITS_FOR_DEVICE) > 0)
     return float(events.duration[waits].sum()) / whole, text
