@@ -60,7 +60,7 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "carried": (
         "",
         "bytes that an enclosing call counts too; 1: bytes read, 2: bytes written; of a call that opened a "
-        "file 16: to read, 32: to write",
+        "file 16: to read, 32: to write; of a write 64: its descriptor has O_SYNC, O_DSYNC or O_DIRECT",
     ),
     "file": ("", "file that the call used: index into the files; 0: none or unknown"),
     "offset": ("bytes", "position in the file, from its start; -1: none or unknown"),

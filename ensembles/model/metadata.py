@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
 from ensembles.model.holds import Holds, holds_of, note_on_calls, why_not_all_calls
 from ensembles.model.masked_command import mask_command
 from ensembles.model.sites import SiteTable
+
+WAITS_FOR_DEVICE = CONSTANTS["ENSIO_WAITS_FOR_DEVICE"]
+"""In ``carried`` of a write: its descriptor has ``O_SYNC``, ``O_DSYNC`` or ``O_DIRECT``."""
 
 OPEN_FLAGS = "open.flags"
 """Fact of a file that was opened with flags with which writes wait (docs/reference/formats/spool.md)."""
@@ -139,7 +143,7 @@ class KernelBytes:
     facts : tuple of str
         ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
         ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a
-        process had a context of libaio, or rings of io_uring, at its end; ``piped-in``, ``piped-out``: the
+        process was seen with a context of libaio, or rings of io_uring; ``piped-in``, ``piped-out``: the
         standard input, or output, of a process without a launcher was a pipe.
     libraries : tuple of str
         File names of shared libraries of a relinked program that may do I/O.

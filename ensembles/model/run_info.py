@@ -7,16 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-import numpy as np
-
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
-from ensembles.model.filters import parse_numbers, within_ranges
 from ensembles.model.flights import Flights
 from ensembles.model.holds import Holds
 from ensembles.model.lustre import Striping, decode_layout
 from ensembles.model.masked_command import mask_command
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
+from ensembles.model.metadata import KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.sites import Site
 from ensembles.model.units import count_text
 
@@ -361,27 +358,6 @@ class RunInfo:
     def file_facts(self) -> dict[str, dict[str, str]]:
         """Further properties of files by path, for example MPI-IO hints (``hint.*``)."""
         return self._metadata.file_facts
-
-    def opened_with_flags(self, path: str, ranks: np.ndarray) -> np.ndarray:
-        """Find the tasks that opened a file with ``O_SYNC``, ``O_DSYNC`` or ``O_DIRECT`` for writing.
-
-        Parameters
-        ----------
-        path : str
-            Absolute path.
-        ranks : ndarray of int, shape (n,)
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-            All are False if none did.
-        """
-        facts = self.file_facts.get(path, {})
-        if OPEN_FLAGS not in facts:
-            return np.zeros(len(ranks), bool)
-        if OPEN_RANKS not in facts:
-            return np.ones(len(ranks), bool)
-        return within_ranges(ranks, [parse_numbers("rank", part) for part in facts[OPEN_RANKS].split(",")])
 
     def filesystem_of(self, path: str) -> Mount | None:
         """Return the file system of a file.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.model.metadata import Process
+from ensembles.model.metadata import KernelBytes, Process
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
@@ -119,25 +119,27 @@ class Run(RunWithTotals):
 
     @cached_property
     def unseen(self) -> Unseen | None:
-        """I/O that the kernel counted and the recorder did not see; None: too little, or unknown.
+        """I/O that the kernel counted or calls hide, and that was not recorded; None: too little, or unknown.
 
         Raises
         ------
         EnsioError
             A file cannot be read any more.
         """
-        from ensembles.structure.unseen import find_unseen
+        from ensembles.structure.unseen import HIDING, find_unseen
 
         has_gaps = self.info.lost_calls or self.info.environment.get("ENSIO_LAYERS")
-        if self.info.kernel_bytes is None or has_gaps:
+        hides = any(call.name in HIDING for call in self.calls)
+        if has_gaps or not (self.info.kernel_bytes or hides):
             return None
         ranks = self.reading.ranks
         sums = {
-            call: (int(ranks.count[mine].sum()), int(ranks.moved[mine].sum()))
+            call: (int((ranks.count - ranks.errors)[mine].sum()), int(ranks.moved[mine].sum()))
             for number, call in enumerate(ranks.calls)
             if (mine := ranks.call == number).any()
         }
-        return find_unseen(self.info.kernel_bytes, sums, len(self.info.hosts), len(self.info.processes))
+        kernel = self.info.kernel_bytes or KernelBytes(0, 0, 0, 0)
+        return find_unseen(kernel, sums, len(self.info.hosts), len(self.info.processes))
 
     @cached_property
     def phases(self) -> Phases | None:

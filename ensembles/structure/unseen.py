@@ -25,6 +25,8 @@ _MOST_NAMED = 8
 _STORAGE = ("posix", "stdio")
 _PAGE_BYTES = 4096
 _INODE_BYTES = 512
+HIDING = frozenset(("io_uring_enter", "io_submit"))
+"""System calls in the text of another tool that does not show what they read and write."""
 _CHANGES = re.compile(r"f?chmod|f?truncate|(posix_)?fallocate|(sym|un)?link|re(name|move)|(mk|rm)dir")
 """Calls that change inodes."""
 _BUFFER_BYTES = 8192
@@ -73,7 +75,8 @@ def find_unseen(
     ----------
     kernel : KernelBytes
     calls : mapping of Call to (int, int)
-        Number of calls of each function, and bytes that they moved, those inside other calls included.
+        Number of calls of each function that succeeded, and bytes that they moved, those inside other calls
+        included.
     nodes : int
         Number of nodes. On several of them, shared libraries of MPI in a relinked program may use sockets,
         and bytes are compared only if there is no I/O call.
@@ -147,13 +150,21 @@ def find_unseen(
             f"the processes {' and '.join(moved)} without read and write calls, {through}, which is not "
             "recorded" + (": use read and write calls to see this I/O" if not parts else "")
         )
-    if not parts and "unchecked" in kernel.facts:
+    hidden = {call.name: count for call, (count, _) in calls.items() if call.name in HIDING and count}
+    if hidden:
+        hiding = f"{count_text(sum(hidden.values()), 'call')} of {' and '.join(sorted(hidden))}"
+        parts.append(
+            f"{hiding} may have moved bytes of files, which their arguments do not show: record the program "
+            "with ensio run, which compares with the kernel's counters, or use read and write calls to see "
+            "this I/O"
+        )
+    elif not parts and "unchecked" in kernel.facts:
         parts.append(f"the bytes of a process cannot be checked: {_why(kernel, linked, libraries, False)}")
     elif not parts:
         return None
     by_kernel = fetched and {"libaio", "io_uring"} & set(ways)
     read_files = read and not scans and "piped-in" not in kernel.facts
-    is_much = bool(written or dirtied or read_files or by_kernel or "unchecked" in kernel.facts)
+    is_much = bool(written or dirtied or read_files or by_kernel or hidden or "unchecked" in kernel.facts)
     return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much)
 
 

@@ -190,7 +190,8 @@ static inline uint32_t ensio_claim(struct ensio_thread *thread)
     return slot;
 }
 
-/* Stores a completed call. `moved` is a number of bytes, or minus an errno; `access` are flags ENSIO_OPENED_TO_... */
+/* Stores a completed call. `moved` is a number of bytes, or minus an errno; `access` are flags ENSIO_OPENED_TO_... or
+ * ENSIO_WAITS_FOR_DEVICE. */
 static inline void ensio_store_with(uint8_t access, struct ensio_thread *thread, uint16_t call, uint32_t file,
                                     int64_t offset, uint64_t requested, int64_t moved, uint64_t start,
                                     uint64_t duration)

@@ -180,7 +180,7 @@ def test_hdf5_behind_its_fortran_library_is_named(tmp_path):
         ("raw", "written_bytes", "raw system calls"),
         ("alias", "written_bytes", "raw system calls"),
         ("mmap", "dirtied_bytes", "through mapped files (1 call of mmap)"),
-        ("libaio", "dirtied_bytes", "through libaio,"),
+        ("libaio", "dirtied_bytes", "through libaio,"),  # a map that failed is none
     ],
 )
 def test_a_mebibyte_that_no_wrapper_saw_is_told(recorder, tmp_path, kind, column, reason, mode):
@@ -193,6 +193,14 @@ def test_a_mebibyte_that_no_wrapper_saw_is_told(recorder, tmp_path, kind, column
     assert 0.85 * MIB < getattr(run.unseen, column) < 1.1 * MIB
     assert reason in run.unseen.sentence
     assert "not-io" not in {finding.id for finding in ensembles.diagnose(run).findings}
+
+
+def test_a_ring_that_is_closed_before_the_end_is_named(preload, tmp_path):
+    done = preload.execute(preload.build("moves_unseen"), tmp_path / "file", "io_uring", 4)
+    if done.returncode == 77:
+        pytest.skip("the kernel refuses io_uring")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "through io_uring," in ensembles.open(preload.run).unseen.sentence
 
 
 @pytest.mark.parametrize("kind", ["sparse", "pipe"])

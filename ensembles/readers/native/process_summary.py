@@ -13,7 +13,7 @@ from ensembles.summaries.cells import LARGEST, CellSummary
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 
-CARRIED = sum(
+CARRIED = CONSTANTS["ENSIO_WAITS_FOR_DEVICE"] + sum(
     CONSTANTS[f"ENSIO_{name}_{way}"] for name in ("CARRIED", "OPENED_TO") for way in ("READ", "WRITE")
 )
 """The flags of an event that the column ``carried`` has."""

@@ -33,7 +33,7 @@ static int flags_without_asking(const struct ensio_name *name, int flags)
         return ENSIO_NO_POSITION;
     if (!ensio_name_is_regular(name) || (flags & O_TMPFILE) == O_TMPFILE)
         return -1;
-    return flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS : 0;
+    return (flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS : 0) | ensio_waits_for_device(flags);
 }
 
 /* Binds a new descriptor, which asks the kernel, and needs the lock. Returns the open file, or ENSIO_LEFT_OUT. */
@@ -155,12 +155,12 @@ void ensio_write_left_out(struct ensio_thread *thread, uint16_t call, int fd, ui
         thread->excluded_calls++;
 }
 
-void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
-                        int64_t moved, uint64_t start, uint64_t duration)
+void ensio_store_of_mpi(uint8_t flags, struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
+                        uint64_t requested, int64_t moved, uint64_t start, uint64_t duration)
 {
     const uint32_t depth = thread->depth;
     thread->depth = ensio_depth_of_mpi(depth);
-    ensio_store(thread, call, file, offset, requested, moved, start, duration);
+    ensio_store_with(flags, thread, call, file, offset, requested, moved, start, duration);
     thread->depth = depth;
 }
 
@@ -176,7 +176,8 @@ static void store_end(struct ensio_thread *thread, const struct ensio_end *end, 
 {
     struct ensio_open_file *open_file = &ensio_open_files[end->number];
     const int64_t offset = !end->at ? ensio_position(end->fd, open_file, moved) : moved < 0 ? -1 : *end->at - moved;
-    ensio_store(thread, end->call, end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
+    ensio_store_with(ensio_flags_of_transfer(open_file, ensio_call_ops[end->call] == ENSIO_OP_WRITE), thread, end->call,
+                     end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
 }
 
 void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,

@@ -3,6 +3,7 @@
 #define ENSIO_LAYERS_POSIX_POSIX_H
 
 #include <core/recorder.h>
+#include <files/descriptors.h>
 
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -44,8 +45,14 @@ static inline uint32_t ensio_depth_of_mpi(uint32_t depth)
 }
 
 /* Stores a call on such a file. */
-void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
-                        int64_t moved, uint64_t start, uint64_t duration);
+void ensio_store_of_mpi(uint8_t flags, struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
+                        uint64_t requested, int64_t moved, uint64_t start, uint64_t duration);
+
+/* The flags of the event of a read or write on an open file. */
+static inline uint8_t ensio_flags_of_transfer(const struct ensio_open_file *open_file, int writes)
+{
+    return (uint8_t)(writes ? open_file->flags & ENSIO_WAITS_FOR_DEVICE : 0);
+}
 
 #define ENSIO_OWN_POSITION INT64_MIN /* the offset of a call that is given none */
 

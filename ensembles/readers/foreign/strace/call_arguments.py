@@ -25,7 +25,7 @@ symlinkat readlinkat fchmodat fchmodat2 fchownat utimensat mknodat"""
 BY_FOLDER = frozenset(_BY_FOLDER.split())
 TWO_DESCRIPTORS = frozenset(("sendfile", "sendfile64", "copy_file_range", "splice"))
 MAPPING = frozenset(("mmap", "mmap2"))
-WITHOUT_FILE = frozenset(("sync",))
+WITHOUT_FILE = frozenset(("sync", "io_getevents", "io_pgetevents", "io_uring_enter", "io_submit"))
 
 RECORDED = BY_DESCRIPTOR | BY_PATH | BY_FOLDER | TWO_DESCRIPTORS | MAPPING | WITHOUT_FILE
 """System calls that become events."""
@@ -66,7 +66,7 @@ WRITING = frozenset(("write", "writev", "pwrite64", "pwritev", "pwritev2"))
 AT_POSITION = frozenset(("read", "write", "readv", "writev"))
 
 _DESCRIPTOR = re.compile(
-    r"(AT_FDCWD|-?\d+)(?:<((?:[^<>]|->|<[^<>]*>)*)>(\(deleted\))?)?(?:, ?|\)|$| )", re.ASCII
+    r"(AT_FDCWD|-?\d+)(?:<((?:[^<>]|->|<[^<>]*>)*)>(\(deleted\))?)?(?:, ?|[)} ]|$)", re.ASCII
 )
 TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
 _RESULT = re.compile(
@@ -74,7 +74,9 @@ _RESULT = re.compile(
     r"(?: ([A-Z][A-Z0-9_]+))?(?: \(.*\))?(?: <(\d+)\.(\d{1,9})>)?",
     re.ASCII,
 )
-_LENGTHS = re.compile(r"iov_len=(\d+)", re.ASCII)
+_LENGTHS = re.compile(r"(?:iov_len|aio_nbytes)=(\d+)", re.ASCII)
+_REQUEST = re.compile(r"aio_lio_opcode=IOCB_CMD_(\w+), aio_fildes=", re.ASCII)
+_OFFSET = re.compile(r"aio_offset=(\d+)", re.ASCII)
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {bytes((code,)): bytes((of,)) for code, of in zip(b"ntrvfabe", b"\n\t\r\v\f\a\b\x1b", strict=True)}
 _MOST_DIGITS = 64
@@ -249,6 +251,27 @@ def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
         behind = plain.rpartition("], ")[2].split(", ")
         offset = _number(behind[1], -1) if len(behind) > 1 else -1
     return min(lengths, _LARGEST), offset
+
+
+def submitted(arguments: str) -> list[tuple[str, int, str | None, int, int]]:
+    """Parse the requests of ``io_submit``: kind, descriptor, path that strace printed, bytes, offset.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.call_arguments import submitted
+    >>> one = '{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=7, aio_buf="5", aio_nbytes=4096, aio_offset=8192}'
+    >>> submitted(f"0x7f, 1, [{one}]")
+    [('PWRITE', 7, None, 4096, 8192)]
+    """
+    parts = _REQUEST.split(_without_texts(arguments))
+    found = []
+    for kind, rest in zip(parts[1::2], parts[2::2], strict=True):
+        number, path, end = descriptor(rest) or (None, None, 0)
+        if number is not None:
+            size = sum(map(bounded_number, _LENGTHS.findall(rest, end)))
+            offset = _OFFSET.search(rest, end)
+            found.append((kind, number, path, min(size, _LARGEST), _number(offset[1] if offset else "-1")))
+    return found
 
 
 def number_at(arguments: str, place: int) -> int:

@@ -25,6 +25,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
     FOLLOWED,
     MAPPING,
     OPENS,
+    WITHOUT_FILE,
     access_of,
     bounded_number,
     split_result,
@@ -244,6 +245,7 @@ class StraceImport(ForeignTrace):
         if duration is None:
             self._counts["untimed"] += len(halves)
             duration = max(now - call.start, 0)
+        self._counts["submitted"] += len(halves) * (call.name == "io_submit")
         access = access_of(call.name, arguments)
         for depth, (name, half) in enumerate(halves):
             self._store(thread, depth, name, access, half, result.errno, call.start, duration)
@@ -267,7 +269,7 @@ class StraceImport(ForeignTrace):
         if thread.number is None:
             self._tasks.enter(process)
             thread.number = self._tasks.thread(process, thread.tid)
-        if not path.startswith("/"):
+        if not path.startswith("/") and name not in WITHOUT_FILE:
             self._counts["relative" if path else "unknown file"] += 1
         self._stored += 1
         row = (
@@ -346,6 +348,7 @@ class StraceImport(ForeignTrace):
             "never returned": "calls without a return before the end of the file or process: {:,}",
             "restarted": "calls that were interrupted and restarted (only the last attempt counts): {:,}",
             "untimed": "calls without a duration, which is estimated from time stamps (use strace -T): {:,}",
+            "submitted": "requests of io_submit, with the bytes that they asked for: {:,}",
             "no file": "calls on pipes, sockets and the like left out: {:,}",
             "unknown file": "calls on unknown files (use strace -y): {:,}",
             "relative": "calls with a path relative to an unknown folder (use strace -y): {:,}",
