@@ -205,7 +205,7 @@ def check(
     read = history.readable([*named, *stored])
     unread = [run for run in {run.id: run for run in [*named, *stored]}.values() if run.id not in read]
     runs = [run for run in stored if run.id in read]
-    latest, acknowledged = [*stored[-1:], *runs][-1], history.acknowledged(experiment)
+    latest, acknowledged = (runs or stored)[-1], history.acknowledged(experiment)
     if isinstance(against, Sequence):
         against = [run for run in against if run.id in read and runs]
         judged = runs[-max(windows) :]

@@ -130,9 +130,10 @@ class _Pages:
             ) from None
 
     def _run(self, text: str) -> StoredRun:
-        if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise EnsioError(f"there is no run {text}")
-        return self.history.run(int(text))
+        numbers = [int(text)] if text.isascii() and text.isdigit() and len(text) < 10 else []
+        for found in self.history.runs(numbers=numbers):
+            return found
+        raise EnsioError(f"there is no run {text}")
 
     def _form(self, label: str, whole: str) -> dict[str, Any]:
         return {"label": label, "labels": self.history.labels(), "whole": whole, "hidden": {}}
