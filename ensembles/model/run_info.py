@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+import numpy as np
+
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights

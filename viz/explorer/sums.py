@@ -16,8 +16,7 @@ from ensembles.run.selection import Selection
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
 from ensembles.summaries.duration_cube import DurationCube
-from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.histogram_per_mib import LogHistogramPerMib
+from ensembles.summaries.histogram import LogHistogram, LogHistogramPerMib
 from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.ranktable import RankTable
