@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from ensembles.model.units import count_text
 
-_SELECTED = {"profile": "no events", "tail": "only some calls as events"}
+_SELECTED = {"profile": "no events", "tail": "only the slowest calls as events"}
 """What the modes that select calls keep of them."""
 
 

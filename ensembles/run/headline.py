@@ -212,7 +212,7 @@ def counted_time_in_io(run: Run) -> TimeInIo:
     main, run_s = run.counters.main_layer, run.length_s
     mean_s, slowest_s = run.info.counted_io_s / run.tasks, sum(module.slowest_rank_s for module in main)
     # Tasks that are longer in I/O than the run lasts have threads, which the tool does not count.
-    shares = (mean_s / run_s, slowest_s / run_s) if run_s >= max(mean_s, slowest_s) > 0 else (None, None)
+    shares = [each_s / run_s if each_s <= run_s > 0 else None for each_s in (mean_s, slowest_s)]
     found = TimeInIo(run.tasks, mean_s, shares[0])
     is_bound = any(module.slowest_is_bound for module in main)
     return found if is_bound else replace(found, slowest_s=slowest_s, slowest_share=shares[1])

@@ -81,7 +81,7 @@ static void look_at_program(void)
 static uint64_t pipes(void)
 {
     uint64_t facts = 0;
-    for (int fd = 0; fd < 3 && ensio_settings.rank < 0; fd++) {
+    for (int fd = 0; fd < 3 && ensio_settings.rank < 0 && !(facts & ENSIO_ACCOUNT_PIPED_OUT); fd++) {
         struct stat kind = {0};
         const long failed = ENSIO_RAW(SYS_fstat, fd, &kind);
         if (!failed && (S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode) || (fd && S_ISCHR(kind.st_mode))))

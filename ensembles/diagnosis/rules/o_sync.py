@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ensembles.diagnosis.case import Case
@@ -34,12 +36,9 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     facts = [case.run.info.file_facts.get(path, {}).get(OPEN_FLAGS, "") for path in case.run.files]
     flagged = np.array([bool(flags) for flags in facts])
     if not flagged.any():
-        if not ((case.op == "write") & (case.layer == "posix")).any():
-            return None
-        if not ((case.op == "open") & (case.layer == "posix")).any():
-            raise NotApplicable(
-                "no open was recorded, and so no flags: record the whole program, with the layer posix"
-            )
+        posix = case.layer == "posix"
+        if ((case.op == "write") & posix).any() and not ((case.op == "open") & posix).any():
+            raise NotApplicable("no open was recorded, and so no flags: record the whole program, with posix")
         return None
     table = uses.table.columns()
     op = np.array([call.op for call in case.run.calls])[table["call"]]
@@ -58,12 +57,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         return None
     each_ns = float(table["time_ns"][chosen].sum()) / count
     size = float(table["bytes"][chosen].sum()) / count
-    left = np.divide(
-        table["bytes"] / _MEMORY_BYTES_PER_NS,
-        table["time_ns"],
-        out=np.ones(len(chosen)),
-        where=table["time_ns"] > 0,
-    )
+    left = table["bytes"] / _MEMORY_BYTES_PER_NS / np.maximum(table["time_ns"], 1)
     share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
     saved = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
@@ -103,6 +97,4 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     return Check("flags-cost", usual_ns < _FASTER * each_ns, sentence)
 
 
-rule = EvidenceRule(
-    "o-sync", _find, FILE_USES, summed=lambda run: find_summed(run, ADVICE), of_each_call=True
-)
+rule = EvidenceRule("o-sync", _find, FILE_USES, summed=partial(find_summed, advice=ADVICE), of_each_call=True)
