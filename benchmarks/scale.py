@@ -25,7 +25,7 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.structure.ordinals.detect import Operations
 from ensembles.summaries.cells import CellSummary
-from ensembles.viz.report import report_requests
+from ensembles.viz.report.page import report_requests
 from ensembles.workloads.synthetic import synthetic_run
 
 EVENTS_PER_TASK = 156_250

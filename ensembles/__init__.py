@@ -72,7 +72,7 @@ def _write_report(run: Run, path: str | os.PathLike[str]) -> int:
     from importlib import import_module
 
     # By its name, as the pictures lie above this module.
-    written: int = import_module("ensembles.viz.report").write_report(run, path)
+    written: int = import_module("ensembles.viz.report.page").write_report(run, path)
     return written
 
 

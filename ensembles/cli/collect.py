@@ -8,7 +8,6 @@ import os
 from ensembles.cli.options import add_output, parse_path, warn
 from ensembles.writers.tracefile.filters import FILTERS
 
-NAME = "collect"
 HELP = "put the spools of a run directory into one HDF5 file, trace.h5"
 
 

@@ -20,7 +20,6 @@ from ensembles.cli.options import (
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 
-NAME = "compare"
 HELP = "compare runs or groups of runs: totals, verdict, changes of modes and tail, tests"
 
 DESCRIPTION = (
@@ -131,7 +130,7 @@ def execute(args: argparse.Namespace) -> int:
 
         from ensembles.comparison.text import comparisons_json
 
-        asked = {} if judged is None else {"gate": asdict(judged)}
+        asked = {} if judged is None else {"gate": asdict(judged) | {"failed": judged.failed}}
         json.dump(comparisons_json(found) | asked, sys.stdout, indent=2, allow_nan=False)
         print()
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-NAME = "completion"
 HELP = "print the completion of ensio for a shell"
 DESCRIPTION = (
     'Print a script that completes commands, options and files: in bash, eval "$(ensio completion bash)" in '

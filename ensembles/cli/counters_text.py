@@ -50,8 +50,8 @@ def counter_headline(information: dict[str, Any]) -> str:
     tasks, run_time_s = counters["tasks"], counters["run_time_s"]
     run_time = seconds_text(run_time_s) if run_time_s > 0 else "under 1 s"
     lines = [_line("run time", f"{run_time} × {count_text(tasks, 'task')}")]
-    most = max(counters["modules"].values(), key=lambda each: float(each["time_s"]), default=None)
-    if most is not None:
+    most = counters["io_time"]
+    if most["layer"]:
         part = counters["io_time_share"]
         share = f", {share_text(part, None)} of task time" if part is not None else ""
         lines.append(
@@ -65,8 +65,13 @@ def counter_headline(information: dict[str, Any]) -> str:
     rate = ""
     if outer is not None:
         rate = f"{rate_text(outer)} by the slowest task, metadata included ({outer['layer']})"
+    # Bytes count in the outermost call of their direction: data sieving reads where programs write.
+    known = [each for each in counters["modules"].values() if each["layer"] in information["layers"]]
+    keys = ("bytes_read", "bytes_written")
+    layers = {key: next((each["layer"] for each in known if each[key]), "") for key in keys}
     for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
-        lines.append(_line(label, bytes_text(information[key])))
+        where = f" in {layers[key]}" if layers[key] and len({*layers.values()} - {""}) > 1 else ""
+        lines.append(_line(label, bytes_text(information[key]) + where))
     if rate:
         lines.append(_line("data rate", rate))
     return "\n".join(lines)
@@ -80,20 +85,18 @@ def counters_text(information: dict[str, Any]) -> str:
     information : dict
         Result of `ensembles.cli.info.collect_information`.
     """
-    counters = information.get("counters")
-    if not counters:
-        return ""
-    modules = counters["modules"]
+    counters = information.get("counters", {})
+    modules, tasks = counters.get("modules", {}), counters.get("tasks", 0)
     parts = [_interface_table(modules)]
-    parts += [_module_text(name, module, counters["tasks"]) for name, module in modules.items()]
+    parts += [_module_text(name, module, tasks) for name, module in modules.items()]
     files = [row for module in modules.values() for row in module["slowest_files"]]
     ranks = [row for module in modules.values() for row in module["slowest_ranks"]]
-    all_files, all_ranks = counters["file_rows"], counters["rank_rows"]
+    all_files, all_ranks = counters.get("file_rows", 0), counters.get("rank_rows", 0)
     parts.append(file_table_text(sorted(files, key=lambda row: -row["time_s"])[:_MOST_FILES], all_files))
-    if counters["tasks"] > 1:
+    if tasks > 1:
         parts.append(rank_table_text(sorted(ranks, key=lambda row: -row["low_s"])[:_MOST_RANKS], all_ranks))
-    parts.append(_target_table(counters["targets"]))
-    parts += [_heatmap_text(name, found) for name, found in counters["heatmaps"].items()]
+    parts.append(_target_table(counters.get("targets", ())))
+    parts += [_heatmap_text(name, found) for name, found in counters.get("heatmaps", {}).items()]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -9,7 +9,6 @@ from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_r
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.wrapped import with_wrapped_lines
 
-NAME = "diagnose"
 HELP = "find causes of slow I/O: evidence, advice and predicted gain of each"
 
 

@@ -22,6 +22,7 @@ from ensembles.cli.options import (
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 
 if TYPE_CHECKING:
     from ensembles.model.events import Events
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
     from ensembles.summaries.longest_calls import LongestCalls
 
-NAME = "events"
 HELP = "print the events as a table, CSV or JSON lines, or write them as Parquet"
 
 TABLE_LIMIT = 50
@@ -89,11 +89,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.run.nothing_selected import refuse_nothing
 
     run = ensembles.open(args.run)
-    if run.mode == "profile":
-        raise EnsioError(
-            f"{args.run} {run.info.how_it_was_recorded}: use ensio info for the totals, or "
-            f"{run.info.how_to_keep_calls}"
-        )
+    run.reading.need(Holds.SOME_CALLS, "there are no calls to list (ensio info has the totals)")
     selection = selection_from_args(args).for_run(run)
     limit = args.limit
     if limit is None and args.format == "table" and args.slowest is None:
@@ -112,9 +108,7 @@ def execute(args: argparse.Namespace) -> int:
         more = _write(parts, _writer(args.format, stream), limit)
     if more:
         warn("more events are not shown: raise --limit to see them")
-    if run.mode == "tail":
-        warn("note: recorded in mode tail: only the slowest calls are events")
-    warn_of(run.notes)
+    warn_of([*run.notes, *run.info.notes_on_calls])
     return 0
 
 

@@ -22,6 +22,7 @@ from ensembles.cli.options import (
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import Readership, find_readership
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.passes.progress import announced, counted
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
     return run.summarize(ignoring_run(EventCount)).events
 
 
-NAME = "export"
 HELP = "write a run, or a selection of it, as OTF2, HDF5, Parquet, CSV or Perfetto JSON"
 
 
@@ -148,15 +148,15 @@ def execute(args: argparse.Namespace) -> int:
         otf2_program.program()
     run = ensembles.open(args.run)
     words = _words(args)
-    if run.mode == "profile" and args.to != "hdf5":
-        raise EnsioError(
-            f"{args.run} {run.info.how_it_was_recorded}: use --to hdf5, or {run.info.how_to_keep_calls}"
-        )
+    if words and args.to == "hdf5":
+        run.reading.need(Holds.ALL_CALLS, "its sums cannot be filtered (export it without filters)")
+    elif args.to != "hdf5":
+        run.reading.need(Holds.SOME_CALLS, "there are no calls to export (--to hdf5 exports the sums)")
     selection = selection_from_args(args)
     task = _Task(run, selection.for_run(run), words, args.destination, args.ranks_per_location)
     if args.to != "otf2":  # the OTF2 writer creates a folder and refuses an existing one
         _check_destination(run, args.destination)
-        if words and run.mode == "trace":
+        if words:
             _refuse_nothing(task, selection)
     write = _FORMATS[args.to]
     try:
@@ -165,9 +165,7 @@ def execute(args: argparse.Namespace) -> int:
     except OSError as error:
         raise EnsioError(f"{task.path} cannot be written: {_reason(error)}") from error
     warn(f"{count_text(count, 'call')} in {task.path} ({size})")
-    if run.mode == "tail":
-        warn("note: recorded in mode tail: only the slowest calls are events")
-    warn_of(run.notes)
+    warn_of([*run.notes, *run.info.notes_on_calls])
     return 0
 
 

@@ -26,7 +26,6 @@ from ensembles.model.sanitize_text import sanitize_text
 if TYPE_CHECKING:
     from ensembles.history.store import History, StoredRun
 
-NAME = "history"
 HELP = "keep the summaries of runs, and check whether the latest run has changed"
 
 DESCRIPTION = (
@@ -112,7 +111,7 @@ def _add(args: argparse.Namespace) -> int:
         is_new = history.add(record, args.experiment, labels)
         done = "added to" if is_new else "is already in"
         print(sanitize_text(f"{path}: {done} {args.experiment}"))
-        warn_of(f"{path}: {note}" for note in record.notes)
+        warn_of(f"{path}: {note}" for note in record.caveats)
     return 0
 
 
@@ -215,7 +214,7 @@ def _show(args: argparse.Namespace) -> int:
     print(table(("layer", "op", "calls", "time", "longest"), rows, {0, 1}))
     for finding in record.findings:
         print(wrapped(f"{finding.severity}: {finding.id}: {sanitize_text(finding.title)}", indent="  "))
-    warn_of(record.notes)
+    warn_of(record.caveats)
     return 0
 
 
@@ -234,8 +233,8 @@ def _export(args: argparse.Namespace) -> int:
 
     history = open_history(args)
     for run in _chosen(args, history):
-        (record,) = history.records([run.id])
-        print(json.dumps(stored_json(run) | {"record": _record_json(record)}))
+        for record in history.readable([run]).values():
+            print(json.dumps(stored_json(run) | {"record": _record_json(record)}))
     return 0
 
 

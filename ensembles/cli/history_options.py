@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import parse_count
-from ensembles.files.atomic_write import followed
 from ensembles.model.sanitize_text import sanitize_text
 
 if TYPE_CHECKING:
@@ -66,8 +65,7 @@ def open_history(args: argparse.Namespace, first: str | None = None) -> History:
     from ensembles.history.store import History
 
     readers = OWNER if first is None else find_readership(first)
-    place = args.db if "://" in args.db else [*followed(args.db)][-1]
-    return History(place, make=first is not None, readers=readers)
+    return History(args.db, make=first is not None, readers=readers)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], left: Collection[int] = (0,)) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
 from ensembles.model.errors import SeveralRuns
 
-NAME = "info"
 HELP = "summarize a run: time, calls, bytes, access sizes, lost events"
 
 

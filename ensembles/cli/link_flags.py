@@ -9,7 +9,6 @@ import sys
 from ensembles.model.errors import EnsioError
 from ensembles.recorder.install_paths import install_prefixes
 
-NAME = "link-flags"
 HELP = "print the options that link the recorder into a program: cc app.o -o app $(ensio link-flags)"
 
 

@@ -1,8 +1,8 @@
 """The command ``ensio``.
 
-A subcommand is a module of this package with ``NAME``, ``HELP``, optionally ``DESCRIPTION``,
-``add_arguments(parser)`` and ``execute(args)``, which returns the exit code. Modules import heavy packages
-inside ``execute``, so that ``ensio --help`` starts fast.
+A subcommand is an entry of `ensembles.cli.questions`, or a module of this package with ``HELP``, optionally
+``DESCRIPTION``, ``add_arguments(parser)`` and ``execute(args)``, which returns the exit code. Modules import
+heavy packages inside ``execute``, so that ``ensio --help`` starts fast.
 """
 
 from __future__ import annotations
@@ -15,45 +15,34 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ensembles import __version__
 from ensembles.cli.options import add_filter_arguments, warn
+from ensembles.cli.questions import QUESTIONS
 from ensembles.cli.terminal import show_progress
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
 
-COMMANDS = (
-    "run",
-    "info",
-    "report",
-    "serve",
-    "events",
-    "phases",
-    "ordinals",
-    "rate",
-    "files",
-    "ranks",
-    "requests",
-    "fingerprint",
-    "pattern",
-    "scaling",
-    "sites",
-    "modes",
-    "tail",
-    "split",
-    "diagnose",
-    "compare",
-    "history",
-    "collect",
-    "export",
-    "replay",
-    "pfs",
-    "simulate",
-    "scenarios",
-    "link-flags",
-    "completion",
-)
+HEADINGS = {
+    "why is it slow": ("run", "diagnose", "report", "serve", "compare", "history"),
+    "look closer": (
+        *("info", "phases", "ranks", "files", "sites", "requests", "rate", "ordinals", "pattern", "events"),
+        *(
+            "modes",
+            "tail",
+            "split",
+            "scaling",
+            "fingerprint",
+            "collect",
+            "export",
+            "link-flags",
+            "completion",
+        ),
+    ),
+    "laboratory": ("replay", "simulate", "scenarios", "pfs"),
+}
+COMMANDS = tuple(name for names in HEADINGS.values() for name in names)
 
 _STARTING_PROGRAMS = ("run", "replay", "pfs", "simulate", "scenarios")
 """Commands that start other programs, which must find the environment of the user."""
@@ -74,6 +63,14 @@ _UNRECOGNIZED = re.compile(r"unrecognized arguments: (\S+).*", re.DOTALL)
 
 _ABOUT_WHOLE_RUNS = ("ensio info", "ensio diagnose", "ensio serve")
 _WITH_FILTERS = "ensio report, ranks, files, requests, phases, modes and events"
+
+
+class _HeadedHelp(argparse.HelpFormatter):
+    """Help with a heading above the first command of each group."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        headings = [heading for heading, names in HEADINGS.items() if action.dest == names[0]]
+        return "".join(f"\n  {heading}:\n" for heading in headings) + super()._format_action(action)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -142,13 +139,13 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     commands : sequence of str
         The subcommands to include (default: all).
     """
-    parser = _Parser(prog="ensio", description=DESCRIPTION)
+    parser = _Parser(prog="ensio", description=DESCRIPTION, formatter_class=_HeadedHelp)
     parser.add_argument("-V", "--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:
-        module = import_module(f"ensembles.cli.{name.replace('-', '_')}")
+        module: Any = QUESTIONS.get(name) or import_module(f"ensembles.cli.{name.replace('-', '_')}")
         description = getattr(module, "DESCRIPTION", f"{module.HELP[0].upper()}{module.HELP[1:]}.")
-        subparser = subparsers.add_parser(module.NAME, help=module.HELP, description=description)
+        subparser = subparsers.add_parser(name, help=module.HELP, description=description)
         module.add_arguments(subparser)
         subparser.set_defaults(execute=module.execute)
         parser.subcommand = subparser if len(commands) == 1 else None

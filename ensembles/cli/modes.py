@@ -123,7 +123,6 @@ def _bound_text(p: float) -> str:
     return "< 1e-6" if p < 1e-6 else f"≤ {p:.2g}"
 
 
-NAME = "modes"
 HELP = "find the modes of the call durations, with confidence intervals and harmonics"
 
 
@@ -184,7 +183,7 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.bysite import SitesByDuration
 
-    if len(run.info.sites) < 2 or not run.info.has_all_events or not modes.modes or selection.per_byte:
+    if len(run.info.sites) < 2 or not modes.modes or selection.per_byte:
         return []
     places = [mode.t_s * 1e9 for mode in modes.modes]
     cuts = [(one * other) ** 0.5 for one, other in pairwise(places)]
@@ -198,7 +197,7 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
             by_label[run.info.label_of_site(site)] += count
         total = max(by_label.total(), 1)
         shares.append([(label, count / total) for label, count in by_label.most_common(_MOST_SITES)])
-    return shares
+    return shares if any(shares) else []
 
 
 def _shares_text(shares: list[tuple[str, float]]) -> str:

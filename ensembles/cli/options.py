@@ -348,10 +348,8 @@ def run_and_ensemble_from_args(
 
 
 def warn_of(notes: Iterable[str]) -> None:
-    """Print notes on standard error; of those that ``ensio info`` explains, the gist."""
-    from ensembles.model.notes import short_note
-
-    for note in dict.fromkeys(map(short_note, notes)):
+    """Print notes on standard error, each once."""
+    for note in dict.fromkeys(notes):
         warn(f"note: {note}")
 
 

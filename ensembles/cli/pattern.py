@@ -20,13 +20,12 @@ from ensembles.cli.options import (
     selection_from_args,
     warn_of,
 )
-from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 
 if TYPE_CHECKING:
     from ensembles.structure.access.other_calls import Coverage
     from ensembles.structure.access.pattern import FileGroup, Pattern, TaskGroup
 
-NAME = "pattern"
 HELP = (
     "show the access pattern: loops of reads and writes, their order in the files, shared and private files"
 )
@@ -56,11 +55,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.structure.access.text import line_of
 
     run = open_run(args, args.run)
-    if not run.info.has_all_events and run.reading.most_events == 0:
-        raise EnsioError(
-            f"{args.run} has no events, and sums do not know the order of calls: record the program with "
-            "ensio run --mode trace"
-        )
+    run.reading.need(Holds.SOME_CALLS, "sums do not know the order of calls")
     given = selection_from_args(args)
     selection = given.for_run(run)
     nested = bool(given.layers)
@@ -70,9 +65,7 @@ def execute(args: argparse.Namespace) -> int:
     found = pattern_of(summaries["access"], run.files)
     covered = summaries["others"].coverage()
     refuse_nothing(run, given, len(found.groups) + found.other_tasks)
-    notes = [*run.notes]
-    if not run.info.has_all_events:
-        notes.append("the pattern is that of the calls with events, and this run does not keep all of them")
+    notes = [*run.notes, *run.info.notes_on_calls]
     if args.json:
         told = asdict(covered) | {"time_share": covered.time_share}
         result = {"run": run.path, "pattern": line_of(found), **_json(found), "covered": told}

@@ -15,7 +15,6 @@ from ensembles.cli.options import add_json, parse_count, parse_path, warn
 from ensembles.cli.run import inherited_environment, run_command
 from ensembles.model.errors import EnsioError
 
-NAME = "pfs"
 HELP = "run a program under the model of a parallel file system"
 
 _NOT_FOUND = 127
@@ -72,7 +71,7 @@ def main() -> int:
     """Run the command ``ensio-pfs``, which is ``ensio pfs``."""
     from ensembles.cli.main import main as ensio
 
-    return ensio([NAME, *sys.argv[1:]])
+    return ensio(["pfs", *sys.argv[1:]])
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -31,7 +31,6 @@ from ensembles.recorder.run_directory import new_run_directory, shown
 if TYPE_CHECKING:
     from ensembles.workloads.patterns import Pattern, Plan
 
-NAME = "replay"
 HELP = "execute a pattern with real MPI and real I/O, and record it"
 
 PROGRAM = "ensio-replay"

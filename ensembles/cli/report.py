@@ -19,11 +19,11 @@ from ensembles.cli.options import (
     selection_from_args,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-NAME = "report"
 HELP = (
     "write one HTML file with the pictures and tables of a run, or of two runs compared; it needs no network"
 )
@@ -52,7 +52,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.cli.bokeh_defaults import remember_defaults
 
     remember_defaults()
-    from ensembles.viz.report import write_report
+    from ensembles.viz.report.page import write_report
 
     selected = _selected(args)
     if args.other is None:
@@ -64,7 +64,7 @@ def execute(args: argparse.Namespace) -> int:
                 f"{selected} selects calls of one run, and two are named: leave out the second, or use "
                 "ensio compare, which takes filters"
             )
-        from ensembles.viz.report_comparison import write_comparison
+        from ensembles.viz.report.comparison import write_comparison
 
         runs = [open_run(args, path, runs=2) for path in (args.run, args.other)]
         size_bytes = write_comparison(runs, args.output)
@@ -96,13 +96,9 @@ def _write_part(args: argparse.Namespace, run: Run, selected: str) -> int:
     from itertools import chain, islice
 
     from ensembles.run.nothing_selected import refuse_nothing
-    from ensembles.viz.report import write_report
+    from ensembles.viz.report.page import write_report
 
-    if not run.info.has_all_events:
-        raise EnsioError(
-            f"{run.path} does not keep every call as an event, which filters need: leave them out, or "
-            f"{run.info.how_to_keep_calls}"
-        )
+    run.reading.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
     selection = selection_from_args(args).for_run(run)
     parts = run.reading.chunks_for(selection)
     first = list(islice((part for part in parts if len(part)), 1))

@@ -17,6 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from ensembles.cli.options import add_new_run_directory, warn
+from ensembles.files.names import LAUNCHER_SUFFIX, SPOOL_SUFFIX
 from ensembles.model.errors import EnsioError
 from ensembles.model.masked_command import mask_command
 from ensembles.model.units import STRACE
@@ -24,7 +25,6 @@ from ensembles.recorder.elf import defines_symbol, read_interpreter
 from ensembles.recorder.install_paths import install_prefixes
 from ensembles.recorder.run_directory import new_run_directory, shown
 
-NAME = "run"
 HELP = "run a program under the preload library, and record its I/O calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"
@@ -128,7 +128,10 @@ def execute(args: argparse.Namespace) -> int:
         environment = traced_environment(library, directory, args.layers, args.mode)
         environment[b"ENSIO_COMMAND"] = command_text(mask_command(command))
         let_address_sanitizer_start(environment, command)
-        status = run_command(command, environment, lambda pid: complete_account(directory, pid))
+        begin_ns = time.time_ns()
+        status = run_command(
+            command, environment, lambda pid: keep_account(directory, pid, command[0], begin_ns)
+        )
     except OSError as error:
         if not was_there:
             directory.rmdir()
@@ -403,13 +406,28 @@ def _ignored_by_shell(pid: int) -> set[int]:
     return {number for number in _IGNORED_BY_PYTHON if ignored >> (number - 1) & 1}
 
 
-def complete_account(directory: Path, pid: int) -> None:
-    """Complete the account of a process that has ended without a call that the recorder sees."""
-    for path in directory.glob(f"*-{pid}-*.spool"):
-        from ensembles.readers.native.cutting import complete_account  # imports NumPy
+def keep_account(directory: Path, pid: int, program: str, begin_ns: int) -> None:
+    """Keep what the kernel counted in the command, which has ended.
 
-        with suppress(OSError, EnsioError, ValueError):
-            complete_account(path, pid)
+    The account of a process that ended without a call that the recorder sees is completed. Of a process that
+    is not recorded, or not from its beginning because it was a shell before, the counters are kept: they
+    contain those of all processes that it waited for.
+    """
+    spools = list(directory.glob(f"*-{pid}-*"))
+    with suppress(OSError, EnsioError, ValueError):
+        for path in spools:
+            if path.suffix == SPOOL_SUFFIX:
+                from ensembles.readers.native.cutting import complete_account  # imports NumPy
+
+                complete_account(path, pid)
+        last = Path(f"/proc/{pid}/comm").read_bytes().strip()
+        is_same = os.fsencode(os.path.basename(program)).startswith(last)
+        if not (spools and is_same) and any(directory.iterdir()):
+            host = os.uname().nodename
+            facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={time.time_ns()}\0io=".encode()
+            path = directory / f"{host}-{pid}-{begin_ns}{LAUNCHER_SUFFIX}"
+            path.touch(mode=0o600, exist_ok=False)
+            path.write_bytes(facts + Path(f"/proc/{pid}/io").read_bytes())
 
 
 def _cannot_start(program: str, problem: str, status: int) -> int:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import add_json, add_scale_arguments, open_run, warn_of
-from ensembles.model.units import ratio_text, share_text
+from ensembles.cli.options import add_json, add_scale_arguments, open_run
+from ensembles.cli.questions import show
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-    from ensembles.run.scaling import Scaling
 
-NAME = "scaling"
 HELP = "show rates of several runs against the number of tasks, nodes or writers"
 DESCRIPTION = (
     "Show the rates of several runs against the number of tasks, nodes or writers. Runs with equal numbers, "
@@ -58,13 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
+    from ensembles.answers.scaling import answer_scaling
     from ensembles.run.scaling import scaling
 
     filters = {name: value for name in ("file", "phase") if (value := getattr(args, name))}
-    found = scaling(_opened(args), args.op, args.by, args.maximum, **filters)
-    print(json.dumps(found.to_json(), indent=2) if args.json else _text(found))
-    warn_of(found.notes)
-    return 0
+    return show(args, answer_scaling(scaling(_opened(args), args.op, args.by, args.maximum, **filters)))
 
 
 def _opened(args: argparse.Namespace) -> Iterator[Run]:
@@ -83,45 +78,3 @@ def _rate(text: str) -> float:
     if size < 1:
         raise argparse.ArgumentTypeError("the maximum must be at least 1 B/s")
     return float(size)
-
-
-def _text(found: Scaling) -> str:
-    from ensembles.model.table import folded_table_text
-    from ensembles.run.scaling import label_of
-
-    rows = [
-        (
-            point.layer,
-            point.files,
-            f"{point.at:,}",
-            f"{len(point.runs):,}",
-            _rate_text(point.median_bytes_per_s),
-            "" if point.spread is None else ratio_text(point.spread),
-            _rate_text(point.median_bytes_per_s / point.at),
-            share_text(point.efficiency, None),
-            share_text(point.share_of_maximum, None),
-        )
-        for point in found.points
-    ]
-    counted = label_of(found.by, found.direction)
-    each = f"a {counted.removesuffix('s')}"
-    headers = ("layer", "files", counted, "runs", "median", "spread", each, "efficiency", "of max.")
-    direction = "written" if found.direction == "write" else "read"
-    source = "the highest of these runs" if found.maximum_is_measured else "as given"
-    head = f"Rates of bytes {direction}, while files were open"
-    notes = [
-        f"maximum: {_rate_text(found.maximum_bytes_per_s)}, {source}",
-        "spread: highest rate of the runs divided by the lowest",
-        f"efficiency: rate {each}, relative to the fewest {counted} of same layer and files",
-    ]
-    listed = [run.path for point in found.points for run in point.runs]
-    if len(listed) > len(set(listed)):
-        notes.append("runs of one task are of both kinds: their one file is shared and per task")
-    table = folded_table_text(headers, rows, left=2, together=(3, 3), first=3)
-    return "\n".join([head, "", table, "", *notes])
-
-
-def _rate_text(bytes_per_s: float) -> str:
-    from ensembles.model.units import bytes_text
-
-    return f"{bytes_text(round(bytes_per_s))}/s"

@@ -17,7 +17,6 @@ from ensembles.model.wrapped import wrapped
 if TYPE_CHECKING:
     from ensembles.workloads.simulation.scenarios import Scenario
 
-NAME = "scenarios"
 HELP = "simulate runs with a known cause of slow I/O, each with an answer sheet"
 
 

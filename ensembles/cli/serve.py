@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from ensembles.cli.options import add_scale_arguments, open_run, parse_count, parse_path, warn, warn_of
 
 if TYPE_CHECKING:
+    from ensembles.viz.common.serving import Door
     from ensembles.viz.explorer.server import ExplorerServer
     from ensembles.viz.history.server import HistoryServer
-    from ensembles.viz.serving import Door
 
-NAME = "serve"
 HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a history of runs"
 DESCRIPTION = (
     "Serve a page on this machine, and print its link. Drag over a peak of the histogram to see who made its "
@@ -68,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Serve until the user interrupts."""
     from ensembles.model.errors import EnsioError
-    from ensembles.viz.serving import LOOPBACK, Door
+    from ensembles.viz.common.serving import LOOPBACK, Door
 
     if not (args.runs or args.follow):
         raise EnsioError(
@@ -119,11 +118,11 @@ def _of_history(args: argparse.Namespace, door: Door) -> HistoryServer:
 
 def _of_runs(args: argparse.Namespace, door: Door, announce: Callable[[str], None]) -> ExplorerServer:
     from ensembles.viz.explorer.follow import wait_for_run
-    from ensembles.viz.explorer.runs import shown_run
     from ensembles.viz.explorer.server import ExplorerServer
+    from ensembles.viz.explorer.shown import Shown
     from ensembles.viz.explorer.waiting import wait_at
 
-    runs = [shown_run(open_run(args, path, runs=len(args.runs))) for path in args.runs]
+    runs = [Shown(open_run(args, path, runs=len(args.runs)), in_background=True) for path in args.runs]
     if args.follow:
         wait_at(door, args.follow, warn, announce)
     runs += [wait_for_run(path, warn) for path in args.follow]

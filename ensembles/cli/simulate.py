@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ensembles.workloads.patterns import Plan
     from ensembles.workloads.simulation import Model, SimulationResult
 
-NAME = "simulate"
 HELP = "execute a pattern in virtual time on a model of a parallel file system"
 
 

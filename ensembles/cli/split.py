@@ -16,7 +16,6 @@ from ensembles.cli.options import (
 )
 from ensembles.model.wrapped import with_wrapped_lines
 
-NAME = "split"
 HELP = "predict the phase time if each call is split into k smaller calls, with an interval"
 
 

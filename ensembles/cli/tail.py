@@ -153,7 +153,6 @@ def backtest_text(backtest: Backtest) -> str:
 EXCHANGEABLE = ("within-reach", "beyond")
 """Methods that take calls as exchangeable."""
 
-NAME = "tail"
 HELP = "predict the slowest of N tasks, with a prediction interval and the method used"
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from ensembles.comparison.quantile_bins import RunCalls
 from ensembles.ensemble.call_scale import MIB
-from ensembles.ensemble.from_run import IN_MEMORY, ensemble_from_run
+from ensembles.ensemble.from_run import ensemble_from_run, single_calls
 from ensembles.ensemble.from_summary import refuse_sums
-from ensembles.passes.summary import Summary
+from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.kernels import count_seconds
 
 if TYPE_CHECKING:
@@ -81,16 +82,21 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     EnsioError
         The run does not record what the selection asks for, or cannot be read.
     """
-    if not run.info.keeps_all_calls:
+    events = single_calls(run, selection) if single else None
+    if events is not None:
+        return _in_memory(events, selection)
+    kinds = run.summarize(partial(_Kinds, selection), selection=selection)
+    if kinds is None:
         sums = _sums_in_summary(run, selection)
         if run.summary.durations_known:
             return _from_ensembles(run, selection, sums.time_s)
         if _is_part(selection):
             refuse_sums(run)
         return sums
-    if single and run.reading.most_events <= min(IN_MEMORY, run.reading.budget.held_events):
-        return _in_memory(run, selection)
-    found = _in_one_pass(run, selection)
+    counted = {
+        key: CountedDurations.from_counts(kinds.counts[key], *kinds.ends_s[key]) for key in kinds.counts
+    }
+    found = ComparedCalls(kinds.time_s, counted)
     if not single:
         return found
     whole_s = sum(found.time_s.values())
@@ -103,13 +109,12 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
 
 def _sums_in_summary(run: Run, selection: Selection) -> ComparedCalls:
     """Return times and numbers of the calls of each function that is wanted, whatever the other filters."""
-    found, cells = ComparedCalls(), run.summary.cells
-    for number in np.unique(cells["call"]).tolist():
-        call, mine = run.summary.calls[number], cells["call"] == number
+    found = ComparedCalls()
+    for call, sums in run.summarize(ignoring_run(CallTable)).totals.items():
         if selection.wants_call(call):
             key = _key(call)
-            found.time_s[key] = found.time_s.get(key, 0.0) + float(cells["time_ns"][mine].sum() * 1e-9)
-            found.counts[key] = found.counts.get(key, 0) + int(cells["count"][mine].sum())
+            found.time_s[key] = found.time_s.get(key, 0.0) + sums.time_ns * 1e-9
+            found.counts[key] = found.counts.get(key, 0) + sums.count
     return found
 
 
@@ -132,9 +137,8 @@ def _from_ensembles(run: Run, selection: Selection, time_s: dict[Key, float]) ->
     return found
 
 
-def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
+def _in_memory(events: Events, selection: Selection) -> ComparedCalls:
     found = ComparedCalls()
-    events = run.reading.chosen_by(selection)
     phase = events.phase
     for key, mine in _by_key(events):
         chosen = events[mine]
@@ -148,16 +152,10 @@ def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
     return found
 
 
-def _in_one_pass(run: Run, selection: Selection) -> ComparedCalls:
-    kinds = run.summarize(partial(_Kinds, selection), selection=selection)
-    return ComparedCalls(
-        kinds.time_s,
-        {key: CountedDurations.from_counts(kinds.counts[key], *kinds.ends_s[key]) for key in kinds.counts},
-    )
-
-
 class _Kinds(Summary):
     """Counts, extremes and total time of the calls of each kind."""
+
+    of_all_calls = True
 
     def __init__(self, selection: Selection, _: Any = None) -> None:
         self.selection = selection

@@ -28,26 +28,35 @@ from ensembles.model.units import ratio_text, share_text
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a comparison fails, and layer and operation of the calls that do; no kind: whole runs do."""
+
+    text: str
+    kind: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
 class Gate:
     """What a gate found.
 
     Attributes
     ----------
-    failed : list of str
-        Why the comparison fails, a sentence each; empty: it passes.
+    reasons : list of Reason
+        Why the comparison fails; empty: it passes.
     undecided : list of str
         What is longer by as much in these runs, but not certainly.
     whole_runs_fail : bool
         Whether it fails because whole runs take longer, and not only some kind of calls.
-    kinds : list of str
-        Kinds of calls that fail: ``posix read``.
     """
 
-    failed: list[str] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-
     whole_runs_fail: bool = False
-    kinds: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[str]:
+        """The texts of the reasons."""
+        return [each.text for each in self.reasons]
 
     def answer(self, asked: str) -> str:
         """Return the answer in one line, with the reason if whole runs are not certainly longer."""
@@ -77,7 +86,7 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
     of the kind decides, and not where its durations lie: baselines may be alike by accident.
     """
     if not fail_on:
-        return Gate([f"{_kind(each)} is different" for each in found if each.verdict == DIFFERENT])
+        return Gate([_reason(each, " is different") for each in found if each.verdict == DIFFERENT])
     several = len(found[0].groups) > 2
     short = dict(
         zip(
@@ -86,7 +95,7 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
             strict=True,
         )
     )
-    failed: list[str] = []
+    failed: list[Reason] = []
     undecided: list[str] = []
     whole_runs_fail = False
     for group in found[0].groups[1:]:
@@ -96,7 +105,7 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
         reasons = _of_whole_runs(found[0], runs, fail_on, of)
         if of_whole_runs:
             reasons += [
-                f"fewer tasks do the I/O{of}, and it is longer on the critical path"
+                Reason(f"fewer tasks do the I/O{of}, and it is longer on the critical path")
                 for one in groups_of_fewer_tasks(found[0])
                 if one.group == group.name and one.is_slower(fail_on)
             ]
@@ -107,18 +116,17 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
         if not reasons:
             undecided += _undecided(found, runs[:1], group.name, fail_on, of)
     if failed and any(each.is_of_single_runs for each in (*found[0].run_times, *found[0].times)):
-        failed.append(
-            "these are single runs, which do not show how much they vary: compare several per group"
-        )
-    named = [_kind(each) for each in found]
-    kinds = [name for name in named if any(reason.startswith((f"{name}: ", f"{name} ")) for reason in failed)]
-    return Gate(failed, undecided, whole_runs_fail, kinds)
+        why = "these are single runs, which do not show how much they vary: compare several per group"
+        failed.append(Reason(why))
+    return Gate(failed, undecided, whole_runs_fail)
 
 
-def _of_whole_runs(found: Comparison, runs: Sequence[TimeChange], fail_on: float, of: str) -> list[str]:
+def _of_whole_runs(found: Comparison, runs: Sequence[TimeChange], fail_on: float, of: str) -> list[Reason]:
     is_shorter = any(each.what in FIRST_TESTED and each.is_shorter(found.level) for each in runs)
     return [
-        f"{_label(found, each)}{of}: {each.text} ({each.evidence}){more_bytes_text(found, each.group)}"
+        Reason(
+            f"{_label(found, each)}{of}: {each.text} ({each.evidence}){more_bytes_text(found, each.group)}"
+        )
         for each in runs
         if each.is_longer(found.level, fail_on) and not (is_shorter and each.what not in FIRST_TESTED)
     ]
@@ -126,7 +134,7 @@ def _of_whole_runs(found: Comparison, runs: Sequence[TimeChange], fail_on: float
 
 def _of_kinds(
     found: Sequence[Comparison], group: str, fail_on: float, of: str, of_whole_runs: bool
-) -> list[str]:
+) -> list[Reason]:
     """Return which kinds of calls take longer a run, by enough of the time in I/O."""
     io_s = sum(each.totals[1].typical[0] for each in found if len(each.totals) > 1)
     whole = next((one for one in found[0].run_times if (one.what, one.group) == ("io_time_s", group)), None)
@@ -138,7 +146,7 @@ def _of_kinds(
         if change is None:  # times per MiB, or ensembles
             slowdown = each.slowdown_of(group)
             if slowdown > 1 and slowdown >= fail_on:
-                reasons.append(f"{_kind(each)}{of} is slower, {ratio_text(slowdown)}")
+                reasons.append(_reason(each, f"{of} is slower, {ratio_text(slowdown)}"))
             continue
         added_s = change.after_s - change.before_s
         if added_s < LEAST_ADDED * io_s or longer_s < LEAST_OF_WHOLE * added_s:
@@ -147,11 +155,10 @@ def _of_kinds(
         is_certain = change.is_certain(each.level)
         if slowdown > 1 and slowdown >= fail_on and (is_certain or not change.is_of_one_new_run):
             p = change.evidence if is_certain else _evidence_of_durations(each, change)
-            reasons.append(f"{_kind(each)}{of}: {change.text} a run ({p}){_of_all(change, whole)}")
+            reasons.append(_reason(each, f"{of}: {change.text} a run ({p}){_of_all(change, whole)}"))
         elif not of_whole_runs and change.ratio is None and each.counts_differ:
-            reasons.append(
-                f"{_kind(each)}{of}: {change.text} a run, in calls that the first group does not make"
-            )
+            new = f"{of}: {change.text} a run, in calls that the first group does not make"
+            reasons.append(_reason(each, new))
     return reasons
 
 
@@ -197,6 +204,11 @@ def _more_runs(change: TimeChange, level: float) -> str:
 
 def _label(found: Comparison, change: TimeChange) -> str:
     return run_label(change.what, has_several_tasks(found))
+
+
+def _reason(found: Comparison, what: str) -> Reason:
+    """Return a reason of the kind of calls that a comparison is about."""
+    return Reason(f"{_kind(found)}{what}", (found.layer or "", found.op or ""))
 
 
 def _kind(found: Comparison) -> str:

@@ -28,6 +28,7 @@ MOST = 0.5
 class _Posts(Summary):
     """A mergeable summary: numbers of calls with a known flight, by layer and operation."""
 
+    of_all_calls = empty_if_unknown = True
     columns = ("call", "flight")
     requires = ANY_ORDER
 
@@ -65,7 +66,7 @@ def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
     EnsioError
         A file of the run cannot be read.
     """
-    if not run.info.flights or not run.info.keeps_all_calls:
+    if not run.info.flights:
         return {}
     return run.summarize(ignoring_run(_Posts), selection=selection.for_run(run)).posts
 

@@ -207,25 +207,19 @@ def sums_of_run(run: Run) -> ComparedSums:
     from ensembles.run.headline import blocked_request, find_time_in_io
     from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
-    from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
     from ensembles.summaries.runtotals import RunTotals
 
-    blocked = None
-    if run.info.has_all_events:
-        wanted = {
-            "table": SummaryRequest(ignoring_run(CallTable)),
-            "totals": SummaryRequest(ignoring_run(RunTotals)),
-        }
-        if run.tasks > 1:
-            wanted |= blocked_request(run)
-            if run.reading.needs_pass_for_ranks:
-                wanted["ranks"] = SummaryRequest(empty_ranks)
-        blocked = run.summarize(wanted).summaries
-        if "ranks" in blocked:
-            run.reading.keep_ranks(blocked["ranks"])
-        table, totals = blocked["table"], blocked["totals"]
-    else:
-        table, totals = table_from_cells(run.summary, run.files), totals_from_cells(run.summary)
+    wanted = {
+        "table": SummaryRequest(ignoring_run(CallTable)),
+        "totals": SummaryRequest(ignoring_run(RunTotals)),
+    }
+    if run.tasks > 1:
+        wanted |= blocked_request(run)
+        if run.reading.needs_pass_for_ranks:
+            wanted["ranks"] = SummaryRequest(empty_ranks)
+    filled = run.summarize(wanted).summaries
+    run.reading.keep_ranks(filled.get("ranks"))
+    table, totals = filled["table"], filled["totals"]
     waited_ns = sum(sums.time_ns for call, sums in table.totals.items() if call.waits_for_tasks)
     found: dict[str, float] = {
         "tasks": run.tasks,
@@ -238,13 +232,12 @@ def sums_of_run(run: Run) -> ComparedSums:
         "span_s": table.span_ns * 1e-9,
     }
     if run.tasks > 1:
-        in_io = find_time_in_io(run, blocked)
+        in_io = find_time_in_io(run, filled)
         if in_io.tasks:
             found["io_tasks"] = in_io.tasks
         if in_io.critical_path_s is not None:
             found["critical_path_s"] = in_io.critical_path_s
-    if run.counters:
-        found |= _sums_of_counters(run.counters)
+    found |= _sums_of_counters(run.counters)
     if run.reading.knows_phases and run.phases is not None:
         found["phases"] = run.phases.count
     moved: dict[tuple[str, str], tuple[int, int]] = {}
@@ -258,7 +251,8 @@ def sums_of_run(run: Run) -> ComparedSums:
 def _sums_of_counters(counters: Counters) -> dict[str, float]:
     """Return what only counters say: opens, the time of the job, and that of its slowest task."""
     modules = counters.modules.values()
-    opens = (value or 0 for each in modules for name, value in each.totals.items() if name.endswith("OPENS"))
+    opens = [value or 0 for each in modules for name, value in each.totals.items() if name.endswith("OPENS")]
     slowest_s = [each.slowest_rank_s for each in modules if not each.slowest_is_bound]
-    slowest = {"slowest_task_s": max(slowest_s)} if slowest_s and counters.tasks > 1 else {}
-    return {"opens": float(sum(opens)), "run_time_s": counters.run_time_s} | slowest
+    found = {"opens": float(sum(opens))} if opens else {}
+    found |= {"run_time_s": counters.run_time_s} if counters.run_time_s > 0 else {}
+    return found | ({"slowest_task_s": max(slowest_s)} if slowest_s and counters.tasks > 1 else {})

@@ -29,7 +29,8 @@ def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange])
         One for each group but the first, or none.
     """
     found = replace(found, totals=totals, times=times)
-    longer, told = _direction_of(times, found.level), _times_text(found)
+    longer, times_text = _direction_of(times, found.level), _times_text(found)
+    told = f"; {times_text}" if times_text else ""
     counts = counts_text(totals, [group.name for group in found.groups])
     if found.sizes_differ:
         return _without_durations(found, counts, told, longer)
@@ -41,11 +42,9 @@ def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange])
             longer = found.direction
         return replace(found, verdict=DIFFERENT, reason=f"{counts}{told}{durations}", direction=longer)
     if found.verdict == DIFFERENT and longer is not None:
-        return replace(
-            found, reason=f"{told.removeprefix('; ')}; durations: {found.reason}", direction=longer
-        )
+        return replace(found, reason=f"{times_text}; durations: {found.reason}", direction=longer)
     if longer is not None and found.verdict != SAME and _is_beyond_margin(found, times):
-        reason = f"{told.removeprefix('; ')}; durations: {found.verdict} ({found.reason})"
+        reason = f"{times_text}; durations: {found.verdict} ({found.reason})"
         return replace(found, verdict=DIFFERENT, reason=reason, direction=longer)
     if found.direction in (SLOWER, FASTER) and times and _contradict(found, times):
         return replace(found, direction=MIXED)
@@ -84,7 +83,7 @@ def _times_text(found: Comparison) -> str:
             told.append(f"time a run{of} {each.text} ({each.evidence}){_single_calls(found, at, each)}")
         elif found.counts_differ or found.sizes_differ:
             told.append(f"time a run{of} {each.text}: not certain ({each.evidence})")
-    return "".join(f"; {each}" for each in told)
+    return "; ".join(told)
 
 
 def _single_calls(found: Comparison, at: int, change: TimeChange) -> str:

@@ -45,11 +45,11 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     Parameters
     ----------
     run : Run
-        Its call sites are known, and every call is an event; otherwise the findings stay as they are.
+        Without known call sites, the findings stay as they are.
     findings : sequence of Finding
     """
     found = list(findings)
-    if len(run.info.sites) < 2 or not run.info.has_all_events:
+    if len(run.info.sites) < 2:
         return found
     by_rows = [i for i, each in enumerate(findings) if each.rows is not None]
     if by_rows:

@@ -12,7 +12,7 @@ from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.call_time import CallTime, SizeTime
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
-from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
@@ -54,7 +54,6 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.diagnosis.what_runs_lack import lack_of
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -121,7 +120,7 @@ NO_CALLS = (
 
 def has_no_calls(run: Run) -> bool:
     """Whether no call of a run was recorded, neither as an event nor in sums."""
-    return run.counters is None and not run.reading.most_events and not len(run.summary)
+    return not (run.counters.modules or run.reading.most_events or len(run.summary))
 
 
 def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
@@ -181,18 +180,14 @@ class DiagnosisPass:
             try:
                 if is_empty:
                     raise NotApplicable(NO_CALLS)
-                rule.preconditions(run)
-                self._wanted.append(rule)
+                self._wanted.append(rule.preconditions(run) or rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = reason
-        # Where sums are examined, the events that are there would be taken for all.
-        self._keeps_calls = not has_sums_only(run)
-        with_calls = [rule for rule in self._wanted if self._keeps_calls or not hasattr(rule, "summed")]
         self.requests: dict[str, SummaryRequest] = {
-            name: need for rule in with_calls for name, need in rule.NEEDS.items()
+            name: need for rule in self._wanted for name, need in rule.NEEDS.items()
         }
         if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
-            self.requests[imbalance.ENTRIES] = imbalance.rule.request
+            self.requests[imbalance.ENTRIES] = imbalance.rule.NEEDS[imbalance.ENTRIES]
             self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
         if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
@@ -220,7 +215,7 @@ class DiagnosisPass:
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:
-                    needs = {name: summaries[name] for name in rule.NEEDS if name in self.requests}
+                    needs = {name: summaries[name] for name in rule.NEEDS}
                     findings += rule.evaluate(run, needs)
                 except NotApplicable as reason:
                     refused[rule.ID] = reason
@@ -229,12 +224,13 @@ class DiagnosisPass:
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
         recorder = ""
-        if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
+        if SUMMARY in self.requests:
             case = case_of(run, summaries[SUMMARY])
-            if run.info.has_all_events and run.counters is None:
-                found = {finding.id for finding in findings}
-                names = [rule.ID for rule in self._rules if rule.ID not in found]
-                refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
+            known = {finding.id for finding in findings} | {
+                rule.ID for rule in self._wanted if not rule.NEEDS
+            }
+            names = [rule.ID for rule in self._rules if rule.ID not in known]
+            refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s = share_out(findings, case)
             findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
@@ -277,7 +273,7 @@ class DiagnosisPass:
             run_s=run_s,
             late_outside=late_outside,
             late_entry=late_entry,
-            above_storage=above_storage(run) if has_counters_only(run) else None,
+            above_storage=None if self.requests else above_storage(run),
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),
@@ -293,7 +289,8 @@ def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]
     known = layers_with_storage(traffic).difference(WITH_WAITS) if traffic is not None else ()
     call, calls = case.rows["call"], case.run.calls
     time_ns, count = (np.bincount(call, case.rows[name], len(calls)) for name in ("time_ns", "n"))
-    share = time_ns / max(float(time_ns.sum()), 1.0)
+    whole_ns = max(float(time_ns.sum()), 1e9 * case.run.info.counted_io_s, 1.0)
+    share = time_ns / whole_ns
     return tuple(
         CallTime(
             calls[at].name,
@@ -302,7 +299,7 @@ def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]
             1e-9 * float(time_ns[at]),
             float(share[at]),
             calls[at].layer in known,
-            None if calls[at].layer in known else _size_of(case, at, float(time_ns.sum())),
+            None if calls[at].layer in known else _size_of(case, at, whole_ns),
         )
         for at in np.argsort(-time_ns, kind="stable").tolist()
         if share[at] >= LEAST_CALL_SHARE
@@ -323,7 +320,7 @@ def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
     return SizeTime(
         float(case.rows["bytes"][rows].sum()) / count,
         count,
-        float(time_ns[size]) / max(whole_ns, 1.0),
+        float(time_ns[size]) / whole_ns,
         1e-9 * float(time_ns[size]) / count,
     )
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rule import every_call_needed
-from ensembles.diagnosis.summed.case import has_sums_only
+from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
@@ -19,72 +20,96 @@ if TYPE_CHECKING:
 
 SUMMARY = "evidence"
 
+FILE_USES = {"file-uses": SummaryRequest(FileUses.for_run, FileUses.columns)}
+
+InSums = Callable[["Run"], Finding | None]
+
+
+@dataclass(frozen=True)
+class RuleOfSums:
+    """A rule that finds its cause in what a record has in place of calls, and needs no pass."""
+
+    ID: str
+    find: InSums
+    NEEDS: ClassVar[Mapping[str, SummaryRequest]] = {}
+
+    def preconditions(self, run: Run) -> None:
+        """Check nothing: the rule is made for the run."""
+
+    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+        """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
+        found = self.find(run)
+        return [] if found is None else [found]
+
 
 @dataclass(frozen=True)
 class EvidenceRule:
-    """A rule whose decision is a function of a `Case`.
+    """A rule whose decision is a function of a `Case`, and perhaps of another filled summary.
 
     Attributes
     ----------
     ID : str
         Id of its findings.
     find : callable
-        Returns a `Remedy`, or None; raises `NotApplicable` if the run cannot show the cause.
-    what : str
-        What needs all calls, for the refusal of runs that keep only sums.
+        Takes the case and the filled `summary`, if there is one. Returns a `Remedy`, or None; raises
+        `NotApplicable` if the run cannot show the cause.
+    summary : mapping of str to SummaryRequest, optional
+        One summary besides the evidence, by its name. Rules with the same name share it.
+    check : callable, optional
+        Raises `NotApplicable` if the metadata of the run show that the summary would be of no use.
     counted : callable, optional
-        Finds the cause in the counters of a run that has no calls (`Run.counters`): a `Finding`, or None.
+        Finds the cause in the counters of a log (`Run.counters`) that lacks calls.
     summed : callable, optional
-        The same in the recorded summary of a run that keeps not every call (`SummedCase`).
+        Finds the cause in the recorded sums of a run that lacks calls (`SummedCase`).
+    counts_more : bool
+        The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only.
     of_each_call : bool
         It explains what single calls cost, whatever else there is (`Finding.of_each_call`).
     """
 
     ID: str
-    find: Callable[[Case], Remedy | None]
-    what: str = "the calls of each phase and task"
-    counted: Callable[[Run], Finding | None] | None = None
-    summed: Callable[[Run], Finding | None] | None = None
+    find: Callable[..., Remedy | None]
+    summary: Mapping[str, SummaryRequest] | None = None
+    check: Callable[[Run], None] | None = None
+    counted: InSums | None = None
+    summed: InSums | None = None
+    counts_more: bool = False
     of_each_call: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
-        """The shared evidence."""
-        return {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns)}
+        """The shared evidence, and the summary."""
+        return {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns), **(self.summary or {})}
 
-    def preconditions(self, run: Run) -> None:
+    def preconditions(self, run: Run) -> RuleOfSums | None:
         """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
-        if way_without_calls(run, self.counted, self.summed) is None:
-            every_call_needed(run, self.what)
+        is_whole = run.info.has(Holds.ALL_CALLS)
+        if run.counters.modules:
+            find = self.counted if self.counts_more or not is_whole else None
+        else:
+            find = None if is_whole or not _has_sums(run) else self.summed
+        if find is not None:
+            return RuleOfSums(self.ID, find)
+        if self.check is not None:
+            self.check(run)
+        every_call_needed(run)
+        return None
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
-        find = way_without_calls(run, self.counted, self.summed)
-        if find is not None:
-            found = find(run)
-            return [] if found is None else [found]
-        return self.evaluate_calls(case_of(run, summaries[SUMMARY]))
+        return self.evaluate_calls(
+            case_of(run, summaries[SUMMARY]), *(summaries[name] for name in self.summary or ())
+        )
 
-    def evaluate_calls(self, case: Case) -> list[Finding]:
+    def evaluate_calls(self, case: Case, *summary: Any) -> list[Finding]:
         """Evaluate the rule on single calls."""
-        remedy = self.find(case) if len(case) else None
+        remedy = self.find(case, *summary) if len(case) else None
         return [] if remedy is None else make_finding(case, self.ID, remedy, self.of_each_call)
 
 
-def has_counters_only(run: Run) -> bool:
-    """Whether a run has counters by file and rank instead of calls."""
-    return run.counters is not None and not run.info.has_all_events
-
-
-def way_without_calls(
-    run: Run,
-    counted: Callable[[Run], Finding | None] | None,
-    summed: Callable[[Run], Finding | None] | None,
-) -> Callable[[Run], Finding | None] | None:
-    """Return how a rule finds its cause in a run that keeps not every call; None: it needs the calls."""
-    if counted is not None and has_counters_only(run):
-        return counted
-    return summed if summed is not None and has_sums_only(run) else None
+def _has_sums(run: Run) -> bool:
+    """Whether there are sums by function, size class and task."""
+    return bool(run.summary.durations_known and run.reading.known_ranks)
 
 
 def case_of(run: Run, evidence: Evidence) -> Case:

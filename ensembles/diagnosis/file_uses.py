@@ -11,7 +11,7 @@ from ensembles.diagnosis.enclosing import Enclosing, Rows
 from ensembles.diagnosis.evidence import phases_of_calls
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
-from ensembles.model.metadata import OPEN_RANKS
+from ensembles.model.metadata import WAITS_FOR_DEVICE
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys
 
@@ -61,23 +61,27 @@ class FileUses(Summary):
     Attributes
     ----------
     table : KeyedSums
-        By ``file``, ``phase`` (0: none), ``rank``, ``call`` and ``kind``: ``n``, ``bytes``, ``time_ns``
+        By ``file``, ``phase`` (0: none), ``rank``, ``call``, ``kind`` and ``waits``
+        (`WAITS_FOR_DEVICE` or 0): ``n``, ``bytes``, ``time_ns``
         (without enclosed calls), ``low`` and ``high`` (extent in the file; calls without an offset have
         none), ``start_ns`` and ``end_ns``. Of these calls, ``opens`` are opens of libraries inside no other
         open (`LIBRARY_OPENS`); ``opening_ns`` and ``opening_bytes`` (read from the file system) are in such
         opens, and ``with_open_ns`` is in closes of libraries and in opens of what the file holds.
     """
 
-    columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
+    columns = (
+        *("rank", "thread", "call", "depth", "carried", "file"),
+        *("offset", "requested", "moved", "start", "duration"),
+    )
     requires = RANK_ORDER
     results = ("table",)
-    meaning = 2
+    meaning = 3
 
     def __init__(self, phases: Phases | None) -> None:
         self._phases = phases
         self._enclosing = Enclosing()
         self._calls: tuple[Call, ...] = ()
-        keys = ("file", "phase", "rank", "call", "kind")
+        keys = ("file", "phase", "rank", "call", "kind", "waits")
         sums = ("n", "bytes", "time_ns", *_OF_LIBRARIES)
         self.table = KeyedSums(keys, sums, ("low", "start_ns"), ("high", "end_ns"))
 
@@ -116,7 +120,13 @@ class FileUses(Summary):
         moved = np.maximum(chunk.moved, 0)
         placed = (chunk.offset >= 0) & (moved > 0)
         rows = sum_by_keys(
-            {"file": chunk.file, "phase": phase, "rank": chunk.rank, "call": chunk.call},
+            {
+                "file": chunk.file,
+                "phase": phase,
+                "rank": chunk.rank,
+                "call": chunk.call,
+                "waits": chunk.carried & WAITS_FOR_DEVICE,
+            },
             {"bytes": moved, "time_ns": chunk.duration},
             {"low": np.where(placed, chunk.offset, _FAR), "start_ns": chunk.start},
             {"high": np.where(placed, chunk.offset + moved, -1), "end_ns": chunk.end},
@@ -146,6 +156,7 @@ class FileUses(Summary):
             rows
             | {
                 "kind": kind[at],
+                "waits": rows["carried"] & WAITS_FOR_DEVICE,
                 "n": np.ones(len(at), np.int64),
                 "bytes": moved,
                 "time_ns": rows["own_ns"],
@@ -295,34 +306,6 @@ def share_of_rows(
     share = np.divide(np.bincount(theirs, part, size), whole, out=np.zeros(size), where=whole > 0)
     found: np.ndarray = np.minimum(share, 1.0)[mine]
     return found
-
-
-def opened_with_flags(case: Case, table: Rows, flagged: np.ndarray) -> np.ndarray:
-    """Find the calls of tasks that opened a file with flags, or that did not open it themselves.
-
-    Parameters
-    ----------
-    case : Case
-    table : dict of str to ndarray, shape (m,)
-        Columns of `FileUses.table`.
-    flagged : ndarray of bool, shape (files,)
-        Files that some task opened with them.
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
-    """
-    waits: np.ndarray = flagged[table["file"]]
-    opens = np.array([call.op == "open" for call in case.run.calls])[table["call"]]
-    facts = case.run.info.file_facts
-    for number in np.flatnonzero(flagged).tolist():
-        path, ranks = case.run.files[number], table["rank"]
-        if OPEN_RANKS not in facts[path]:
-            continue  # all of its tasks have the flags, as of a file for each task
-        mine = table["file"] == number
-        without = opens & mine & ~case.run.info.opened_with_flags(path, ranks)
-        waits &= ~(mine & np.isin(ranks, ranks[without]))
-    return waits
 
 
 def tasks_at_once(table: Rows, chosen: np.ndarray) -> np.ndarray:

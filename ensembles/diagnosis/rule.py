@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensembles.diagnosis.finding import Finding
+from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
@@ -60,13 +62,18 @@ class Rule(Protocol):
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]: ...
 
-    def preconditions(self, run: Run) -> None:
+    def preconditions(self, run: Run) -> Rule | None:
         """Check the metadata of a run, before its events are read.
 
         Parameters
         ----------
         run : Run
             The run.
+
+        Returns
+        -------
+        Rule or None
+            The rule to apply in place of this one, to a run that does not hold all calls; None: this one.
 
         Raises
         ------
@@ -96,28 +103,15 @@ class Rule(Protocol):
         """
 
 
-def every_call_needed(run: Run, what: str) -> None:
+def every_call_needed(run: Run) -> None:
     """Refuse runs that do not keep every call as an event.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    what : str
-        The information that needs every call, such as "the order of reads".
 
     Raises
     ------
     NotApplicable
-        Some calls are only in sums.
+        Some calls are only in sums. The sentence is the same for all rules, so that the text can say it once.
     """
-    if run.mode in ("profile", "tail"):
-        # The same sentence for every rule, so that the text can say it once.
-        raise NotApplicable(f"the run {run.info.how_it_was_recorded}: {run.info.how_to_keep_calls}")
-    if run.info.dropped_events:
-        raise NotApplicable(
-            f"{run.info.dropped_events:,} calls are not among the events (ensio info gives the reason), and "
-            f"{what} needs all calls: record again with more space (ENSIO_MAX_BYTES)"
-        )
-    if not run.info.has_all_events:
-        raise NotApplicable(f"this trace holds sums instead of single calls, and {what} needs single calls")
+    try:
+        run.reading.need(Holds.CALL_ORDER, "this cause shows in single calls")
+    except EnsioError as error:
+        raise NotApplicable(str(error)) from None

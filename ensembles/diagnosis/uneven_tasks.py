@@ -92,57 +92,88 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
     if np.char.endswith(case.name, "_all").any():
         return None
     moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
-    moving = (moved > 0).mean(axis=1) >= _MOVING
-    mean = moved.mean(axis=1)
-    ratio = np.divide(
-        moved, mean[:, None], out=np.ones_like(moved), where=moving[:, None] & (mean[:, None] > 0)
-    )
-    heavy = ratio >= LEAST_RATIO
-    rows = transfers(case) & case.of_cells(heavy)
+    # Rows have the time without enclosed calls: that of MPI_File_write is mostly in the writes inside it.
+    time_ns = case.by_cell(np.where(transfers(case), case.rows["time_ns"], 0))
+    uneven = Uneven(case.ranks, moved, time_ns)
+    rows = transfers(case) & case.of_cells(uneven.heavy)
     if not rows.any():
         refuse_bytes_of_few(case, moved, _MOVING)
         return None
-    tasks = np.unique(case.rows["rank"][rows])
-    most = float(ratio[heavy].max())
-    # Rows have the time without enclosed calls: that of MPI_File_write is mostly in the writes inside it.
-    time_ns = case.by_cell(np.where(transfers(case), case.rows["time_ns"], 0))
-    per_byte = np.divide(time_ns, moved, out=np.zeros_like(moved), where=moved > 0)
-    # Evened bytes move at the rate of the others, which share the file system with all tasks.
-    light = ~heavy & (moved > 0)
-    pairs = zip(per_byte, light, strict=True)
-    usual = np.array([np.median(row[mine]) if mine.any() else np.nan for row, mine in pairs])
-    faster = np.divide(per_byte, usual[:, None], out=np.ones_like(moved), where=heavy & (usual[:, None] > 0))
-    alike = float(np.median(faster[heavy]))
     # Where something else than the bytes slows these tasks, too, they gain what the bytes take the others.
-    by_bytes = np.maximum(faster, 1) if alike > _MOST_PER_BYTE else 1.0
-    left = 1 / np.maximum(ratio, 1)
-    bounds = [np.maximum(1 - left / np.minimum(faster, 1), 0) / by_bytes] * 2 + [1 - left]
+    slower, left = uneven.slower, uneven.left
+    by_bytes = np.maximum(slower, 1) if uneven.is_slowed else 1.0
+    bounds = [np.maximum(1 - left / np.minimum(slower, 1), 0) / by_bytes] * 2 + [1 - left]
     low, saved, high = (np.where(rows, case.rows["time_ns"] * case.of_cells(bound), 0.0) for bound in bounds)
-    late = later_flushes_ns(case, heavy)
-    move = "moves" if len(tasks) == 1 else "move"
-    checks = (
-        Check(
-            "more-bytes",
-            True,
-            f"{count_text(len(tasks), 'task')} ({some_spans_text(find_spans(tasks))}) {move} up to "
-            f"{number_text(most)} times the mean of all tasks in a phase",
-        ),
-        Check(
-            "same-time-per-byte",
-            None if alike > _MOST_PER_BYTE else True,
-            f"their time per byte is {number_text(alike, 2)} times that of the others"
-            + (": other things slow them, too" if alike > _MOST_PER_BYTE else ""),
-        ),
-    )
+    late = later_flushes_ns(case, uneven.heavy)
     return Remedy(
         rows,
         saved + late,
-        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {number_text(most)} times the "
-        f"mean, and the others wait for {'it' if len(tasks) == 1 else 'them'}",
+        f"{uneven.title}, and the others wait for {'it' if len(uneven.tasks) == 1 else 'them'}",
         ADVICE,
-        checks,
-        {"most_to_mean": most, "tasks_heavy": len(tasks)},
+        uneven.checks,
+        uneven.evidence,
         0.5 * (low + late),
         high + late,
         parts=_PARTS,
     )
+
+
+class Uneven:
+    """Tasks that move more bytes than the mean, in phases in which most tasks move some.
+
+    Parameters
+    ----------
+    ranks : ndarray of int, shape (tasks,)
+    moved, time : ndarray of float64, shape (phases, tasks)
+        Bytes and time of the reads and writes of each task.
+
+    Attributes
+    ----------
+    heavy, light : ndarray of bool, shape (phases, tasks)
+        Those that move more, and the others that move some.
+    left : ndarray of float64, shape (phases, tasks)
+        Part of its time that a task keeps if the bytes are evened out.
+    slower : ndarray of float64, shape (phases, tasks)
+        Time per byte of those that move more, by the median of the others; 1: unknown.
+    tasks : ndarray of int
+        Those that move more in some phase.
+    """
+
+    def __init__(self, ranks: np.ndarray, moved: np.ndarray, time: np.ndarray) -> None:
+        mean = moved.mean(axis=1)[:, None]
+        moving = (moved > 0).mean(axis=1)[:, None] >= _MOVING
+        ratio = np.divide(moved, mean, out=np.ones(moved.shape), where=moving & (mean > 0))
+        self.heavy = ratio >= LEAST_RATIO
+        self.light = ~self.heavy & (moved > 0)
+        self.left = np.where(self.heavy, 1 / np.maximum(ratio, 1), 1.0)
+        per_byte = np.divide(time, moved, out=np.zeros(moved.shape), where=moved > 0)
+        # Evened bytes move at the rate of the others, which share the file system with all tasks.
+        pairs = zip(per_byte, self.light, strict=True)
+        usual = np.array([np.median(row[mine]) if mine.any() else np.nan for row, mine in pairs])[:, None]
+        known = self.heavy & (usual > 0)
+        self.slower = np.divide(per_byte, usual, out=np.ones(moved.shape), where=known)
+        self.tasks, most = ranks[self.heavy.any(axis=0)], float(ratio.max(initial=0.0))
+        move = f"{'moves' if len(self.tasks) == 1 else 'move'} up to {number_text(most)} times the mean"
+        self.title = f"{len(self.tasks):,} of {len(ranks):,} tasks {move}"
+        alike = float(np.median(self.slower[self.heavy])) if self.heavy.any() else 1.0
+        self.is_slowed = alike > _MOST_PER_BYTE
+        self.evidence = {"most_to_mean": most, "tasks_heavy": len(self.tasks)}
+        who = f"{count_text(len(self.tasks), 'task')} ({some_spans_text(find_spans(self.tasks))})"
+        too = ": other things slow them, too" * self.is_slowed
+        same = f"their time per byte is {number_text(alike, 2)} times that of the others{too}"
+        self.checks = (
+            Check("more-bytes", True, f"{who} {move} of all tasks"),
+            Check("same-time-per-byte", None if self.is_slowed else True, same),
+        )
+
+
+def find_uneven(ranks: np.ndarray, moved: np.ndarray, time_s: np.ndarray) -> Uneven | None:
+    """Find tasks that move more bytes than the others, at the time per byte that all have.
+
+    Parameters
+    ----------
+    ranks, moved, time_s : ndarray, shape (tasks,)
+        Bytes and time of the reads and writes of each task, over the run.
+    """
+    found = Uneven(ranks, moved[None], time_s[None])
+    return found if found.heavy.any() and found.light.any() and not found.is_slowed else None

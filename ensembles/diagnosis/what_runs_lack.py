@@ -20,10 +20,11 @@ _TASKS, _NODES, _STRIPES = (
 class _Need(NamedTuple):
     lack: str
     is_there: Callable[[Case], bool]
+    of_calls: bool = False
 
 
 def _calls(what: str, there: Callable[[Case], np.ndarray]) -> _Need:
-    return _Need(f"no {what} was recorded", lambda case: bool(there(case).any()))
+    return _Need(f"no {what} was recorded", lambda case: bool(there(case).any()), of_calls=True)
 
 
 def _several_nodes(case: Case) -> bool:
@@ -39,6 +40,8 @@ _HDF5 = _calls("call of HDF5", lambda case: case.layer == "hdf5")
 _COLLECTIVE = _calls("collective call of MPI-IO", lambda case: np.char.endswith(case.name, "_all"))
 _READS = _calls("read", lambda case: case.op == "read")
 _SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
+
+_OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
 
 _NEEDS: dict[str, _Need] = {
     "aggregation-mismatch": _COLLECTIVE,
@@ -80,7 +83,8 @@ def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplica
     need = _NEEDS.get(cause)
     if need is None or need.is_there(case):
         return None
+    is_untraced = need.of_calls and bool(case.run.counters.tool)
     if refusal is None or refusal.at_most_s is not None:
-        return NotApplicable(need.lack, applies=False)
-    refusal.applies = need is _HDF5
+        return NotApplicable(need.lack + _OF_DXT * is_untraced, applies=is_untraced)
+    refusal.applies = need is _HDF5 or is_untraced
     return refusal

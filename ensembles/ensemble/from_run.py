@@ -11,12 +11,12 @@ import numpy as np
 
 from ensembles.ensemble.call_scale import step_of
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.ensemble.from_summary import ensemble_from_summary
+from ensembles.ensemble.from_summary import SumsError, ensemble_from_summary
 from ensembles.ensemble.inputs import call_name, op_name
 from ensembles.ensemble.quantity import note_on_waits, with_quantity
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
+from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -56,6 +56,18 @@ def is_long(run: Run) -> bool:
     return run.reading.most_events > min(IN_MEMORY, run.reading.budget.held_events)
 
 
+def single_calls(run: Run, selection: Selection, columns: Sequence[str] | None = None) -> Events | None:
+    """Read the selected calls; None: the run has too many to hold them, or its record lacks some."""
+    if is_long(run) or not run.info.has(Holds.CALL_ORDER):
+        return None
+    return run.reading.chosen_by(selection, columns)
+
+
+def _is_passed_over(run: Run) -> bool:
+    """Whether the calls of an ensemble are counted in passes over the events."""
+    return is_long(run) and run.info.has(Holds.CALL_ORDER)
+
+
 def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     """Make the ensemble of the calls that a selection chooses.
 
@@ -78,19 +90,20 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
 
 
 def _of_selection(run: Run, selection: Selection, per: Per) -> Ensemble:
-    if run.info.keeps_all_calls:
-        if not is_long(run):
-            events = run.reading.chosen_by(selection, _COLUMNS)
-            ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
-            ensemble.notes += note_on_waits(run, selection, ensemble.notes)
-            return ensemble
+    events = single_calls(run, selection, _COLUMNS)
+    if events is not None:
+        ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
+        ensemble.notes += note_on_waits(run, selection, events)
+        return ensemble
+    if _is_passed_over(run):
         return _in_one_pass(run, [selection], per)[0]
     try:
         if selection.quantity == "duration":
             return ensemble_from_summary(run, selection, per)
-    except EnsioError:
-        if run.mode in ("profile", "tail") or selection.ordinals is not None:
+    except SumsError as error:
+        if selection.ordinals is not None:
             raise
+        run.reading.need(Holds.UNBIASED_CALLS, error.why)
     ensemble = Ensemble.from_events(run.reading.chosen_by(selection), per, selection.quantity)
     ensemble.notes.append(
         f"{run.info.dropped_events:,} calls of this run are not among its events: those that the filters "
@@ -152,10 +165,6 @@ def ensembles_from_run(
 def _of_selections(
     run: Run, selections: Sequence[Selection], per: Per, counts: CountsOfSeveral | None
 ) -> list[Ensemble]:
-    if run.info.keeps_all_calls and len(selections) > 1 and not is_long(run):
-        # One after the other, in the columns that are needed: all events would be several times as large.
-        chosen = ((run.reading.chosen_by(each, _COLUMNS), each.quantity) for each in selections)
-        return [with_nodes(Ensemble.from_events(events, per, what), run) for events, what in chosen]
     if _are_counted_together(run, selections):
         return _in_one_pass(run, selections, per, counts)
     return [ensemble_from_run(run, selection, per) for selection in selections]
@@ -188,9 +197,8 @@ def request_of_counts(run: Run, selections: Sequence[Selection], per: Per = "cal
 
 def _are_counted_together(run: Run, selections: Sequence[Selection]) -> bool:
     return (
-        run.info.keeps_all_calls
-        and bool(selections)
-        and is_long(run)
+        bool(selections)
+        and _is_passed_over(run)
         and not any(each.needs_whole_run or each.ranks is not None for each in selections)
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,6 +22,21 @@ if TYPE_CHECKING:
     from ensembles.summaries.cells import CellSummary
 
 Ranges = tuple[tuple[int, int], ...]
+
+
+class SumsError(EnsioError):
+    """Raised if sums do not know what is asked, which single calls may show.
+
+    Attributes
+    ----------
+    why : str
+        The reason, as a clause for `RunReading.need`.
+    """
+
+    def __init__(self, run: Run, problem: str) -> None:
+        self.why = f"its summary {problem}"
+        how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
+        super().__init__(f"{run.path} {how}, and {self.why}: {remedy}")
 
 
 def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "MiB"] = "call") -> Ensemble:
@@ -45,23 +62,9 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
     EnsioError
         The summary does not distinguish these calls from others.
     """
-    for told, what in (
-        (None if _all_ranks(run, selection) else selection.ranks, "ranks"),
-        (selection.file_globs, "files"),
-        (selection.times_s, "times"),
-        (selection.durations_ns, "durations"),
-        (selection.offsets, "offsets"),
-        (selection.rates, "rates"),
-        (selection.failed or None, "failed calls"),
-        (selection.errors, "errors"),
-        (selection.regions, "regions"),
-        (selection.sites, "call sites"),
-        (selection.phases, "phases"),
-    ):
-        if told is not None:
-            raise _refusal(run, f"does not distinguish {what}")
+    chosen = replace(selection, ranks=None) if _all_ranks(run, selection) else selection
+    refuse_sums(run, chosen.beyond_sums)
     summary = run.summary
-    refuse_sums(run)
     cells = summary.cells
     wanted = np.array([selection.wants_call(call) for call in summary.calls], bool)[cells["call"]]
     if selection.outermost:
@@ -73,7 +76,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
     if selection.ordinals is not None:
         ends = np.array([ordinal_range(number) for number in cells["ordinal_class"].tolist()]).reshape(-1, 2)
         if (ends[wanted] == 0).any():
-            raise _refusal(run, "does not record the ordinals of some of these calls")
+            raise SumsError(run, "does not record the ordinals of some of these calls (leave the filter out)")
         what = "counts calls of these ordinals together with others"
         wanted &= _within(run, selection.ordinals, ends[:, 0], ends[:, 1], wanted, what)
     moved = cells["moved"] / np.maximum(cells["count"], 1)
@@ -82,7 +85,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         wanted &= cells["moved"] > 0
         alike = (cells["min_requested"] == cells["max_requested"]) & (moved == cells["max_requested"])
         if not alike[wanted].all():
-            raise _refusal(run, "counts calls that moved different amounts together")
+            raise SumsError(run, "counts calls that moved different amounts together (leave the filter out)")
     scale = np.where(wanted & per_mib, moved / MIB, 1.0)
     sample = _sample(summary, wanted, scale)
     used = [summary.calls[number] for number in np.unique(cells["call"][wanted])]
@@ -101,19 +104,24 @@ def _only_value(values: np.ndarray) -> float:
     return float(values[0]) if len(values) and not np.ptp(values) else 0.0
 
 
-def refuse_sums(run: Run) -> None:
-    """Check that the durations of single calls are known.
+def refuse_sums(run: Run, asked: Sequence[str] = ()) -> None:
+    """Check that the sums of a run know what is asked, and the durations of single calls.
+
+    Parameters
+    ----------
+    run : Run
+    asked : sequence of str
+        What they do not distinguish, in words (`Selection.beyond_sums`).
 
     Raises
     ------
     EnsioError
-        Only sums over calls are known.
+        Something is asked, or only sums over calls are known.
     """
+    if asked:
+        raise SumsError(run, f"does not distinguish {' and '.join(asked)} (leave the filter out)")
     if not run.summary.durations_known:
-        raise EnsioError(
-            f"{run.path} has the number of calls and their total time, but no duration of single calls: see "
-            f"ensio info for the sums, or {run.info.how_to_keep_calls}"
-        )
+        raise SumsError(run, "has no duration of single calls (ensio info has the number and the total time)")
 
 
 def _all_ranks(run: Run, selection: Selection) -> bool:
@@ -135,7 +143,7 @@ def _within(
         inside |= (low >= least) & (high <= most)
         touched |= (low <= most) & (high >= least)
     if (touched & ~inside & wanted).any():
-        raise _refusal(run, problem)
+        raise SumsError(run, f"{problem} (leave the filter out)")
     return inside
 
 
@@ -183,10 +191,3 @@ def _notes(
             f"{run.info.lost_calls:,} calls of this run are not in its summary, nor in this ensemble"
         )
     return notes
-
-
-def _refusal(run: Run, problem: str) -> EnsioError:
-    how = run.info.how_it_was_recorded if run.mode in ("profile", "tail") else "lacks some events"
-    return EnsioError(
-        f"{run.path} {how}, and its summary {problem}: leave the filter out, or {run.info.how_to_keep_calls}"
-    )

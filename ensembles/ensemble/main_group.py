@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.ensemble.from_run import is_long
+from ensembles.ensemble.from_run import single_calls
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.units import bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
@@ -92,13 +92,15 @@ class CallGroups(Summary):
     ----------
     outermost : bool
         Leave out calls inside others.
+    quantity : {"duration", "flight"}
+        Flights are known of single calls only.
     """
 
     columns = ("call", "depth", "requested", "moved", "duration")
     results = ("_rows",)
 
-    def __init__(self, outermost: bool = True) -> None:
-        self._outermost = outermost
+    def __init__(self, outermost: bool = True, quantity: str = "duration") -> None:
+        self._outermost, self.of_all_calls = outermost, quantity == "duration"
         self._sums: dict[tuple[Call, int], np.ndarray] = {}
 
     def add(self, chunk: Events) -> None:
@@ -191,19 +193,16 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
         The group with most time first; also those of calls that wait for other tasks.
     """
     outermost = selection.layers is None and selection.calls is None
-    by_cells = is_long(run) and selection.is_of_calls_and_sizes and run.reading.has_summary
-    # The cells do not know which of their calls are requests.
-    if selection.quantity == "flight" or (run.info.keeps_all_calls and not by_cells):
-        if is_long(run):  # phases and ordinals need the whole run, and have calls of all kinds
-            selection = replace(selection, phases=None, ordinals=None)
-            found = run.summarize(ignoring_run(partial(CallGroups, outermost)), selection=selection)
-        else:
-            found = CallGroups(outermost)
-            found.add(run.reading.chosen_by(selection))
-        groups = found.groups()
-    else:
-        groups = _groups_in_cells(run, selection, outermost)
-    return groups
+    events, found = single_calls(run, selection), None
+    if events is not None:
+        found = CallGroups(outermost)
+        found.add(events)
+    elif not (selection.is_of_calls_and_sizes and run.reading.has_summary):
+        # Phases and ordinals need the whole run, and have calls of all kinds.
+        whole = replace(selection, phases=None, ordinals=None)
+        make = partial(CallGroups, outermost, selection.quantity)
+        found = run.summarize(ignoring_run(make), selection=whole)
+    return _groups_in_cells(run, selection, outermost) if found is None else found.groups()
 
 
 def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[CallGroup]:

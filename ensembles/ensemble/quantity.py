@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -74,7 +73,7 @@ def with_quantity(described: tuple[str, str, list[str]], quantity: str) -> tuple
 _MOST_WAITS = 3
 
 
-def note_on_waits(run: Run, selection: Selection, notes: Sequence[str]) -> list[str]:
+def note_on_waits(run: Run, selection: Selection, events: Events) -> list[str]:
     """Return a note that names the calls in which the program waits for the requests of an ensemble.
 
     Parameters
@@ -82,8 +81,8 @@ def note_on_waits(run: Run, selection: Selection, notes: Sequence[str]) -> list[
     run : Run
     selection : Selection
         That of the ensemble.
-    notes : sequence of str
-        The caveats of the ensemble.
+    events : Events
+        Its calls.
 
     Returns
     -------
@@ -93,7 +92,7 @@ def note_on_waits(run: Run, selection: Selection, notes: Sequence[str]) -> list[
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
 
-    if not any(note.endswith(POSTS.partition("{calls}")[2]) for note in notes):
+    if selection.quantity != "duration" or not (events.flight > 0).any():
         return []
     waits = replace(type(selection).parse(op="wait"), layers=selection.layers).for_run(run)
     table = run.summarize(ignoring_run(CallTable), selection=waits)

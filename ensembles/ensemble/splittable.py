@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.ensemble.from_run import is_long
+from ensembles.ensemble.from_run import single_calls
 from ensembles.ensemble.main_group import call_groups
 from ensembles.ensemble.splitting import too_small, without_bytes
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
+from ensembles.model.metadata import OPEN_FLAGS, WAITS_FOR_DEVICE
 from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
@@ -83,16 +83,12 @@ def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[
     if not flagged or ops != {"write"}:
         return 0.0, ""
     text = " and ".join(sorted(set(flagged.values())))
-    if not run.info.keeps_all_calls or is_long(run):
+    events = single_calls(run, selection, ("carried", "file", "duration"))
+    if events is None:
         return (1.0 if len(flagged) >= len(run.files) - 1 else 0.0), text
-    events = run.reading.chosen_by(selection, ("rank", "file", "duration"))
     whole = int(events.duration.sum())
     if not whole:
         return 0.0, text
-    numbers = {number: path for number, path in enumerate(run.files) if path in flagged}
-    waits = np.isin(events.file, list(numbers))
-    for number, path in numbers.items():
-        if OPEN_RANKS in run.info.file_facts[path]:
-            mine = np.flatnonzero(events.file == number)
-            waits[mine] = run.info.opened_with_flags(path, events.rank[mine])
+    numbers = [number for number, path in enumerate(run.files) if path in flagged]
+    waits = np.isin(events.file, numbers) & ((events.carried & WAITS_FOR_DEVICE) > 0)
     return float(events.duration[waits].sum()) / whole, text

@@ -16,6 +16,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from ensembles.files.readership import OWNER, Readership, umask
 from ensembles.model.errors import EnsioError
@@ -56,7 +57,7 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     OSError
         The folder cannot be written to, or the disk is full.
     Interfered
-        Another process replaced the file, or `path` is a link that is not followed.
+        Another process replaced the file, or another user made it (`made_by_another`), or a link to it.
 
     Examples
     --------
@@ -70,12 +71,14 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     ...     print(before, os.path.getsize(path))
     False 13
     """
+    places = followed(path)
+    destination = _own_descriptor(places)
+    if destination is None and made_by_another(places[-1]):
+        raise _not_ours(places[-1])
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         with _opened(path, os.O_WRONLY) as descriptor:
             yield descriptor
-        return
-    places = list(followed(path))
-    if os.path.exists(path) and (destination := _own_descriptor(places)) is not None:
+    elif os.path.exists(path) and destination is not None:
         with _copied(destination) as descriptor:
             yield descriptor
     else:
@@ -83,39 +86,50 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
             yield descriptor
 
 
-def followed(path: str) -> Iterator[str]:
-    """Follow the links of a name that a user chose, but those that the kernel protects users from.
+def followed(path: str) -> list[str]:
+    """Follow the links of a name that a user chose, also of its folders, except links `made_by_another`.
 
-    A link of another user in a folder where all users can make files (sticky and writable by all, such as
-    ``/tmp``) is not followed unless it is of the folder's owner: so does the kernel where
-    ``fs.protected_symlinks`` is set.
-
-    Yields
-    ------
-    str
-        The path itself, and where each link leads to; the last one is not a link.
+    Returns
+    -------
+    list of str
+        The path itself, and where each link leads to; the last one has no links.
 
     Raises
     ------
     OSError
-        A folder does not exist, or links lead in a circle.
+        Links lead in a circle.
     Interfered
         There is such a link.
     """
-    for _ in range(_MOST_LINKS):
-        yield path
-        if not os.path.islink(path):
-            return
-        folder = os.path.dirname(path)
-        around = os.stat(folder or ".")
-        is_anyones = around.st_mode & _ANYONES == _ANYONES
-        if is_anyones and os.lstat(path).st_uid not in (os.geteuid(), around.st_uid):
-            raise Interfered(
-                f"{path} is a symbolic link that another user made, to {os.readlink(path)}, in a folder that "
-                "all users can write to, and is not followed: name another file"
-            )
-        path = os.path.join(folder, os.readlink(path))
+    places = [path]
+    while len(places) <= _MOST_LINKS:
+        whole = Path(places[-1])
+        link = next((each for each in (*reversed(whole.parents), whole) if os.path.islink(each)), None)
+        if link is None:
+            return places
+        if made_by_another(str(link)):
+            raise _not_ours(str(link))
+        places.append(str(link.parent / os.readlink(link) / whole.relative_to(link)))
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
+def made_by_another(path: str) -> bool:
+    """Test whether another user made a file or link in a folder where all users can make files.
+
+    Such a folder is sticky and writable by all (``/tmp``). What its owner made is trusted, as the kernel does
+    where ``fs.protected_symlinks``, ``protected_regular`` and ``protected_fifos`` are set.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        around, made = os.stat(os.path.dirname(path) or "."), os.lstat(path)
+        return around.st_mode & _ANYONES == _ANYONES and made.st_uid not in (os.geteuid(), around.st_uid)
+    return False
+
+
+def _not_ours(path: str) -> Interfered:
+    return Interfered(
+        f"{path} was made by another user, in a folder that all users can write to, and is neither followed "
+        "nor written: choose another name"
+    )
 
 
 @contextmanager
@@ -145,10 +159,10 @@ def temporary_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
         if stat.S_ISLNK(mode):
             raise Interfered(
                 f"{path} is a symbolic link, to {os.readlink(path)}, and ensio does not follow links here: "
-                "remove it, or name the file to write with -o"
+                "remove it, or choose another name"
             )
         if not stat.S_ISREG(mode):
-            raise Interfered(f"{path} is not a regular file: remove it, or name the file to write with -o")
+            raise Interfered(f"{path} is not a regular file: remove it, or choose another name")
     with _renamed(path, readers) as descriptor:
         yield descriptor
 
@@ -196,7 +210,7 @@ def atomic_write_folder(path: str, readers: Readership = OWNER) -> Iterator[int]
     Parameters
     ----------
     path : str
-        Must not exist.
+        Must not exist. Links of its folders are followed as `followed` says.
     readers : Readership
         Who may read the folder, in addition to its owner. The umask applies too.
 
@@ -212,7 +226,7 @@ def atomic_write_folder(path: str, readers: Readership = OWNER) -> Iterator[int]
     Interfered
         Another process replaced the folder.
     """
-    around, name = os.path.split(path)
+    around, name = os.path.split(followed(path)[-1])
     with _opened(around or ".", os.O_PATH | os.O_DIRECTORY) as place:
         temporary = f".ensio-{secrets.token_hex(6)}.part"
         os.mkdir(temporary, 0o700, dir_fd=place)

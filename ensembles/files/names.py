@@ -9,6 +9,9 @@ JOB_FILE_SUFFIX = ".ensio"
 RECORDS = (SPOOL_SUFFIX, JOB_FILE_SUFFIX)
 """Suffixes of the files that the recorder writes."""
 
+LAUNCHER_SUFFIX = ".launcher"
+"""Suffix of the file in which ``ensio run`` keeps what the kernel counted in a shell or launcher."""
+
 TRACE_FILE = "trace.h5"
 """The trace file, which readers make of the recorder's files."""
 

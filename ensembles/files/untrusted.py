@@ -9,6 +9,23 @@ import zlib
 from contextlib import suppress
 from typing import BinaryIO
 
+from ensembles.model.errors import EnsioError
+
+
+class Reading:
+    """Context that turns the error of a file that cannot be read into a sentence with its path."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Raise EnsioError in place of OSError."""
+        if isinstance(error, OSError):
+            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
+
 
 def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> BinaryIO:
     """Open a regular file to read it; never wait for a pipe, and never read a device.
@@ -28,8 +45,20 @@ def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> Bin
     descriptor = os.open(path, flags, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file, name one", os.fspath(path))
+        raise _irregular(path)
     return open(descriptor, "rb")
+
+
+def check_regular(path: str) -> None:
+    """Raise the errors of `open_regular` without opening: closing a file ends its locks of this process."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise _irregular(path)
+    if not os.access(path, os.R_OK, effective_ids=True):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
+def _irregular(path: str | os.PathLike[str]) -> OSError:
+    return OSError(errno.EINVAL, "it is not a regular file, name one", os.fspath(path))
 
 
 def beginning_of(path: str, length: int) -> bytes:

@@ -100,11 +100,12 @@ class Check:
     experiment : str
     verdict : str
         ``regression``: something certainly takes longer, or a finding is new; ``improvement``: what changed
-        became faster; ``ok``: no change is certain; ``too-few-runs``: the baseline is too short to tell.
+        became faster; ``ok``: no change is certain; ``too-few-runs``: the baseline is too short to tell, or
+        the latest run is `unread`.
     reason : str
         One sentence.
     run : StoredRun
-        The latest run.
+        The latest run whose record can be read.
     baseline : list of StoredRun
         Runs before the shortest window.
     changes : list of Change
@@ -113,6 +114,8 @@ class Check:
         Of the baseline with the runs since the change, by kind of calls, if there is one.
     acknowledged : Acknowledgement or None
         Known change with which the baseline begins.
+    unread : list of StoredRun
+        Runs whose records cannot be read. They are left out.
     """
 
     experiment: str
@@ -123,6 +126,7 @@ class Check:
     changes: list[Change] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     acknowledged: Acknowledgement | None = None
+    unread: list[StoredRun] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio history check --json`` prints."""
@@ -133,6 +137,7 @@ class Check:
             "reason": self.reason,
             "run": stored_json(self.run),
             "baseline": [stored_json(run) for run in self.baseline],
+            "unread": [stored_json(run) for run in self.unread],
             "changes": [asdict(change) for change in self.changes],
             "comparisons": [comparison.to_json() for comparison in self.comparisons],
             "acknowledged": None if known is None else asdict(known) | {"since": known.since.isoformat()},
@@ -173,7 +178,7 @@ def check(
     Raises
     ------
     EnsioError
-        There is no such experiment, or a record is damaged.
+        There is no such experiment.
 
     Notes
     -----
@@ -191,13 +196,18 @@ def check(
     """
     most = against if isinstance(against, int) else BASELINE
     windows: tuple[int, ...] = WINDOWS if last is None else (last,)
-    runs = history.runs(experiment, last=most + max(windows))
+    runs = stored = history.runs(experiment, last=most + max(windows))
     if not runs:
         known = listed([one.name for one in history.experiments()])
         has = f"its experiments are {known}" if known else "it holds no run"
         raise EnsioError(f"there is no experiment {experiment} in {history.name}: {has}")
-    latest, acknowledged = runs[-1], history.acknowledged(experiment)
+    named = [] if against is None or isinstance(against, int) else list(against)
+    read = history.readable([*named, *stored])
+    unread = [run for run in {run.id: run for run in [*named, *stored]}.values() if run.id not in read]
+    runs = [run for run in stored if run.id in read]
+    latest, acknowledged = (runs or stored)[-1], history.acknowledged(experiment)
     if isinstance(against, Sequence):
+        against = [run for run in against if run.id in read and runs]
         judged = runs[-max(windows) :]
         chosen = {run.id for run in against}
         # Named runs are the baseline; a window may not contain one of them.
@@ -213,10 +223,11 @@ def check(
         missing = LEAST_RUNS - len(baseline)
         since = "" if acknowledged is None else f" since the known change ({acknowledged.reason})"
         reason = f"{len(baseline)} earlier runs{since} do not show how much runs vary: add {missing} or more"
-        return Check(experiment, "too-few-runs", reason, latest, baseline, acknowledged=acknowledged)
-    records = history.records([run.id for run in runs])
-    named = list(range(len(baseline))) if isinstance(against, Sequence) else None
-    judgement = judge(records, margin, level, windows, named, most, confirm=last is None)
+        few = Check(experiment, "too-few-runs", reason, latest, baseline, acknowledged=acknowledged)
+        return _without(unread, few)
+    records = [read[run.id] for run in runs]
+    rows = list(range(len(baseline))) if isinstance(against, Sequence) else None
+    judgement = judge(records, margin, level, windows, rows, most, confirm=last is None)
     changes = [
         change
         if change.since_run is None
@@ -226,9 +237,21 @@ def check(
         for change in judgement.changes
     ]
     found = _comparisons(records, judgement, margin, level) if compared and changes else []
-    return Check(
+    done = Check(
         experiment, judgement.verdict, judgement.reason, latest, baseline, changes, found, acknowledged
     )
+    return _without(unread, done)
+
+
+def _without(unread: list[StoredRun], found: Check) -> Check:
+    """Name the runs that were left out; nothing is ``ok`` if the latest run is one of them."""
+    if not unread:
+        return found
+    latest = max([*unread, found.run], key=lambda run: (run.start, run.id))
+    verdict = "too-few-runs" if found.verdict == "ok" and latest in unread else found.verdict
+    numbers = listed([f"run {run.id} (the latest)" if run is latest else f"run {run.id}" for run in unread])
+    reason = f"{found.reason}; left out, because the record cannot be read: {numbers}"
+    return replace(found, verdict=verdict, reason=reason, unread=unread)
 
 
 @dataclass(frozen=True)
@@ -307,15 +330,14 @@ def _with_times(
     slower = [change for change in changes if change.direction == "slower"]
     if any(change.part == "all durations" for change in slower):
         return list(changes)
-    named = {f"{change.layer} {change.op}" for change in slower}
+    named = {(change.layer, change.op) for change in slower}
     added = []
     for reason in what_takes_longer(before, latest, margin):
         if reason.kind in named or (not reason.kind and named):
             continue
-        layer, _, op = reason.kind.partition(" ")
-        part = f"{reason.kind} time".strip()
-        kind = (op or None, layer or None)
-        added.append(Change(*kind, "time", "slower", reason.sentence, part, len(latest), reason.p, first))
+        layer, op = reason.kind or (None, None)
+        part = f"{layer} {op} time" if reason.kind else "time"
+        added.append(Change(op, layer, "time", "slower", reason.sentence, part, len(latest), reason.p, first))
     return [*changes, *added]
 
 
@@ -515,11 +537,14 @@ def control_false_alarms(found: Sequence[Check], share: float = FALSE_SHARE) -> 
     return [
         each
         if number in kept or not each.changes
-        else replace(
-            each,
-            verdict="ok",
-            reason=f"no change is certain among {len(found)} experiments (p = {least[number]:.2g})",
-            changes=[],
+        else _without(
+            each.unread,
+            replace(
+                each,
+                verdict="ok",
+                reason=f"no change is certain among {len(found)} experiments (p = {least[number]:.2g})",
+                changes=[],
+            ),
         )
         for number, each in enumerate(found)
     ]

@@ -12,7 +12,6 @@ import numpy as np
 from ensembles.history.check import stored_json
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History, StoredRun
-from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, seconds_text
 
 MOST_RUNS = 1000
@@ -99,18 +98,15 @@ def place_run(
         There is no such run.
     """
     mine = history.run(run)
-    if mine is None:
-        raise EnsioError(f"{history.name} has no run {run}: ensio history list shows its runs")
     others = history.runs(None if labels else mine.experiment, labels)
     others = [one for one in others if one.id != run]
     if days is not None:
         others = [one for one in others if timedelta() <= mine.start - one.start <= timedelta(days=days)]
-    others = others[-MOST_RUNS:]
-    record, *rest = history.records([run, *(one.id for one in others)])
+    (record,), rest = history.records([run]), list(history.readable(others[-MOST_RUNS:]).values())
     among = f"with {' '.join(f'{k}={v}' for k, v in labels.items())}" if labels else f"of {mine.experiment}"
     among += "" if days is None else f" in the {days} days before it"
     values = [_placed(name, unit, take, record, rest) for name, unit, take in _measures(record)]
-    return Context(mine, among, len(others), [value for value in values if value is not None])
+    return Context(mine, among, len(rest), [value for value in values if value is not None])
 
 
 Measure = Callable[[RunRecord], float | None]

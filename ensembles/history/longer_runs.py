@@ -30,14 +30,14 @@ class Longer:
 
     Attributes
     ----------
-    kind : str
-        Kind of calls, ``posix read``; empty: the whole run.
+    kind : (str, str) or None
+        Layer and operation of the calls; None: the whole run.
     sentence : str
     p : float
         Of the time a run; of durations that moved the level, if that is not certain.
     """
 
-    kind: str
+    kind: tuple[str, str] | None
     sentence: str
     p: float
 
@@ -64,13 +64,13 @@ def what_takes_longer(
     groups = [[record.as_read() for record in records] for records in (before, latest)]
     found = compare_read_runs(groups, names=["before", "latest"], margin=margin)
     judged = gate(found, 1.0)
-    times = {"": found[0].run_times} | {f"{one.layer} {one.op}": one.times for one in found}
+    of_kinds = {(one.layer, one.op): one.times for one in found}
     told = []
-    for sentence in judged.failed:
-        kind = next((name for name in judged.kinds if sentence.startswith(f"{name}: ")), "")
-        certain = [each.adjusted_p for each in times[kind] if each.is_longer(LEVEL)]
+    for reason in judged.reasons:
+        times = of_kinds[reason.kind] if reason.kind else found[0].run_times
+        certain = [each.adjusted_p for each in times if each.is_longer(LEVEL)]
         p = min((p for p in certain if p is not None), default=LEVEL)
-        told.append(Longer(kind, sentence, p))
+        told.append(Longer(reason.kind, reason.text, p))
     return told
 
 
@@ -138,4 +138,4 @@ def label_of(what: str, records: Sequence[RunRecord]) -> str:
 
 
 def _of_run(change: TimeChange, records: Sequence[RunRecord]) -> Longer:
-    return Longer("", sentence_of_runs(change, records), change.adjusted_p or 0.0)
+    return Longer(None, sentence_of_runs(change, records), change.adjusted_p or 0.0)

@@ -38,8 +38,8 @@ def openmetrics(history: History) -> str:
     """
     experiments = history.experiments()
     found = control_false_alarms([check(history, one.name, compared=False) for one in experiments])
-    records = history.records([one.run.id for one in found])
-    pairs = list(zip(found, records, strict=True))
+    records = history.readable([one.run for one in found])
+    pairs = [(one, records[one.run.id]) for one in found if one.run.id in records]
     families: list[tuple[str, str, str, Iterable[_Sample]]] = [
         (
             "ensio_runs",

@@ -165,7 +165,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             tasks=run.tasks,
             nodes=len(set(run.info.hosts)),
             totals=read.sums.totals,
-            rates_bytes_per_s=_rates(run),
+            rates_bytes_per_s=_rates(run, read.sums.totals),
             kinds=_kinds(read),
             phases=_phases(run),
             findings=_findings(run),
@@ -196,20 +196,28 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """
         try:
             record = msgspec.msgpack.decode(inflate(encoded, _MOST_PLAIN_BYTES), type=cls)
-        except (ValueError, msgspec.DecodeError):
-            raise EnsioError("a record of the history is damaged: remove it, and add the run again") from None
+        except (TypeError, ValueError, msgspec.DecodeError):
+            raise EnsioError("the record is damaged") from None
         if record.version > VERSION:
-            raise EnsioError("a record of the history is of a later ensio: use that")
+            raise EnsioError("the record is of a later ensio")
         return record
 
     def _coarser(self, coarsened: int) -> RunRecord:
         kinds = [_merged_bins(kind, coarsened) for kind in self.kinds]
-        notes = [note for note in self.notes if not note.startswith(_COARSENED)]
-        notes.append(f"{_COARSENED} {2**coarsened} times as wide as usual, to fit into a record")
         phases = _longest(self.phases, MOST_PHASES >> coarsened)
         return msgspec.structs.replace(
-            self, kinds=kinds, phases=phases, coarsened=coarsened, notes=notes, command=self.command[:16]
+            self, kinds=kinds, phases=phases, coarsened=coarsened, command=self.command[:16]
         )
+
+    @property
+    def caveats(self) -> list[str]:
+        """The notes of the run, and whether its bins were merged; earlier versions stored that as a note."""
+        if not self.coarsened:
+            return self.notes
+        merged = (
+            f"bins of its histograms are {2**self.coarsened} times as wide as usual, to fit into a record"
+        )
+        return list(dict.fromkeys([*self.notes, merged]))
 
     def as_read(self) -> ReadRun:
         """Return what a comparison takes."""
@@ -222,7 +230,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             for kind in self.kinds
             if kind.op in ("read", "write")
         }
-        return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.notes)
+        return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.caveats)
 
 
 def _packed(record: RunRecord) -> bytes:
@@ -239,9 +247,6 @@ def _storable(value: Any) -> Any:
     if isinstance(value, list):
         return [_storable(entry) for entry in value]
     return storable_text(value) if isinstance(value, str) else value
-
-
-_COARSENED = "bins of its histograms are"
 
 
 def _identity(run: Run, totals: dict[str, float]) -> str:
@@ -288,26 +293,24 @@ def _merged_bins(kind: KindRecord, coarsened: int) -> KindRecord:
     return msgspec.structs.replace(kind, bins=bins.tolist(), counts=counts[bins].tolist())
 
 
-def _rates(run: Run) -> dict[str, float]:
-    from ensembles.passes.summary import ignoring_run
-    from ensembles.structure.rates import find_plateaus
-    from ensembles.summaries.rate import RateCurve
-    from ensembles.summaries.runtotals import DIRECTIONS
+def _rates(run: Run, totals: dict[str, float]) -> dict[str, float]:
+    """Return the data rates of ``ensio info``, of the directions in which they are known."""
+    from ensembles.run.headline import headline_requests, rates_by_time
 
-    if not run.info.has_all_events:
-        return {}
-    curve = run.summarize(ignoring_run(RateCurve))
-    rates = [find_plateaus(curve, op) for op in DIRECTIONS]
-    return {rate.op: rate.mean_bytes_per_s for rate in rates if rate.mean_bytes_per_s > 0}
+    found = run.summarize(headline_requests(run)).summaries
+    moved = {"read": int(totals["bytes_read"]), "write": int(totals["bytes_written"])}
+    rates = {op: rates_by_time(moved[op], op, found).get("active_bytes_per_s") for op in moved}
+    return {op: rate for op, rate in rates.items() if rate}
 
 
 def _phases(run: Run) -> list[PhaseRecord]:
     from ensembles.passes.summary import ignoring_run
     from ensembles.structure.phases.table import PhaseTable
 
-    if not run.info.has_all_events or run.phases is None:
+    phases = run.reading.phases_of_calls
+    if phases is None:
         return []
-    table = run.summarize(ignoring_run(partial(PhaseTable, run.phases)))
+    table = run.summarize(ignoring_run(partial(PhaseTable, phases)))
     found = [
         PhaseRecord(
             one.phase, one.name, one.start_s, one.time_s, one.calls, one.bytes_read, one.bytes_written

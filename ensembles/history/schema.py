@@ -85,7 +85,7 @@ RUNS = Table(
     Column("tasks", _NUMBER, nullable=False),
     Column("span_s", _SECONDS, nullable=False),
     Column("io_time_s", _SECONDS, nullable=False),
-    Column("record", _Checked(LargeBinary(), bytes), nullable=False),
+    Column("record", LargeBinary, nullable=False),
     UniqueConstraint("experiment_id", "identity"),
     Index("run_by_start", "experiment_id", "start_unix_ns"),
 )
@@ -145,7 +145,11 @@ def check_schema(connection: Connection, name: str) -> None:
 def _consistent_schema(connection: Connection, name: str) -> str | None:
     """Return the step that the tables are at, which has to be the one that the database names."""
     found = schema_of(connection)
-    ours = set(inspect(connection).get_table_names()) & set(METADATA.tables)
+    tables = set(inspect(connection).get_table_names())
+    ours = tables & set(METADATA.tables)
+    is_shared = found is None and connection.dialect.name != "sqlite"  # other programs may use the server
+    if tables and not ours and not is_shared and found not in _TABLES:
+        raise EnsioError(f"{name} is the database of another program: name another file")
     if (found or "") <= SCHEMA and ours != _TABLES.get(found or ""):
         raise EnsioError(
             f"{name} names {f'the schema {found}' if found else 'no schema'}, and its tables differ: "

@@ -12,7 +12,9 @@ import sqlite3
 from contextlib import suppress
 from urllib.parse import quote
 
+from ensembles.files.atomic_write import made_by_another
 from ensembles.files.readership import Readership, umask
+from ensembles.files.untrusted import Reading, check_regular
 
 BUSY_S = 120
 """How long a writer waits for others of the same database."""
@@ -23,12 +25,21 @@ class SqliteFile:
 
     def __init__(self, path: str) -> None:
         self._path = os.path.realpath(path)
+        self._all = [self._path + suffix for suffix in ("", "-wal", "-shm", "-journal")]
+
+    def is_there(self) -> bool:
+        """Test whether there is a file; EnsioError: it, or one beside it, is not regular or not readable."""
+        for path in self._all:
+            with Reading(path), suppress(FileNotFoundError):
+                check_regular(path)
+        return os.path.exists(self._path)
 
     @property
     def is_writable(self) -> bool:
         """Whether this user may write the file, and make the journal beside it."""
         places = self._path, os.path.dirname(self._path)
-        return all(os.access(place, os.W_OK, effective_ids=True) for place in places)
+        may = all(os.access(place, os.W_OK, effective_ids=True) for place in places)
+        return may and not any(map(made_by_another, self._all))
 
     def make(self, readers: Readership) -> None:
         """Make the file, empty, unless it exists. SQLite gives its journal the same permissions."""

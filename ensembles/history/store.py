@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import logging
+import shlex
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,9 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
+from ensembles.files.atomic_write import followed
 from ensembles.files.readership import OWNER, Readership
+from ensembles.files.untrusted import beginning_of
 from ensembles.history.record import RunRecord
 from ensembles.history.schema import (
     ACKNOWLEDGEMENTS,
@@ -45,8 +48,11 @@ from ensembles.history.schema import (
 )
 from ensembles.history.sqlite_file import SqliteFile
 from ensembles.model.errors import EnsioError
+from ensembles.model.sanitize_text import sanitize_text
 
 Answer = TypeVar("Answer")
+
+_LOG = logging.getLogger("ensembles")
 
 _TRIES = 20
 _PAUSE_S = 0.05
@@ -119,10 +125,7 @@ def is_history(place: str) -> bool:
     """
     if "://" in place:
         return True
-    if not os.path.isfile(place):
-        return False
-    with open(place, "rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+    return beginning_of(place, len(_SQLITE)) == _SQLITE
 
 
 class History:
@@ -172,17 +175,20 @@ class History:
         readers: Readership = OWNER,
     ) -> None:
         self._keep_connection = keep_connection
+        self._reported: set[int] = set()
         try:
             self._url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
         except ArgumentError:
             raise _no_place(place) from None
         is_sqlite = self._url.get_backend_name() == "sqlite"
+        if is_sqlite and self._url.database:
+            self._url = self._url.set(database=followed(self._url.database)[-1])
         self.name = self._url.render_as_string(hide_password=True) if "://" in place else place
         self._file = SqliteFile(self._url.database or "") if is_sqlite else None
-        if not make and is_sqlite and not os.path.exists(self._url.database or ""):
-            raise EnsioError(f"there is no history {self.name}: ensio history add makes one")
         if make and self._file is not None:
             self._file.make(readers)
+        if self._file is not None and not self._file.is_there():
+            raise EnsioError(f"there is no history {self.name}: ensio history add makes one")
         found = self._read(schema_of) if make or upgrade else SCHEMA
         if (make and found is None) or (upgrade and found is not None and found < SCHEMA):
             with self._sentences(), self._writing() as connection:
@@ -238,8 +244,8 @@ class History:
     def _writing(self) -> Iterator[Connection]:
         if self._file is not None and not self._file.is_writable:
             raise EnsioError(
-                f"{self.name} cannot be changed by this user, who may not write file and folder: ask "
-                "its owner"
+                f"{self.name} cannot be changed by this user, who may not write file and folder, or did not "
+                "make the file, in a folder that all users can write to: ask its owner, or name another file"
             )
         with self._writer.connect().execution_options(writes=True) as connection, connection.begin():
             yield connection
@@ -399,7 +405,7 @@ class History:
         labels: Mapping[str, str] | None = None,
         last: int | None = None,
         until: StoredRun | None = None,
-        number: int | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[StoredRun]:
         """List runs in the order of their starts.
 
@@ -413,14 +419,14 @@ class History:
             Only the latest ones, so many.
         until : StoredRun, optional
             Only this run and earlier ones.
-        number : int, optional
-            Only the run with this number.
+        numbers : sequence of int, optional
+            Only the runs with these numbers.
         """
         names = "start_unix_ns", "path", "tasks", "span_s", "io_time_s"
         columns = select(RUNS.c.id, EXPERIMENTS.c.name, *(RUNS.c[name] for name in names))
         query = self._chosen(columns, experiment, labels or {})
-        if number is not None:
-            query = query.where(RUNS.c.id == number)
+        if numbers is not None:
+            query = query.where(RUNS.c.id.in_(numbers))
         if until is not None:
             query = query.where(RUNS.c.start_unix_ns <= self._start_ns(until.id))
         query = query.order_by(RUNS.c.start_unix_ns.desc(), RUNS.c.id.desc()).limit(last)
@@ -435,9 +441,11 @@ class History:
             for id, name, start, path, tasks, span_s, io_time_s in reversed(rows)
         ]
 
-    def run(self, number: int) -> StoredRun | None:
-        """Return the run with a number; None: there is none."""
-        return next(iter(self.runs(number=number)), None)
+    def run(self, number: int) -> StoredRun:
+        """Return the run with a number; EnsioError: there is none."""
+        for found in self.runs(numbers=[number]):
+            return found
+        raise self._no_run(number)
 
     def state(self) -> tuple[int, ...]:
         """Return numbers that change when a run is added or removed, or a change is acknowledged."""
@@ -466,15 +474,41 @@ class History:
         Raises
         ------
         EnsioError
-            There is no such run, or its record is damaged.
+            There is no such run, or its record cannot be read.
         """
-        query = select(RUNS.c.id, RUNS.c.record).where(RUNS.c.id.in_(ids))
+        found = self._records(self.runs(numbers=ids))
+        for number in ids:
+            if not isinstance(record := found.get(number), RunRecord):
+                raise record or self._no_run(number)
+        return [found[number] for number in ids]  # type: ignore[misc]
+
+    def readable(self, runs: Sequence[StoredRun]) -> dict[int, RunRecord]:
+        """Read records by number; the logger ``ensembles`` reports once which cannot be read."""
+        found = self._records(runs)
+        for number, error in found.items():
+            if isinstance(error, EnsioError) and number not in self._reported:
+                self._reported.add(number)
+                _LOG.warning("ensio: left out: %s", sanitize_text(str(error)))
+        return {number: record for number, record in found.items() if isinstance(record, RunRecord)}
+
+    def _no_run(self, number: int) -> EnsioError:
+        return EnsioError(f"{self.name} has no run {number}: ensio history list shows its runs")
+
+    def _records(self, runs: Sequence[StoredRun]) -> dict[int, RunRecord | EnsioError]:
+        query = select(RUNS.c.id, RUNS.c.record).where(RUNS.c.id.in_([run.id for run in runs]))
         rows = self._read(lambda connection: connection.execute(query).all())
-        found = {row.id: row.record for row in rows}
-        missing = [number for number in ids if number not in found]
-        if missing:
-            raise EnsioError(f"{self.name} has no run {missing[0]}: ensio history list shows its runs")
-        return [RunRecord.decode(found[number]) for number in ids]
+        encoded = {row.id: row.record for row in rows}
+        found: dict[int, RunRecord | EnsioError] = {}
+        for run in runs:
+            try:
+                known = run.id in encoded
+                found[run.id] = RunRecord.decode(encoded[run.id]) if known else self._no_run(run.id)
+            except EnsioError as error:
+                found[run.id] = EnsioError(
+                    f"run {run.id} of {run.experiment}, started {run.start:%Y-%m-%d %H:%M:%S} UTC: {error}: "
+                    f"ensio history remove {run.id} --db {shlex.quote(self.name)} removes it"
+                )
+        return found
 
     def remove(self, ids: Iterable[int]) -> int:
         """Remove runs, and experiments that have none left. Returns how many runs there were."""

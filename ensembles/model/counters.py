@@ -155,7 +155,7 @@ class Counters:
     Attributes
     ----------
     tool : str
-        Name and version of the tool.
+        Name and version of the tool; ``""``: the run has no counters, and the rest is empty.
     tasks : int
         Number of ranks.
     run_time_s : float
@@ -170,13 +170,24 @@ class Counters:
     Examples
     --------
     >>> import ensembles as en
-    >>> en.open("ensio-ior").counters is None
-    True
+    >>> en.open("ensio-ior").counters.modules  # the recorder of ensio keeps none
+    {}
     """
 
-    tool: str
-    tasks: int
-    run_time_s: float
+    tool: str = ""
+    tasks: int = 0
+    run_time_s: float = 0.0
     modules: dict[str, ModuleCounters] = field(default_factory=dict)
     heatmaps: dict[str, HeatMap] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+
+    @property
+    def main_layer(self) -> list[ModuleCounters]:
+        """The modules of the layer with the most time in I/O; the time of a layer is the sum of its modules.
+
+        Calls of a layer contain those of the layers below, so that layers are never added up.
+        """
+        layers: dict[str, list[ModuleCounters]] = {}
+        for module in self.modules.values():
+            layers.setdefault(module.layer, []).append(module)
+        return max(layers.values(), key=lambda each: sum(module.time_s for module in each), default=[])

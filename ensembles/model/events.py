@@ -57,7 +57,11 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "thread": ("", "thread of the task, numbered from 0"),
     "call": ("", "function that was called: index into the calls"),
     "depth": ("", "nesting depth: recorded calls of the same thread around this one"),
-    "carried": ("", "bytes that an enclosing call counts too; 1: bytes read, 2: bytes written, 3: both"),
+    "carried": (
+        "",
+        "bytes that an enclosing call counts too; 1: bytes read, 2: bytes written; of a call that opened a "
+        "file 16: to read, 32: to write; of a write 64: its descriptor has O_SYNC, O_DSYNC or O_DIRECT",
+    ),
     "file": ("", "file that the call used: index into the files; 0: none or unknown"),
     "offset": ("bytes", "position in the file, from its start; -1: none or unknown"),
     "requested": ("bytes", "bytes requested"),
@@ -103,7 +107,8 @@ class Events:
         Nesting depth: the number of recorded calls of the same thread around this one.
     carried : ndarray of uint8, shape (n,)
         Bytes that an enclosing call counts too. 1: bytes read, 2: bytes written, 3: both. A sum over
-        layers leaves these bytes out, so that each byte counts once.
+        layers leaves these bytes out, so that each byte counts once. Of a call that opens a file, 16: to
+        read, 32: to write.
     file : ndarray of uint32, shape (n,)
         File that the call used: index into `files`. 0: none or unknown.
     offset : ndarray of int64, shape (n,)

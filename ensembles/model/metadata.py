@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
+from ensembles.model.holds import Holds, holds_of, note_on_calls, why_not_all_calls
 from ensembles.model.masked_command import mask_command
 from ensembles.model.sites import SiteTable
+
+WAITS_FOR_DEVICE = CONSTANTS["ENSIO_WAITS_FOR_DEVICE"]
+"""In ``carried`` of a write: its descriptor has ``O_SYNC``, ``O_DSYNC`` or ``O_DIRECT``."""
 
 OPEN_FLAGS = "open.flags"
 """Fact of a file that was opened with flags with which writes wait (docs/reference/formats/spool.md)."""
@@ -64,22 +69,22 @@ class Process:
     """
 
     rank: int
-    host: str
-    pid: int
-    parent_pid: int
-    program: str
-    command: tuple[str, ...]
-    cwd: str
-    user: str
-    start_unix_ns: int
-    end_unix_ns: int
-    ended: bool
-    threads: int
-    first_thread: int
-    dropped_events: int
-    excluded_calls: int
-    lost_calls: int
-    source: str
+    host: str = ""
+    pid: int = 0
+    parent_pid: int = 0
+    program: str = ""
+    command: tuple[str, ...] = ()
+    cwd: str = ""
+    user: str = ""
+    start_unix_ns: int = 0
+    end_unix_ns: int = 0
+    ended: bool = True
+    threads: int = 1
+    first_thread: int = 0
+    dropped_events: int = 0
+    excluded_calls: int = 0
+    lost_calls: int = 0
+    source: str = ""
 
     def __post_init__(self) -> None:
         # Here all readers come by; the recorder's own files have the words as the program got them.
@@ -138,7 +143,8 @@ class KernelBytes:
     facts : tuple of str
         ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
         ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a
-        process had a context of libaio, or rings of io_uring, at its end.
+        process was seen with a context of libaio, or rings of io_uring; ``piped-in``, ``piped-out``: the
+        standard input, or output, of a process without a launcher was a pipe.
     libraries : tuple of str
         File names of shared libraries of a relinked program that may do I/O.
 
@@ -195,14 +201,28 @@ class RunMetadata:
     kernel_bytes: KernelBytes | None = None
     summed: str = ""
     flights: dict[str, Flights] = field(default_factory=dict)
-    counters: Counters | None = None
+    counters: Counters = field(default_factory=Counters)
+    has_events: bool = field(default=True, init=False)
 
     @property
-    def has_all_events(self) -> bool:
-        """Whether every call that the summary counts has an event."""
-        return self.mode not in ("profile", "tail") and all(
-            process.dropped_events == process.lost_calls for process in self.processes
-        )
+    def holds(self) -> frozenset[Holds]:
+        """What the record holds."""
+        return holds_of(*self._made, self.has_events)
+
+    @property
+    def why_not_all_calls(self) -> tuple[str, str]:
+        """How a record was made that lacks calls, and how to record them."""
+        return why_not_all_calls(*self._made)
+
+    @property
+    def note_on_calls(self) -> list[str]:
+        """A sentence for what is shown of single calls, if some are missing."""
+        return note_on_calls(*self._made)
+
+    @property
+    def _made(self) -> tuple[str, list[tuple[int, int]], str]:
+        losses = [(each.dropped_events, each.lost_calls) for each in self.processes]
+        return self.mode, losses, self.counters.tool
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the notes unless it is there already."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
-from ensembles.model.filters import parse_numbers, within_ranges
 from ensembles.model.flights import Flights
+from ensembles.model.holds import Holds
 from ensembles.model.lustre import Striping, decode_layout
 from ensembles.model.masked_command import mask_command
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
+from ensembles.model.metadata import KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.sites import Site
 from ensembles.model.units import count_text
 
@@ -65,6 +65,22 @@ def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int
     more = len(oversubscribed) - 1
     others = f" (and so on {count_text(more, 'other node')})" if more else ""
     return f"{tasks} tasks share the {count_text(processors[host], 'processor')} of {host}{others}"
+
+
+def _most_at_once(processes: Sequence[Process]) -> dict[str, int]:
+    """Return how many tasks of each node lived at one time: each from its first process to its last."""
+    lives: dict[str, dict[int, tuple[int, int]]] = {}
+    for one in processes:
+        of_node = lives.setdefault(one.host, {})
+        start, end = of_node.get(one.rank, (one.start_unix_ns, one.end_unix_ns))
+        of_node[one.rank] = min(start, one.start_unix_ns), max(end, one.end_unix_ns)
+    found = {}
+    for host, of_node in lives.items():
+        starts, ends = np.sort([life for rank, life in of_node.items() if rank >= 0] or [(0, -1)], axis=0).T
+        # Where times are not known, all are 0: the tasks lived together.
+        alive = np.searchsorted(starts, starts, "right") - np.searchsorted(ends, starts, "left")
+        found[host] = int(alive.max())
+    return found
 
 
 def idle_while_crowded(crowded: str) -> str:
@@ -181,24 +197,33 @@ class RunInfo:
         return self._metadata.flights
 
     @property
-    def counters(self) -> Counters | None:
-        """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
+    def counters(self) -> Counters:
+        """Counters by file and rank that Darshan kept; empty if another recorder wrote the run."""
         return self._metadata.counters
 
     @property
-    def how_to_keep_calls(self) -> str:
-        """Clause for refusals: how to record the run with every call as an event."""
-        if self.counters is not None:
-            return "record single calls with Darshan's DXT (DXT_ENABLE_IO_TRACE=1)"
-        return "record again with ensio run --mode trace"
+    def counted_io_s(self) -> float:
+        """Time in I/O that another tool counted, summed over tasks, s: of one layer; 0: it counted none."""
+        return sum(module.time_s for module in self.counters.main_layer)
+
+    def has(self, part: Holds) -> bool:
+        """Test whether the record holds a part."""
+        return part in self._metadata.holds
 
     @property
     def how_it_was_recorded(self) -> str:
         """Clause for refusals: why not every call is an event."""
-        if self.counters is not None and self.mode == "profile":
-            return "holds Darshan's counters, not single calls"
-        what = "no events" if self.mode == "profile" else "only some calls as events"
-        return f"was recorded in mode {self.mode}, which keeps {what}"
+        return self._metadata.why_not_all_calls[0]
+
+    @property
+    def how_to_keep_calls(self) -> str:
+        """Clause for refusals: how to record the run with every call as an event."""
+        return self._metadata.why_not_all_calls[1]
+
+    @property
+    def notes_on_calls(self) -> list[str]:
+        """A sentence for what is shown of single calls if some are missing: which, and why."""
+        return self._metadata.note_on_calls
 
     @property
     def calls_on_other_paths(self) -> int:
@@ -221,19 +246,9 @@ class RunInfo:
         return sum(process.lost_calls for process in self.processes)
 
     @property
-    def has_all_events(self) -> bool:
-        """Whether every call that the summary counts has an event."""
-        return self._metadata.has_all_events
-
-    @property
     def clock_error_ns(self) -> int:
         """`clock_error_s` in ns; 0 if it is unknown."""
         return round((self.clock_error_s or 0.0) * 1e9)
-
-    @property
-    def keeps_all_calls(self) -> bool:
-        """Whether every completed call has an event, so that phases and ordinals can be computed."""
-        return self.mode not in ("profile", "tail") and self.dropped_events == 0
 
     @property
     def excluded_calls(self) -> int:
@@ -325,11 +340,11 @@ class RunInfo:
         """Number of processors of each node, by name of the node, where it was recorded."""
         return self._metadata.processors
 
-    @property
+    @cached_property
     def oversubscribed(self) -> dict[str, int]:
-        """Tasks of each node that has fewer processors than tasks, so that calls wait for a processor."""
-        tasks = Counter(host for host, _ in {(one.host, one.rank) for one in self.processes if one.rank >= 0})
-        return {host: tasks[host] for host, count in self.processors.items() if tasks[host] > count}
+        """Most tasks at one time of each node with fewer processors, so that calls wait for a processor."""
+        found = _most_at_once(self.processes)
+        return {host: found[host] for host, count in self.processors.items() if found.get(host, 0) > count}
 
     @property
     def crowded_text(self) -> str:
@@ -345,27 +360,6 @@ class RunInfo:
     def file_facts(self) -> dict[str, dict[str, str]]:
         """Further properties of files by path, for example MPI-IO hints (``hint.*``)."""
         return self._metadata.file_facts
-
-    def opened_with_flags(self, path: str, ranks: np.ndarray) -> np.ndarray:
-        """Find the tasks that opened a file with ``O_SYNC``, ``O_DSYNC`` or ``O_DIRECT`` for writing.
-
-        Parameters
-        ----------
-        path : str
-            Absolute path.
-        ranks : ndarray of int, shape (n,)
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-            All are False if none did.
-        """
-        facts = self.file_facts.get(path, {})
-        if OPEN_FLAGS not in facts:
-            return np.zeros(len(ranks), bool)
-        if OPEN_RANKS not in facts:
-            return np.ones(len(ranks), bool)
-        return within_ranges(ranks, [parse_numbers("rank", part) for part in facts[OPEN_RANKS].split(",")])
 
     def filesystem_of(self, path: str) -> Mount | None:
         """Return the file system of a file.

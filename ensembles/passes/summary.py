@@ -113,6 +113,12 @@ class Summary(Protocol):
         Raised when results get another meaning: kept ones of a smaller number are computed again. Default: 0.
     result_types : tuple of type
         Named tuples and data classes among their values.
+    of_all_calls : bool
+        Its numbers are those of all calls. Of a record that lacks events, they come from the sums of the
+        recorder (`ensembles.summaries.from_cells.from_sums`); what sums do not know is None. Default: False,
+        and the numbers are of the calls with events.
+    empty_if_unknown : bool
+        What sums do not know is an empty summary instead. Default: False.
     """
 
     columns: tuple[str, ...] | None = None
@@ -120,6 +126,8 @@ class Summary(Protocol):
     results: tuple[str, ...] = ()
     meaning: int = 0
     result_types: tuple[type, ...] = ()
+    of_all_calls: bool = False
+    empty_if_unknown: bool = False
 
     @abstractmethod
     def add(self, chunk: Events) -> None:
@@ -169,6 +177,10 @@ class Summary(Protocol):
     def finalize(self) -> None:
         """Complete the summary after the last event of a part. Default: no change."""
         return
+
+    def without_events(self) -> Self | None:
+        """Return what an empty summary of all calls is of a record whose sums do not know it."""
+        return self if self.empty_if_unknown else None
 
     def condense(self) -> None:
         """Shorten what the summary holds, with the same results, before it is kept. Default: no change."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ensembles.files.atomic_write import followed
 from ensembles.model.errors import EnsioError
 
 
@@ -33,11 +34,13 @@ def new_run_directory(wanted: str | None, program: str, extend: bool = False) ->
     Raises
     ------
     EnsioError
-        The directory cannot be made, or is not empty and not to be extended.
+        The directory cannot be made, lies behind a link that is not `followed`, or is not empty and not to
+        be extended.
     """
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", program) or "run"
     path = Path(wanted or f"ensio-{name}-{os.getpid()}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}").absolute()
     try:
+        followed(str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=wanted is not None)
         occupied = any(path.iterdir()) and not extend

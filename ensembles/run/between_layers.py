@@ -24,12 +24,12 @@ def layer_requests() -> dict[str, SummaryRequest]:
     }
 
 
-def between_layers(found: Mapping[str, Any] | None, times: LayerTimes) -> dict[str, Any]:
+def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any]:
     """Return what ``ensio info --json`` has of it.
 
     Parameters
     ----------
-    found : mapping of str to Summary, or None
+    found : mapping of str to Summary or None
         Summaries of `layer_requests` by name. None: not all calls are events.
     times : LayerTimes
         Of all calls.
@@ -42,7 +42,7 @@ def between_layers(found: Mapping[str, Any] | None, times: LayerTimes) -> dict[s
         (`ensembles.structure.library_time.library_rows`) and ``collective``
         (`ensembles.summaries.collective_time.CollectiveTime.to_json`), each None if it is not known.
     """
-    if found is None:
+    if found["traffic"] is None:
         return {"layer_traffic": None, "read_inside": None, "in_libraries": None, "collective": None}
     return {
         "layer_traffic": traffic_rows(found["traffic"]),

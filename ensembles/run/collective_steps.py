@@ -32,8 +32,5 @@ def collective_steps(run: Run) -> CollectiveStepTable | None:
     >>> collective_steps(en.open("ensio-ior")) is None  # it makes no collective calls
     True
     """
-    if not run.info.has_all_events:
-        return None
-    return step_table(
-        run.summarize(ignoring_run(CollectiveSteps)), run.info.clock_error_ns, run.info.crowded_text
-    )
+    found: CollectiveSteps | None = run.summarize(ignoring_run(CollectiveSteps))
+    return None if found is None else step_table(found, run.info.clock_error_ns, run.info.crowded_text)

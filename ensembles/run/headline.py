@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ class Transfer:
         Task that spent most time in calls of this direction; for writes, in syncs too, which write what these
         left in memory.
     slowest_task_s : float or None
-        That time, without inner calls of other kinds.
+        That time, each call once.
     slowest_task_bytes_per_s : float or None
         `bytes` of all tasks by `slowest_task_s`.
     """
@@ -128,13 +128,8 @@ class Headline:
 
 def headline_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries of a run that `find_headline` takes."""
-    requests = {
-        "active": active_request(),
-        "open": SummaryRequest(ignoring_run(OpenTime)),
-    }
-    if run.info.keeps_all_calls and run.reading.most_events <= MOST_EVENTS:
-        requests |= union_request()
-    return requests
+    requests = {"active": active_request(), "open": SummaryRequest(ignoring_run(OpenTime))}
+    return requests | (union_request() if run.reading.most_events <= MOST_EVENTS else {})
 
 
 def union_request() -> dict[str, SummaryRequest]:
@@ -147,7 +142,7 @@ def active_request() -> SummaryRequest:
     return SummaryRequest(ignoring_run(ActiveTime))
 
 
-def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any] | None = None) -> Headline:
+def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) -> Headline:
     """Find the headline of a run.
 
     Parameters
@@ -155,18 +150,18 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any] |
     run : Run
     moved : mapping of str to int
         Bytes by direction.
-    found : mapping, optional
-        Summaries of `headline_requests` by name. None: not all calls are events.
+    found : mapping
+        Summaries of `headline_requests` by name, each None if not all calls are events.
 
     Raises
     ------
     EnsioError
         A file cannot be read any more.
     """
-    ranks = _ranks(run)
+    ranks = run.reading.known_ranks
     transfers = {}
     for direction in DIRECTIONS:
-        by_time = {} if found is None else _by_time(moved[direction], direction, found)
+        by_time = rates_by_time(moved[direction], direction, found)
         by_task = {} if ranks is None else _by_task(moved[direction], direction, ranks, run.tasks)
         transfers[direction] = Transfer(moved[direction], **by_time, **by_task)
     return Headline(transfers, _time_in_io(run, ranks, found))
@@ -187,11 +182,12 @@ def blocked_request(run: Run) -> dict[str, SummaryRequest]:
     """
     from ensembles.structure.phases.waiting import tasks_meet
 
-    if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS or run.phases is None:
+    phases = None if run.reading.most_events > MOST_EVENTS else run.reading.phases_of_calls
+    if phases is None:
         return {}
-    if not tasks_meet(run.info, run.phases):
+    if not tasks_meet(run.info, phases):
         return union_request()
-    return {"critical": SummaryRequest(partial(_critical_io, run.phases))}
+    return {"critical": SummaryRequest(partial(_critical_io, phases))}
 
 
 def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInIo:
@@ -208,20 +204,23 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
     EnsioError
         A file cannot be read any more.
     """
-    return _time_in_io(run, _ranks(run), found)
+    return _time_in_io(run, run.reading.known_ranks, found)
 
 
-def _ranks(run: Run) -> RankTable | None:
-    from ensembles.model.errors import EnsioError
+def counted_time_in_io(run: Run) -> TimeInIo:
+    """Return the time in I/O by the counters of another tool, which include calls that are not traced."""
+    main, run_s = run.counters.main_layer, run.length_s
+    mean_s, slowest_s = run.info.counted_io_s / run.tasks, sum(module.slowest_rank_s for module in main)
+    # Tasks that are longer in I/O than the run lasts have threads, which the tool does not count.
+    shares = [each_s / run_s if each_s <= run_s > 0 else None for each_s in (mean_s, slowest_s)]
+    found = TimeInIo(run.tasks, mean_s, shares[0])
+    is_bound = any(module.slowest_is_bound for module in main)
+    return found if is_bound else replace(found, slowest_s=slowest_s, slowest_share=shares[1])
 
-    try:
-        return run.reading.ranks
-    except EnsioError:
-        return None  # another tool summed the calls of all ranks
 
-
-def _by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    if not moved:
+def rates_by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the times and rates of a `Transfer` that `headline_requests` tell; empty: unknown."""
+    if not moved or found["active"] is None:
         return {}
     active_s = found["active"].active_s(direction)
     values: dict[str, Any] = {"active_s": active_s, "active_bytes_per_s": _rate(moved, active_s)}
@@ -237,7 +236,7 @@ def _by_task(moved: int, direction: str, ranks: RankTable, tasks: int) -> dict[s
         return {}
     ops = ("write", "sync") if direction == "write" else ("read",)
     chosen = np.isin(op_of_calls(ranks.calls)[ranks.call], [OPS.index(op) for op in ops])
-    time_ns = ranks.exclusive_ns(tasks, chosen)
+    time_ns = ranks.moving_ns(tasks, chosen)
     slowest = int(time_ns.argmax())
     slowest_s = int(time_ns[slowest]) * S_PER_NS
     return {

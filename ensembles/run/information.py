@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import NS_PER_S, count_text, seconds_text
+from ensembles.model.units import NS_PER_S
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.between_layers import between_layers, layer_requests
@@ -19,17 +19,11 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
     from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.layers import LayerTimes
     from ensembles.summaries.regiontimes import RegionTimes
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
-
-_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
-_DAY_S = 86_400
-_MOST_BUSY = 1.01
-"""Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
-_LONG_S, _SELDOM_S = 30 * _DAY_S, 600
-"""Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
 def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]:
@@ -55,10 +49,11 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         A file of the run cannot be read.
     """
     found = sums or sums_of(run)
-    table, totals, sizes = found.table, found.totals, found.sizes
+    table, totals, sizes = found.table, found.totals, found.sums["sizes"]
     unseen = run.unseen
     around = _surroundings(run)
-    notes = run.notes + _implausible(run, table, totals.io_time_ns)
+    # Counters of another tool include calls that are not traced.
+    io_s = max(totals.io_time_ns / NS_PER_S, run.info.counted_io_s)
     return {
         "run": run.path,
         "program": run.info.program,
@@ -82,9 +77,9 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "hints": hints_of(run, table.files),
         "start": run.info.start and run.info.start.isoformat(),
         "mode": run.mode,
-        "durations_known": found.durations_known,
+        "durations_known": table.durations_known,
         "complete": not run.notes,
-        "notes": notes,
+        "notes": run.notes,
         "tasks": run.tasks,
         "threads": run.info.threads,
         "processes": len(run.info.processes),
@@ -99,51 +94,25 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "files": len(table.files),
         "run_s": run.length_s,
         "span_s": table.span_ns / NS_PER_S,
-        "io_time_s": totals.io_time_ns / NS_PER_S,
+        "io_time_s": io_s,
         **_headline(run, found),
         **({} if unseen is None else {"unseen": unseen.to_json()}),
         **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
-        **between_layers(found.times, totals.layers),
-        "calls": _calls(table, totals.layers, run.length_s * max(run.info.threads, 1)),
-        "failed_calls": _failed_calls(run, found),
+        **between_layers(found.sums, totals.layers),
+        "calls": _calls(table, totals.layers, run.length_s * max(run.info.threads, 1), io_s),
+        "failed_calls": _failed_calls(run, found.sums["failed"]),
         "frequent_sizes": _frequent_sizes(sizes),
-        "frequent_size_classes": _size_classes(found.size_classes),
+        "frequent_size_classes": _size_classes(sizes.classes),
         "uncertain_counts": sizes.uncertainty,
         "slowest_call": _slowest(table),
-        "regions": _regions(found.regions, run.info.has_all_events),
+        "regions": _regions(found.sums["regions"]),
         "file_facts": run.info.file_facts,
         **around,
         **counters_json(run.info),
     }
-
-
-def _implausible(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
-    """Say what cannot be so; in formats without checksums, a changed byte of a time is seen only here."""
-    span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
-    count = sum(totals.count for totals in table.totals.values())
-    notes = []
-    names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
-    if names and not run.info.flights and io_time_ns > table.span_ns * threads:
-        notes.append(
-            f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, "
-            "as an older recorder or another tool stored them: times in I/O include what was hidden behind "
-            "other work"
-        )
-    elif not names and io_time_ns > _MOST_BUSY * table.span_ns * threads:
-        notes.append(
-            f"implausible: {seconds_text(io_time_ns / NS_PER_S)} in I/O calls of "
-            f"{count_text(threads, 'thread')} within {seconds_text(span_s)}: a time is probably damaged, or "
-            "the record lacks threads; copy it again, or record again"
-        )
-    if span_s > _LONG_S and count * _SELDOM_S < span_s:
-        notes.append(
-            f"implausible: {count_text(count, 'call')} in {span_s / _DAY_S:,.0f} days: a time is probably "
-            "damaged; copy the record again, or choose the calls by --time"
-        )
-    return notes
 
 
 def _flights(run: Run) -> dict[str, Any]:
@@ -174,29 +143,26 @@ class RunSums:
 
     Attributes
     ----------
-    table, totals, sizes, regions
+    table, totals
         Summaries of all calls.
-    size_classes : dict of str to list of (int, int, int)
-        By layer: smallest and largest access size in bytes of a class, and its number of calls.
+    sums : mapping of str to Summary
+        Those of `sums_requests`. None: what the record does not know.
     events : int
         Number of calls that are events.
-    durations_known : bool
-        False if only the sums of the durations are known.
     summed : int
         Number of calls that are in the totals by sums of the recorder, and not among the events.
-    times : mapping of str to Summary, or None
-        Summaries for the headline; None: not all calls are events.
     """
 
     table: CallTable
     totals: RunTotals
-    sizes: SizeTable
-    size_classes: dict[str, list[tuple[int, int, int]]]
-    regions: RegionTimes
+    sums: Mapping[str, Any]
     events: int
-    durations_known: bool = True
     summed: int = 0
-    times: Mapping[str, Any] | None = None
+
+    @property
+    def without_event(self) -> int:
+        """Number of calls of which the record should have events, and has none."""
+        return self.table.events - self.events - self.summed
 
 
 def share_of_tasks(information: Mapping[str, Any]) -> str:
@@ -205,31 +171,34 @@ def share_of_tasks(information: Mapping[str, Any]) -> str:
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
-    from ensembles.run.headline import TimeInIo, find_headline
+    from ensembles.run.headline import TimeInIo, counted_time_in_io, find_headline
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
-    headline = find_headline(run, moved, found.times)
+    headline = find_headline(run, moved, found.sums)
     if run.unseen is not None and run.unseen.is_much:
         headline = replace(headline, time_in_io=TimeInIo())
+    elif run.info.counted_io_s:
+        headline = replace(headline, time_in_io=counted_time_in_io(run))
     return headline.to_json()
 
 
-def _failed_calls(run: Run, found: RunSums) -> list[dict[str, Any]] | None:
+def _failed_calls(run: Run, failed: FailedCalls | None) -> list[dict[str, Any]] | None:
     """Return the failed calls by function and errno; None: not all calls are events."""
-    failed = None if found.times is None else found.times.get("failed")
     return None if failed is None else failed_calls_json(failed, run.files)
 
 
 def sums_requests(run: Run) -> dict[str, SummaryRequest]:
-    """Return the requests for the summaries that `sums_from_events` takes."""
+    """Return the requests for the summaries that `sums_from` takes."""
     from ensembles.run.headline import headline_requests
     from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
     return {
+        "events": SummaryRequest(ignoring_run(EventCount)),
         "table": SummaryRequest(ignoring_run(CallTable)),
         "totals": SummaryRequest(ignoring_run(RunTotals)),
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
@@ -241,8 +210,8 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
     }
 
 
-def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
-    """Make the totals of a run whose calls are all events.
+def sums_from(run: Run, found: Mapping[str, Any]) -> RunSums:
+    """Make the totals of a run.
 
     Parameters
     ----------
@@ -252,14 +221,12 @@ def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
     """
     from ensembles.summaries.from_cells import add_summed_calls
 
-    if "ranks" in found:
-        run.reading.keep_ranks(found["ranks"])
-    table, totals = found["table"], found["totals"]
-    events, summed = table.events, 0
+    run.reading.keep_ranks(found.get("ranks"))
+    table, totals, summed = found["table"], found["totals"], 0
     # Without sums of the recorder there are no such calls, and making some from the events would be a pass.
     if run.info.summed_calls and run.reading.has_summary:
         summed = add_summed_calls(table, totals, run.summary, run.info.summed_calls)
-    return RunSums(table, totals, found["sizes"], {}, found["regions"], events, summed=summed, times=found)
+    return RunSums(table, totals, found, found["events"].events, summed)
 
 
 def _region_times(run: Run) -> RegionTimes:
@@ -273,27 +240,7 @@ def sums_of(run: Run, selection: Selection | None = None) -> RunSums:
 
     Of selected calls only, the run needs all events.
     """
-    if run.info.has_all_events:
-        return sums_from_events(run, run.summarize(sums_requests(run), selection=selection).summaries)
-    return _from_summary(run)
-
-
-def _from_summary(run: Run) -> RunSums:
-    from ensembles.summaries.eventcount import EventCount
-    from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells, totals_from_cells
-
-    summary = run.summary
-    sizes, classes = sizes_from_cells(summary)
-    events = run.summarize(ignoring_run(EventCount)).events
-    return RunSums(
-        table_from_cells(summary, run.files),
-        totals_from_cells(summary),
-        sizes,
-        classes,
-        _region_times(run),
-        events,
-        summary.durations_known,
-    )
+    return sums_from(run, run.summarize(sums_requests(run), selection=selection).summaries)
 
 
 def _size_classes(classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, Any]:
@@ -314,9 +261,11 @@ def _layers(layers: LayerTimes) -> dict[str, Any]:
     }
 
 
-def _calls(table: CallTable, layers: LayerTimes, thread_s: float) -> dict[str, Any]:
+def _calls(table: CallTable, layers: LayerTimes, thread_s: float, io_s: float) -> dict[str, Any]:
     calls: dict[str, Any] = {}
-    io_ns = sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
+    io_ns = max(
+        io_s * NS_PER_S, sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
+    )
     for call, totals in table.totals.items():
         is_io = not call.waits_for_tasks
         name = call.name if call.name not in calls else f"{call.layer}:{call.name}"
@@ -344,8 +293,7 @@ def _frequent_sizes(sizes: SizeTable) -> dict[str, Any]:
     }
 
 
-def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
-    """Return the regions; their I/O time is known only if all calls are events."""
+def _regions(regions: RegionTimes) -> list[dict[str, Any]]:
     return [
         {
             "kind": totals.kind,
@@ -354,7 +302,7 @@ def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
             "tasks": totals.tasks,
             "not_ended": totals.not_ended,
             "time_s": totals.time_ns / NS_PER_S,
-            "io_time_s": totals.io_time_ns / NS_PER_S if io_is_known else None,
+            "io_time_s": None if totals.io_time_ns is None else totals.io_time_ns / NS_PER_S,
         }
         for totals in regions.totals
     ]

@@ -268,12 +268,12 @@ class KeptInFile:
     Parameters
     ----------
     run : Run
-        The run as its recorder left it. If not all of its calls are events, nothing is kept.
+        The run as its recorder left it.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        is_wanted = run.info.has_all_events and not is_switched_off()
+        is_wanted = not is_switched_off()
         self._requests = _wanted_of(run) if is_wanted else {}
         self._search, wanted = self._begun_search() if is_wanted else (None, {})
         self._group = SummaryGroup(self._requests | wanted, run)
@@ -408,6 +408,6 @@ def _wanted_of(run: Run) -> dict[str, SummaryRequest]:
 
     wanted = sums_requests(run)
     del wanted[_ACTIVE]  # a part of the rate
-    if run.info.keeps_all_calls and run.reading.most_events <= _BOUNDS_OF_FEW * MOST_EVENTS:
+    if run.reading.most_events <= _BOUNDS_OF_FEW * MOST_EVENTS:
         wanted |= union_request()  # the file knows how many calls there are
     return wanted | {_RATE: SummaryRequest(ignoring_run(RateCurve)), _PYRAMID: pyramid_request()}

@@ -18,6 +18,7 @@ from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import S_PER_NS, count_text, number_text, seconds_text, size_text
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.run.selection import Selection
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.failed_calls import FailedCalls
 
 if TYPE_CHECKING:
@@ -132,8 +133,7 @@ def refuse_nothing(run: Run, selection: Selection, found: int) -> None:
 def why_nothing(run: Run, selection: Selection) -> str:
     """Say in a sentence which filter matches no call of a run, and what the run has."""
     extent = run.summarize(ignoring_run(_Extent))
-    if not run.info.has_all_events:
-        extent.calls |= {run.summary.calls[number] for number in set(run.summary.cells["call"].tolist())}
+    extent.calls |= set(run.summarize(ignoring_run(CallTable)).totals)
     if not extent.calls:
         return f"{run.path} has no calls, so that no filter matches any"
     given = [
@@ -156,10 +156,9 @@ def _matches_nothing(run: Run, name: str, selection: Selection, extent: _Extent)
         of = {"ops": "op", "calls": "name", "layers": "layer"}[name]
         return not {getattr(call, of) for call in extent.calls} & set(wanted)
     alone = replace(Selection(), **{name: wanted})
-    if not run.info.has_all_events and not run.info.keeps_all_calls and alone.needs_whole_run:
+    if alone.needs_whole_run and run.reading.phases_of_calls is None:
         return True
-    counted = run.summarize(ignoring_run(_Extent), selection=alone.for_run(run))
-    return not counted.calls
+    return not run.summarize(ignoring_run(_Extent), selection=alone.for_run(run)).calls
 
 
 def _names(of: str, noun: str) -> Callable[[Run, Any, _Extent], str]:
@@ -190,7 +189,7 @@ def _ranks(run: Run, wanted: Any, extent: _Extent) -> str:
 
 
 def _phases(run: Run, wanted: Any, extent: _Extent) -> str:
-    count = run.phases.count if run.reading.has_phases and run.phases is not None else 0
+    count = 0 if run.phases is None else run.phases.count
     return f"--phase {spans_text(wanted)}: the run has {count_text(count, 'phase')}, numbered from 1"
 
 
@@ -234,7 +233,7 @@ def _failed(run: Run, wanted: Any, extent: _Extent) -> str:
 
 def _errors(run: Run, wanted: Any, extent: _Extent) -> str:
     names = ",".join(map(error_name, wanted))
-    found = run.summarize(ignoring_run(FailedCalls))
+    found = run.summarize(ignoring_run(FailedCalls), selection=replace(Selection(), failed=True))
     having = sorted({error_name(kind.error) for kind in found.kinds() if kind.error})
     has = f"the failed calls of the run have {', '.join(having[:_MOST_ERRORS])}"
     if not having:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ensembles.files.names import SPOOL_SUFFIX, split_launch
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import Executor, executor_for
 from ensembles.passes.memory import Budget
@@ -85,19 +85,16 @@ def _read(path: str, budget: Budget) -> Run:
             return foreign
         path = resolve_run_directory(path)
         return Run(path, open_directory(path))
-    try:
-        with open_regular(path) as file:
-            beginning = file.read(_BEGINNING_BYTES)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    with Reading(path), open_regular(path) as file:
+        beginning = file.read(_BEGINNING_BYTES)
     if beginning.startswith(HDF5_SIGNATURE):
         from ensembles.readers.tracefile.tracefile import TraceFileSource
 
         return Run(path, TraceFileSource(path))
     if beginning.startswith(bytes(8)) and not path.endswith(SPOOL_SUFFIX):
         raise EnsioError(
-            f"{path} is unfinished: the process that wrote it was killed before the end; open the run's "
-            "spools, or write the file again with ensio collect"
+            f"{path} is unfinished or damaged, its first bytes are zeros: write or copy it again (trace.h5 "
+            "with ensio collect)"
         )
     from ensembles.readers.native.job_file import MAGIC
     from ensembles.readers.native.records import open_job_file, open_spool

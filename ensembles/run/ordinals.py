@@ -13,6 +13,7 @@ import numpy as np
 from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.ensemble.main_group import call_groups, main_group
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text, count_text, share_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
@@ -142,7 +143,7 @@ def durations_by_ordinal(
     EnsioError
         Nothing is selected, or the run keeps sums that do not know what is asked.
     """
-    if run.info.has_all_events or run.info.keeps_all_calls:
+    if run.info.has(Holds.ALL_CALLS):
         found = _from_events(run, selection, within)
     else:
         found = _from_summary(run, selection, within)
@@ -295,29 +296,8 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
 
 
 def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
-    refuse_sums(run)
-    asked = {
-        "--file": selection.file_globs,
-        "--rank": selection.ranks,
-        "--size": selection.sizes,
-        "--time": selection.times_s,
-        "--duration": selection.durations_ns,
-        "--offset": selection.offsets,
-        "--rate": selection.rates,
-        "--failed": selection.failed or None,
-        "--error": selection.errors,
-        "--region": selection.regions,
-        "--site": selection.sites,
-        "--phase": selection.phases,
-        "--per-byte": selection.per_byte or None,
-        "--within phase": within == "phase" or None,
-    }
-    named = [name for name, value in asked.items() if value is not None]
-    if named:
-        raise EnsioError(
-            f"{run.path} does not have every call as an event, and its summary does not support "
-            f"{' and '.join(named)}: leave that out, or {run.info.how_to_keep_calls}"
-        )
+    asked = {"sizes": selection.sizes, "bytes": selection.per_byte, "phases": within == "phase"}
+    refuse_sums(run, [*selection.beyond_sums, *(word for word, is_asked in asked.items() if is_asked)])
     selection = selection.for_run(run) if selection.ordinals is None else replace(selection, ordinals=None)
     summary = run.summary
     time: Counter[str] = Counter()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
@@ -81,11 +82,9 @@ def compute_rates(run: Run, selection: Selection) -> RunRates:
     EnsioError
         Not every call is an event, or no read or write is selected.
     """
-    if run.mode in ("profile", "tail"):
-        raise EnsioError(
-            f"{run.path} {run.info.how_it_was_recorded}: use ensio info for the totals, or "
-            f"{run.info.how_to_keep_calls}"
-        )
+    run.reading.need(
+        Holds.UNBIASED_CALLS, "a data rate needs the times of all calls (ensio info has the totals)"
+    )
     selection = selection.for_run(run)
     wanted = {"curve": RateCurve, "spans": MovedSpans}
     found = run.summarize(

@@ -12,6 +12,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
+from ensembles.model.holds import Holds
 from ensembles.model.regions import KINDS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
@@ -25,6 +26,7 @@ from ensembles.run.kept import KeptSummaries
 from ensembles.run.read_limits import limits_of
 from ensembles.run.selection import Selection, select_chunks
 from ensembles.run.totals import empty_ranks
+from ensembles.summaries.from_cells import from_sums
 from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
@@ -71,6 +73,30 @@ class RunReading:
         """Whether phases have been detected already, so that `Run.phases` makes no pass."""
         return "phases" in self._run.__dict__
 
+    @property
+    def phases_of_calls(self) -> Phases | None:
+        """Phases of a run of which every call is an event; None: what happens in them is not known."""
+        return self._run.phases if self._run.info.has(Holds.CALL_ORDER) else None
+
+    def need(self, part: Holds, why: str) -> None:
+        """Refuse the run if its record does not hold a part.
+
+        Parameters
+        ----------
+        part : Holds
+        why : str
+            What needs the part, as a clause: ``"its rate needs the times of all calls"``.
+
+        Raises
+        ------
+        EnsioError
+            The sentence says how the run was recorded, and what to record instead.
+        """
+        run = self._run
+        if not run.info.has(part):
+            how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
+            raise EnsioError(f"{run.path} {how}, and {why}: {remedy}")
+
     def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
         """Detect the phases and keep them in `Run.phases`, of a run that keeps all calls.
 
@@ -92,7 +118,9 @@ class RunReading:
     @property
     def has_phases(self) -> bool:
         """Whether phases can be found: all calls are events, or the program named some."""
-        return self._run.info.keeps_all_calls or bool((self._run.regions.kind == KINDS.index("phase")).any())
+        return self._run.info.has(Holds.CALL_ORDER) or bool(
+            (self._run.regions.kind == KINDS.index("phase")).any()
+        )
 
     @property
     def most_events(self) -> int:
@@ -173,8 +201,17 @@ class RunReading:
         return self.source.is_complete and not self._is_damaged
 
     def fill(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
-        """Fill summaries for `Run.summarize`, from what is kept and in one pass."""
+        """Fill summaries for `Run.summarize`, from sums, from what is kept and in one pass."""
         found = SummaryGroup(requests, self._run)
+        if not self._run.info.has(Holds.ALL_CALLS):
+            asked = {name: each for name, each in found.summaries.items() if each.of_all_calls}
+            for name, empty in asked.items():
+                found.summaries[name] = (
+                    from_sums(empty, self._run.summary, self._run.files)
+                    if selection is None or selection.selects_all
+                    else empty.without_events()
+                )
+            requests = {name: request for name, request in requests.items() if name not in asked}
         missing = self.kept.restore(requests, selection, found)
         if missing:
             filled = self._pass(missing, selection)
@@ -258,13 +295,24 @@ class RunReading:
         chosen = self.joined(self._chunks_for(selection, None, is_ordered, columns)).sorted()
         if is_ordered and self.source.row_unit is not None and _nested_start_together(chosen):
             return selection.apply(self._run.events)
+        return self.numbered(chosen, partial(self._ordinals_of, selection))
 
-        def ask(name: str) -> np.ndarray | None:
+    def numbered(self, events: Events, ordinals: Callable[[], np.ndarray | None] | None = None) -> Events:
+        """Let events of this run know the phase and the ordinal of each, and return them.
+
+        By default, these are all events of some ranks, among which ordinals are counted. Calls that the
+        record lacks would shift those of later calls, which then are unknown.
+        """
+        from ensembles.structure.ordinals.numbering import compute_ordinals
+
+        def derive(name: str) -> np.ndarray | None:
             if name == "phase":
-                return None if self._run.phases is None else self._run.phases.phase_index(chosen)
-            return self._ordinals_of(selection) if self._run.info.keeps_all_calls else None
+                return None if self._run.phases is None else self._run.phases.phase_index(events)
+            if not self._run.info.has(Holds.CALL_ORDER):
+                return None
+            return compute_ordinals(events) if ordinals is None else ordinals()
 
-        return chosen.with_derived(ask)
+        return events.with_derived(derive)
 
     def _ordinals_of(self, selection: Selection) -> np.ndarray | None:
         """Compute the ordinals of the events of a selection, sorted by (rank, start)."""
@@ -318,6 +366,12 @@ class RunReading:
         return "summary" in self._run.__dict__ or self.source.summary() is not None
 
     @cached_property
+    def known_ranks(self) -> RankTable | None:
+        """`ranks`; None: the record has neither all events nor sums by rank."""
+        found = self.source.ranks()
+        return self._run.summarize(empty_ranks) if found is None else found
+
+    @property
     def ranks(self) -> RankTable:
         """Sums over the calls of each rank by function.
 
@@ -328,34 +382,28 @@ class RunReading:
         EnsioError
             A file cannot be read any more, or holds neither all events nor sums by rank.
         """
-        ranks = self.source.ranks()
-        if ranks is None and not self._run.info.has_all_events:
-            counters = self._run.info.counters
-            raise EnsioError(
-                f"{self._run.path} holds no data by rank: if an older ensio wrote it, collect the run again"
-                if counters is None
-                else f"{self._run.path} holds {counters.tool}'s counters, and sums over ranks cannot be "
-                "divided: ensio info and ensio report show what is known of ranks, and Python has it in "
-                "run.counters"
+        if self.known_ranks is None:
+            self._run.reading.need(
+                Holds.ALL_CALLS, "its sums are not by rank (ensio info has what is known of them)"
             )
-        if ranks is None:
-            ranks = self._run.summarize(empty_ranks)
-        return ranks
+        assert self.known_ranks is not None
+        return self.known_ranks
 
     @property
     def needs_pass_for_ranks(self) -> bool:
         """Whether `ranks` would make a pass over the events."""
-        return "ranks" not in self.__dict__ and self._run.info.has_all_events and self.source.ranks() is None
+        return "known_ranks" not in self.__dict__ and self.source.ranks() is None
 
-    def keep_ranks(self, ranks: RankTable) -> None:
+    def keep_ranks(self, ranks: RankTable | None) -> None:
         """Keep the sums of a pass over all events as `ranks`, which then makes no pass.
 
         Parameters
         ----------
-        ranks : RankTable
-            Filled with all events of this run.
+        ranks : RankTable or None
+            Filled with all events of this run; None: it lacks some.
         """
-        self.__dict__["ranks"] = ranks
+        if ranks is not None:
+            self.__dict__["known_ranks"] = ranks
 
 
 def _nested_start_together(events: Events) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,15 +12,13 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
-from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import with_filters
-from ensembles.run.selection import Filters, Selection
+from ensembles.run.selection import Filters, filtered
 from ensembles.summaries.alignment import Alignment
 from ensembles.summaries.callsums import operations_of_transfers
 from ensembles.summaries.calltable import CallTable, CallTotals
-from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells
 from ensembles.summaries.sizes import SizeTable
 
 if TYPE_CHECKING:
@@ -142,17 +140,8 @@ def requests_of_run(
     """
     if align_bytes is not None and align_bytes < 1:
         raise EnsioError("the boundary of aligned requests must be at least 1 byte")
-    if run.info.has_all_events:
-        wanted = {"table": SummaryRequest(ignoring_run(CallTable)), **transfer_requests(run, align_bytes)}
-        found = run.summarize(wanted, selection=Selection.parse(**filters).for_run(run)).summaries
-        return requests_from_sums(found, most)
-    if Selection.parse(**filters) != Selection():
-        raise EnsioError(
-            f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "
-            "the whole run with ensio run --mode trace"
-        )
-    sizes, classes = sizes_from_cells(run.summary, by_operation=True)
-    return _requests(table_from_cells(run.summary, run.files), sizes, classes, None, most)
+    wanted = {"table": SummaryRequest(ignoring_run(CallTable)), **transfer_requests(run, align_bytes)}
+    return requests_from_sums(run.summarize(wanted, selection=filtered(run, **filters)).summaries, most)
 
 
 def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, SummaryRequest]:
@@ -161,7 +150,6 @@ def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, Sum
     Parameters
     ----------
     run : Run
-        One whose calls are all events.
     align_bytes : int, optional
         As for `requests_of_run`.
     """
@@ -173,71 +161,24 @@ def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, Sum
 
 
 def requests_from_sums(found: Mapping[str, Any], most: int = MOST_SIZES) -> list[RequestTotals]:
-    """Make the requests of a run whose calls are all events.
+    """Make the requests of a run.
 
     Parameters
     ----------
-    found : mapping of str to Summary
+    found : mapping of str to Summary or None
         Those of `transfer_requests`, and a `CallTable` as ``table``.
     most : int
         As for `requests_of_run`.
     """
-    return _requests(found["table"], found["transfer_sizes"], {}, found["alignment"], most)
-
-
-def part_text(count: int | None, whole: int | None) -> str:
-    """Return a number of requests with its share of all; ``""`` if it is unknown."""
-    if count is None or not whole:
-        return ""
-    return f"{count:,} ({share_text(count / whole, None)})"
-
-
-REQUEST_HEADERS = ("API", "op", "requests", "bytes", "time", "collective", "misaligned", "crossing")
-
-
-def request_cells(row: RequestTotals) -> tuple[str, ...]:
-    """Return the cells of a row of requests, below `REQUEST_HEADERS`: commands and reports have the same."""
-    return (
-        row.layer,
-        row.op,
-        f"{row.count:,}",
-        bytes_text(row.bytes),
-        seconds_text(row.time_s),
-        "" if row.collective is None else f"{row.collective:,}",
-        part_text(row.misaligned, row.located),
-        part_text(row.crossing, row.located),
-    )
-
-
-def notes_on_requests(found: Sequence[RequestTotals], align_bytes: int | None, counted: bool) -> list[str]:
-    """Say how exact the numbers are, and what misaligned requests are measured against.
-
-    Parameters
-    ----------
-    found : sequence of RequestTotals
-    align_bytes : int or None
-        As for `requests_of_run`.
-    counted : bool
-        Whether misaligned requests are given by counters instead.
-
-    Returns
-    -------
-    list of str
-        Sentences without a capital and a full stop.
-    """
-    notes = []
-    uncertain = [f"{row.layer} {row.op} {row.uncertainty:,}" for row in found if row.uncertainty]
-    if uncertain:
-        notes.append(f"counts of sizes may be too low by up to: {', '.join(uncertain)}")
-    is_unknown = any(row.located is None for row in found)
-    if is_unknown and not counted:
-        notes.append("misaligned: unknown, as offsets need a run whose calls are all events")
-    elif not is_unknown and any(row.located != row.count for row in found):
-        notes.append("misaligned, crossing: of requests with known offset and boundary (--align)")
-    if not is_unknown and any(row.misaligned for row in found):
-        boundary = "the stripe or file system's block" if align_bytes is None else size_text(align_bytes)
-        notes.append(f"misaligned: offsets are not multiples of {boundary}")
-    return notes
+    table: CallTable = found["table"]
+    sizes: SizeTable = found["transfer_sizes"]
+    alignment: Alignment | None = found["alignment"]
+    calls: dict[tuple[str, str], dict[Call, CallTotals]] = {}
+    for call, totals in table.totals.items():
+        if call.op in ("read", "write"):
+            calls.setdefault((call.layer, call.op), {})[call] = totals
+    rows = [_row(*key, functions, sizes, alignment, most) for key, functions in calls.items()]
+    return sorted(rows, key=lambda row: (-row.count, row.layer, row.op))
 
 
 def _boundaries(run: Run) -> np.ndarray:
@@ -266,44 +207,36 @@ def boundary_of(run: Run, path: str) -> int:
     return 0 if mount is None else mount.block_bytes
 
 
-def _requests(
-    table: CallTable,
+def _row(
+    layer: str,
+    op: str,
+    functions: Mapping[Call, CallTotals],
     sizes: SizeTable,
-    classes: Mapping[str, list[tuple[int, int, int]]],
     alignment: Alignment | None,
     most: int,
-) -> list[RequestTotals]:
-    calls: dict[tuple[str, str], dict[Call, CallTotals]] = {}
-    for call, totals in table.totals.items():
-        if call.op in ("read", "write"):
-            calls.setdefault((call.layer, call.op), {})[call] = totals
-    found = []
-    for (layer, op), functions in calls.items():
-        name, count = f"{layer} {op}", sum(totals.count for totals in functions.values())
-        entries = [(size, size, n) for size, n in sizes.frequent(name, most)] + list(classes.get(name, ()))
-        entries = sorted(entries, key=lambda entry: (-entry[2], -entry[0]))[:most]
-        where: list[int | None] = [None] * 3
-        if alignment is not None:
-            counted = (alignment.known, alignment.misaligned, alignment.crossing)
-            where = [counts.get(name, 0) for counts in counted]
-        collective = None
-        if layer in _WITH_COLLECTIVE:
-            collective = sum(t.count for call, t in functions.items() if call.name.endswith(_COLLECTIVE))
-        found.append(
-            RequestTotals(
-                layer=layer,
-                op=op,
-                count=count,
-                errors=sum(totals.errors for totals in functions.values()),
-                bytes=sum(totals.bytes for totals in functions.values()),
-                time_s=sum(totals.time_ns for totals in functions.values()) * 1e-9,
-                collective=collective,
-                located=where[0],
-                misaligned=where[1],
-                crossing=where[2],
-                sizes=tuple(SizeCount(low, high, n, n / count) for low, high, n in entries),
-                uncertainty=sizes.uncertainty.get(name, 0),
-                functions={call.name: totals.count for call, totals in functions.items()},
-            )
-        )
-    return sorted(found, key=lambda row: (-row.count, row.layer, row.op))
+) -> RequestTotals:
+    name, count = f"{layer} {op}", sum(totals.count for totals in functions.values())
+    entries = [(size, size, n) for size, n in sizes.frequent(name, most)] + sizes.classes.get(name, [])
+    entries = sorted(entries, key=lambda entry: (-entry[2], -entry[0]))[:most]
+    where: list[int | None] = [None] * 3
+    if alignment is not None:
+        counted = (alignment.known, alignment.misaligned, alignment.crossing)
+        where = [counts.get(name, 0) for counts in counted]
+    collective = None
+    if layer in _WITH_COLLECTIVE:
+        collective = sum(t.count for call, t in functions.items() if call.name.endswith(_COLLECTIVE))
+    return RequestTotals(
+        layer=layer,
+        op=op,
+        count=count,
+        errors=sum(totals.errors for totals in functions.values()),
+        bytes=sum(totals.bytes for totals in functions.values()),
+        time_s=sum(totals.time_ns for totals in functions.values()) * 1e-9,
+        collective=collective,
+        located=where[0],
+        misaligned=where[1],
+        crossing=where[2],
+        sizes=tuple(SizeCount(low, high, n, n / count) for low, high, n in entries),
+        uncertainty=sizes.uncertainty.get(name, 0),
+        functions={call.name: totals.count for call, totals in functions.items()},
+    )

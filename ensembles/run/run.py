@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack, overload
 
-import numpy as np
-
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.model.metadata import Process
+from ensembles.model.metadata import KernelBytes, Process
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
@@ -75,6 +73,7 @@ class Run(RunWithTotals):
 
     def __init__(self, path: str, source: EventSource) -> None:
         self.path = path
+        source.metadata.has_events = source.capacity > 0
         self.info = RunInfo(path, source.metadata)
         self.reading = RunReading(self, source)
 
@@ -110,34 +109,37 @@ class Run(RunWithTotals):
     @property
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
-        return [*self.info.notes, *([self.unseen.sentence] if self.unseen else [])]
+        unseen = [self.unseen.sentence] if self.unseen else []
+        return list(dict.fromkeys([*self.info.notes, *unseen, *self._implausible]))
 
     @property
-    def counters(self) -> Counters | None:
-        """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
+    def counters(self) -> Counters:
+        """Counters by file and rank that Darshan kept; empty if another recorder wrote the run."""
         return self.info.counters
 
     @cached_property
     def unseen(self) -> Unseen | None:
-        """I/O that the kernel counted and the recorder did not see; None: too little, or unknown.
+        """I/O that the kernel counted or calls hide, and that was not recorded; None: too little, or unknown.
 
         Raises
         ------
         EnsioError
             A file cannot be read any more.
         """
-        from ensembles.structure.unseen import find_unseen
+        from ensembles.structure.unseen import HIDING, find_unseen
 
         has_gaps = self.info.lost_calls or self.info.environment.get("ENSIO_LAYERS")
-        if self.info.kernel_bytes is None or has_gaps:
+        hides = any(call.name in HIDING for call in self.calls)
+        if has_gaps or not (self.info.kernel_bytes or hides):
             return None
         ranks = self.reading.ranks
         sums = {
-            call: (int(ranks.count[mine].sum()), int(ranks.moved[mine].sum()))
+            call: (int((ranks.count - ranks.errors)[mine].sum()), int(ranks.moved[mine].sum()))
             for number, call in enumerate(ranks.calls)
             if (mine := ranks.call == number).any()
         }
-        return find_unseen(self.info.kernel_bytes, sums, len(self.info.hosts))
+        kernel = self.info.kernel_bytes or KernelBytes(0, 0, 0, 0)
+        return find_unseen(kernel, sums, len(self.info.hosts), len(self.info.processes))
 
     @cached_property
     def phases(self) -> Phases | None:
@@ -150,13 +152,9 @@ class Run(RunWithTotals):
         EnsioError
             A file cannot be read any more, or the calls of a few ranks do not fit into memory.
         """
-        from ensembles.structure.phases.detect import detect_phases, find_phases
+        from ensembles.structure.phases.detect import detect_phases
 
-        if self.info.keeps_all_calls:
-            return detect_phases(self)
-        if not self.reading.has_phases:
-            return None
-        return find_phases(Events.empty(self.calls, self.files), self.regions, self.info.clock_error_ns)
+        return detect_phases(self) if self.reading.has_phases else None
 
     def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
         """Iterate over the events in chunks, in bounded memory.
@@ -282,17 +280,7 @@ class Run(RunWithTotals):
             ) from error
         if self.reading.source.row_unit is None:
             sort_by_rank_and_start(events.columns)
-        return events.with_derived(self._derived)
-
-    def _derived(self, name: str) -> np.ndarray | None:
-        """Compute ``phase`` or ``ordinal`` of all events; None: not determined."""
-        if name == "phase":
-            return None if self.phases is None else self.phases.phase_index(self.events)
-        if not self.info.keeps_all_calls:
-            return None
-        from ensembles.structure.ordinals.numbering import compute_ordinals
-
-        return compute_ordinals(self.events)
+        return self.reading.numbered(events)
 
     @cached_property
     def regions(self) -> RegionTable:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text, share_text
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.headline import find_headline
@@ -179,15 +180,11 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
     >>> rate.tasks, rate.writers, rate.layer, rate.files
     (8, 8, 'posix', 'shared')
     """
-    if not run.info.has_all_events:
-        raise EnsioError(
-            f"{run.path} {run.info.how_it_was_recorded}, and its rate needs the times of all calls: "
-            f"{run.info.how_to_keep_calls}"
-        )
+    run.reading.need(Holds.ALL_CALLS, "its rate needs the times of all calls")
     selection = Selection.parse(**filters).for_run(run)
     sums = sums_of(run, selection)
     moved = {"read": sums.totals.bytes_read, "write": sums.totals.bytes_written}
-    transfer = find_headline(run, moved, sums.times).to_json()["transfers"][direction]
+    transfer = find_headline(run, moved, sums.sums).to_json()["transfers"][direction]
     per_s = transfer["open_bytes_per_s"] or transfer["active_bytes_per_s"]
     if not transfer["bytes"] or not per_s:
         other = "read" if direction == "write" else "write"

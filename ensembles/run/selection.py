@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from ensembles.model.filters import (
     within_ranges,
     within_rates,
 )
+from ensembles.model.holds import Holds
 from ensembles.model.nearest_names import nearest_names, suggestion
 from ensembles.passes.reading import Ranges, ascending_ranges
 from ensembles.structure.ordinals.numbering import with_ordinals
@@ -290,23 +291,13 @@ class Selection:
     @property
     def is_of_calls_and_sizes(self) -> bool:
         """Whether the conditions are only on operations, functions, layers and sizes."""
-        others = (
-            self.file_globs,
-            self.ranks,
-            self.times_s,
-            self.regions,
-            self.phases,
-            self.ordinals,
-            self.sites,
-            self.under_way_ns,
-            self.durations_ns,
-            self.offsets,
-            self.rates,
-            self.errors,
-        )
-        return not (self.per_byte or self.failed or self.quantity == "flight") and all(
-            condition is None for condition in others
-        )
+        return not (self.beyond_sums or self.ordinals or self.per_byte or self.quantity == "flight")
+
+    @property
+    def beyond_sums(self) -> list[str]:
+        """What the conditions distinguish that the sums of a recorder do not, in words."""
+        found = [word for name, word in _BEYOND_SUMS.items() if getattr(self, name) not in (None, False)]
+        return list(dict.fromkeys(found))
 
     def for_run(self, run: Run, from_summary: bool = False) -> Selection:
         """Check this selection against a run, and find the times of its regions.
@@ -329,18 +320,12 @@ class Selection:
             does not keep every call.
         """
         checked = self.checked(run.calls, partial(_calls_made, run))
-        what = "phases" if self.phases is not None and not run.reading.has_phases else "ordinals"
-        missing = what == "phases" or (self.ordinals is not None and not run.info.keeps_all_calls)
-        if missing and not from_summary:
-            raise EnsioError(
-                f"{run.path} does not keep every call as an event, which {what} need: "
-                f"{run.info.how_to_keep_calls}"
-            )
-        if self.quantity == "flight" and run.mode in ("profile", "tail"):
-            raise EnsioError(
-                f"{run.path} was recorded in mode {run.mode}, which keeps sums of flights (ensio info) and "
-                "no single ones: record every call with ensio run --mode trace"
-            )
+        if self.phases is not None and not run.reading.has_phases and not from_summary:
+            run.reading.need(Holds.CALL_ORDER, "phases need every call as an event")
+        if self.ordinals is not None and not from_summary:
+            run.reading.need(Holds.CALL_ORDER, "ordinals need every call as an event")
+        if self.quantity == "flight":
+            run.reading.need(Holds.UNBIASED_CALLS, "flights are of single calls (ensio info has their sums)")
         if self.sites is not None:
             checked = replace(checked, site_numbers=_numbers_of_sites(run, self.sites))
         if self.regions is None:
@@ -485,14 +470,44 @@ class Selection:
         return wanted
 
 
+_BEYOND_SUMS = {
+    "ranks": "ranks",
+    "file_globs": "files",
+    "times_s": "times",
+    "under_way_ns": "times",
+    "durations_ns": "durations",
+    "offsets": "offsets",
+    "rates": "rates",
+    "failed": "failed calls",
+    "errors": "errors",
+    "regions": "regions",
+    "sites": "call sites",
+    "phases": "phases",
+}
+"""Conditions that need single calls, and their words."""
+
+
+def filtered(run: Run, **filters: Unpack[Filters]) -> Selection | None:
+    """Return the selection of filters for sums over calls; None: there are no filters.
+
+    Raises
+    ------
+    EnsioError
+        There are filters, and the run does not keep every call as an event.
+    """
+    selection = Selection.parse(**filters)
+    if selection.selects_all:
+        return None
+    run.reading.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
+    return selection.for_run(run)
+
+
 def _calls_made(run: Run) -> set[Call]:
     """Find the functions that the run called."""
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
 
-    if run.info.has_all_events:
-        return set(run.summarize(ignoring_run(CallTable)).totals)
-    return {run.summary.calls[number] for number in set(run.summary.cells["call"].tolist())}
+    return set(run.summarize(ignoring_run(CallTable)).totals)
 
 
 def _numbers_of_sites(run: Run, wanted: Sequence[str]) -> tuple[int, ...]:

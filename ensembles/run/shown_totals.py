@@ -1,54 +1,98 @@
-"""Totals of files, ranks and call sites as tables of notebooks, with the columns of the commands."""
+"""Totals of files, ranks and call sites as tables: those of the commands, which notebooks show too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
-from ensembles.model.shown_rows import Rows
-from ensembles.model.units import S_PER_NS, bytes_text, seconds_text, share_text
+from ensembles.faces.html import answer_html
+from ensembles.model.statement import Column, Table
+from ensembles.model.units import S_PER_NS
 
 if TYPE_CHECKING:
     from ensembles.run.tables import FileTotals, RankTotals, Totals
     from ensembles.summaries.bysite import SiteTotals
 
-_TOTALS = ("calls", "read", "written", "I/O time", "share", "longest", "waiting")
+T = TypeVar("T")
+
+_PATH_LENGTHS = (28, 24, 20, 16)
+_UNITS = {"calls": "count", "read": "bytes", "written": "bytes", "I/O time": "s", "share": "share to 0.1 %"}
+_LAST_UNITS = {"longest": "s", "waiting": "s"}
 
 
-def file_rows(rows: Sequence[FileTotals]) -> Rows[FileTotals]:
-    """Return the totals of files as a table."""
-    return Rows(rows, ("file", "tasks", *_TOTALS), _file_cells)
+class Rows(list[T]):
+    """A list that notebooks show as a table.
+
+    Parameters
+    ----------
+    rows : iterable
+    table : callable
+        Makes the table of such rows.
+
+    Examples
+    --------
+    >>> from ensembles.run.shown_totals import Rows
+    >>> from ensembles.model.statement import Table
+    >>> rows = Rows([(1,), (2,)], lambda rows: Table.of_rows("row", {"calls": "count"}, rows))
+    >>> rows[1:]._repr_html_().count("<td")
+    1
+    """
+
+    def __init__(self, rows: Iterable[T], table: Callable[[Sequence[T]], Table]) -> None:
+        super().__init__(rows)
+        self._table = table
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> Rows[T]: ...
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        return Rows(found, self._table) if isinstance(at, slice) else found
+
+    def _repr_html_(self) -> str:
+        return answer_html([self._table(self)], 20, "list()")
 
 
-def rank_rows(rows: Sequence[RankTotals]) -> Rows[RankTotals]:
-    """Return the totals of ranks as a table."""
-    return Rows(rows, ("rank", "node", *_TOTALS), _rank_cells)
+def file_table(files: Sequence[FileTotals]) -> Table:
+    """Tabulate the totals of files."""
+    rows = [(file.path or "(no file)", file.tasks, *_cells(file)) for file in files]
+    table = Table.of_rows("file", {"file": "", "tasks": "count", **_UNITS, **_LAST_UNITS}, rows)
+    narrower: list[dict[str, Column | None]] = [{"longest": None, "waiting": None}]
+    narrower += [{"file": _cut(table.columns[0], length)} for length in _PATH_LENGTHS if rows]
+    return replace(table, narrower=narrower)
 
 
-def site_rows(rows: Sequence[SiteTotals]) -> Rows[SiteTotals]:
-    """Return the totals of call sites as a table."""
-    return Rows(rows, ("site", "calls", "bytes", "exclusive", "slowest"), _site_cells)
+def rank_table(ranks: Sequence[RankTotals]) -> Table:
+    """Tabulate the totals of ranks."""
+    rows = [(rank.rank, rank.host, *_cells(rank)) for rank in ranks]
+    units = {"rank": "count", "node": "", **_UNITS, **_LAST_UNITS}
+    return Table.of_rows("rank", units, rows, narrower=[{"node": None}])
 
 
-def _file_cells(row: FileTotals) -> tuple[str, ...]:
-    return row.path or "(none)", f"{row.tasks:,}", *_cells(row)
-
-
-def _rank_cells(row: RankTotals) -> tuple[str, ...]:
-    return str(row.rank), row.host, *_cells(row)
-
-
-def _site_cells(row: SiteTotals) -> tuple[str, ...]:
-    moved = bytes_text(row.bytes) if row.bytes else ""
-    times = seconds_text(row.exclusive_ns * S_PER_NS), seconds_text(row.max_ns * S_PER_NS)
-    return row.place, row.operations, moved, *times
-
-
-def _cells(row: Totals) -> tuple[str, ...]:
-    moved = [
-        "unknown" if value is None else bytes_text(value) if value else ""
-        for value in (row.bytes_read, row.bytes_written)
+def site_table(sites: Sequence[SiteTotals]) -> Table:
+    """Tabulate the totals of call sites."""
+    units = {"site": "", "calls": "", "bytes": "bytes", "exclusive": "s", "slowest": "s"}
+    rows = [
+        (
+            site.place,
+            site.operations,
+            site.bytes or None,
+            site.exclusive_ns * S_PER_NS,
+            site.max_ns * S_PER_NS,
+        )
+        for site in sites
     ]
-    longest = "" if row.longest_s is None else seconds_text(row.longest_s)
-    times = seconds_text(row.io_time_s), share_text(row.share, 1), longest, seconds_text(row.wait_s)
-    return f"{row.calls:,}", *moved, *times
+    return Table.of_rows("site", units, rows)
+
+
+def _cells(row: Totals) -> tuple[Any, ...]:
+    moved = ("unknown" if count is None else count or None for count in (row.bytes_read, row.bytes_written))
+    return (row.calls, *moved, row.io_time_s, row.share, row.longest_s, row.wait_s or None)
+
+
+def _cut(paths: Column, most: int) -> Column:
+    """Return the ends of paths, of so many characters at most."""
+    cut = (path if len(path) <= most else f"...{path[3 - most :]}" for path in paths.values)
+    return replace(paths, values=tuple(cut))

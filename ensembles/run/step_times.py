@@ -73,7 +73,8 @@ def step_times_s(run: Run) -> list[float]:
     EnsioError
         A file of the run cannot be read.
     """
-    if not run.info.keeps_all_calls or run.phases is None or not 0 < run.phases.count <= MOST_STEPS:
+    phases = run.reading.phases_of_calls
+    if phases is None or not 0 < phases.count <= MOST_STEPS:
         return []
-    times = run.summarize(ignoring_run(partial(StepTimes, run.phases)))
+    times = run.summarize(ignoring_run(partial(StepTimes, phases)))
     return [time_ns * 1e-9 for time_ns in times.time_ns.tolist()]

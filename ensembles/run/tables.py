@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.holds import Holds
 from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import with_filters
-from ensembles.run.selection import Filters, Selection
+from ensembles.run.selection import Filters, filtered
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.totals_by import KeyTotals, TotalsBy
 
@@ -116,17 +116,8 @@ def totals_by_file(run: Run | Events, by: Order = "time", **filters: Unpack[Filt
     """Compute the totals of each file of a run, or of events; see `ensembles.run.run.Run.by_file`."""
     if isinstance(run, Events):
         return files_from_sums(run, _totals_of_events(run, "file", filters), by)
-    if run.counters is not None and not run.info.has_all_events:
-        raise EnsioError(
-            f"{run.path} holds {run.counters.tool}'s counters, not calls: ensio info and ensio report show "
-            "its tables of files, and Python has them in run.counters"
-        )
-    if not run.info.has_all_events:
-        raise EnsioError(
-            f"{run.path} does not keep every call as an event, and its sums do not know files: record the "
-            "whole run with ensio run --mode trace"
-        )
-    return files_from_sums(run, _totals(run, "file", filters), by)
+    run.reading.need(Holds.ALL_CALLS, "its sums are not by file (ensio info has what is known of files)")
+    return files_from_sums(run, _totals(run, "file", filters).totals(), by)
 
 
 def files_from_sums(run: Run | Events, found: Sequence[KeyTotals], by: Order = "time") -> list[FileTotals]:
@@ -145,14 +136,10 @@ def totals_by_rank(run: Run | Events, by: Order = "time", **filters: Unpack[Filt
     """
     if isinstance(run, Events):
         return ranks_from_sums(run, _totals_of_events(run, "rank", filters), by)
-    if run.info.has_all_events:
-        return ranks_from_sums(run, _totals(run, "rank", filters), by)
-    if Selection.parse(**filters) != Selection():
-        raise EnsioError(
-            f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "
-            "the whole run with ensio run --mode trace"
-        )
-    return _rank_rows(run, _values_of_table(run.reading.ranks), by)
+    found = _totals(run, "rank", filters)
+    if found is None:
+        return _rank_rows(run, _values_of_table(run.reading.ranks), by)
+    return ranks_from_sums(run, found.totals(), by)
 
 
 def ranks_from_sums(run: Run | Events, found: Sequence[KeyTotals], by: Order = "time") -> list[RankTotals]:
@@ -171,9 +158,8 @@ def _rank_rows(
     return sorted(rows, key=lambda row: (-row.order(by), row.rank))
 
 
-def _totals(run: Run, key: Literal["file", "rank"], filters: Filters) -> list[KeyTotals]:
-    selection = Selection.parse(**filters).for_run(run)
-    return run.summarize(ignoring_run(partial(TotalsBy, key)), selection=selection).totals()
+def _totals(run: Run, key: Literal["file", "rank"], filters: Filters) -> Any:
+    return run.summarize(ignoring_run(partial(TotalsBy, key)), selection=filtered(run, **filters))
 
 
 def _totals_of_events(events: Events, key: Literal["file", "rank"], filters: Filters) -> list[KeyTotals]:

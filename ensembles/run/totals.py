@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Unpack, cast
 
 from ensembles.model import extensions
+from ensembles.model.units import NS_PER_S, count_text, seconds_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.selection import Filters, Selection
-from ensembles.run.shown_totals import file_rows, rank_rows, site_rows
+from ensembles.run.shown_totals import Rows, file_table, rank_table, site_table
 from ensembles.summaries.bysite import BySite, SiteTotals
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from ensembles.run.rates import RunRates
     from ensembles.run.run import Run
     from ensembles.run.tables import FileTotals, Order, RankTotals
+
+_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
+_DAY_S = 86_400
+_MOST_BUSY = 1.01
+"""Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
+_LONG_S, _SELDOM_S = 30 * _DAY_S, 600
+"""Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
 class RunWithTotals:
@@ -43,8 +51,8 @@ class RunWithTotals:
     def length_s(self) -> float:
         """Length of the run, s: from the start of its first process to the end of its last.
 
-        Severities and shares of the run are parts of it. If a process did not end in order, or if the record
-        has no times of processes, the run is at least as long as the span of its calls.
+        Severities and shares of the run are parts of it. It is at least the span of its calls: a process may
+        not have ended in order, and other tools keep its times in whole seconds, or not at all.
 
         Examples
         --------
@@ -58,10 +66,49 @@ class RunWithTotals:
             if 0 < each.start_unix_ns < each.end_unix_ns
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        cells = self.summary.cells if not lives or not all(each.ended for each in processes) else {}
+        is_coarse = any(end % NS_PER_S == 0 for _, end in lives)
+        cells = (
+            {} if lives and not is_coarse and all(each.ended for each in processes) else self.summary.cells
+        )
         if len(cells.get("end_ns", ())):
             life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
         return life_ns * 1e-9
+
+    @cached_property
+    def _implausible(self) -> list[str]:
+        """Sentences about what cannot be so.
+
+        In formats without checksums, a changed byte of a time is seen only here.
+        """
+        from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
+
+        run = self._run
+        names = sorted({call.name for call in run.calls if call.name.startswith(_NON_BLOCKING)})
+        if run.reading.source.is_checked and (run.info.flights or not names):
+            return []
+        table = table_from_cells(self.summary, run.files)
+        io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, run.info.counted_io_s)
+        span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
+        count = sum(totals.count for totals in table.totals.values())
+        notes = []
+        if names and not run.info.flights and io_s > span_s * threads:
+            notes.append(
+                f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
+                "completion, as an older recorder or another tool stored them: times in I/O include what was "
+                "hidden behind other work"
+            )
+        elif not names and io_s > _MOST_BUSY * run.length_s * threads:
+            notes.append(
+                f"implausible: {seconds_text(io_s)} in I/O calls of {count_text(threads, 'thread')} within "
+                f"{seconds_text(run.length_s)}: a time is probably damaged, "
+                "or the record lacks threads; copy it again"
+            )
+        if span_s > _LONG_S and count * _SELDOM_S < span_s:
+            notes.append(
+                f"implausible: {count_text(count, 'call')} in {span_s / _DAY_S:,.0f} days: a time is "
+                "probably damaged; copy the record again, or choose the calls by --time"
+            )
+        return notes
 
     @with_filters
     def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
@@ -93,7 +140,7 @@ class RunWithTotals:
         sites = self._run.summarize(ignoring_run(BySite), selection=selection).grouped(label)
         for site in sites:
             site.place = label(site.number)
-        return site_rows(sites)
+        return Rows(sites, site_table)
 
     @with_filters
     def by_file(self, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
@@ -123,7 +170,7 @@ class RunWithTotals:
         """
         from ensembles.run.tables import totals_by_file
 
-        return file_rows(totals_by_file(self._run, by, **filters))
+        return Rows(totals_by_file(self._run, by, **filters), file_table)
 
     @with_filters
     def by_rank(self, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
@@ -155,7 +202,7 @@ class RunWithTotals:
         """
         from ensembles.run.tables import totals_by_rank
 
-        return rank_rows(totals_by_rank(self._run, by, **filters))
+        return Rows(totals_by_rank(self._run, by, **filters), rank_table)
 
     @with_filters
     def rate(self, **filters: Unpack[Filters]) -> RunRates:

@@ -15,7 +15,6 @@ time without storage is all communication, or work of the library.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -104,44 +103,6 @@ class CollectiveStepTable:
             "refused": self.refused,
             "crowded": self.crowded,
         }
-
-
-def step_notes(steps: Mapping[str, Any]) -> list[str]:
-    """Return what belongs to the table of steps: commands and reports say the same.
-
-    Parameters
-    ----------
-    steps : mapping
-        As `CollectiveStepTable.to_json` returns.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-    """
-    notes = []
-    if steps["refused"]:
-        notes.append(f"The steps of collective calls are not known: {steps['refused']}.")
-    if steps["rows"]:
-        notes.append(
-            "Steps of collective calls, summed over tasks. Storage: the task is in a storage call. Entry: it "
-            "waits for tasks that have not entered yet. Others: it waits for the storage calls of others. "
-            "Communication: the rest, in which tasks exchange data."
-        )
-        if steps["crowded"]:
-            notes.append(
-                f"{steps['crowded'][0].upper()}{steps['crowded'][1:]}: communication and waits here are also "
-                "those for a processor. Record with at least one processor for each task."
-            )
-    independent = sum(row["independent_calls"] for row in steps["rows"])
-    if independent:
-        notes.append(f"In {count_text(independent, 'call')} tasks did not wait for each other.")
-    if steps["unmatched_calls"]:
-        notes.append(
-            f"{count_text(steps['unmatched_calls'], 'collective call')} could not be matched, because some "
-            "tasks call the function on the file more often than others."
-        )
-    return notes
 
 
 def step_table(

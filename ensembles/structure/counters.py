@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
+from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text, count_text
 
 if TYPE_CHECKING:
@@ -38,34 +39,40 @@ _RANK_COLUMNS = ("rank", "records", *SUMS, "low_s", "high_s")
 
 
 def counters_json(run: RunInfo) -> dict[str, Any]:
-    """Return what ``ensio info --json`` shows of the counters.
+    """Return what ``ensio info --json`` shows of the counters, if the run has some: as ``counters``."""
+    return {"counters": counted_sums(run)} if run.has(Holds.COUNTERS) else {}
 
-    Returns
-    -------
-    dict
-        Empty without counters; else ``counters``: the totals of each module, with the files
-        and ranks of most time.
-    """
+
+def counted_sums(run: RunInfo) -> dict[str, Any]:
+    """Return the totals of each module of the counters, with the files and ranks of most time."""
     counters = run.counters
-    if counters is None:
-        return {}
     modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
     task_time_s = counters.run_time_s * counters.tasks
-    longest_s = max((each["time_s"] for each in modules.values()), default=0.0)
+    sums = _time_in_io(counters)
     return {
-        "counters": {
-            "tool": counters.tool,
-            "tasks": counters.tasks,
-            "run_time_s": counters.run_time_s,
-            "io_time_share": longest_s / task_time_s if task_time_s > 0 else None,
-            "file_rows": sum(len(module.by_file["file"]) for module in counters.modules.values()),
-            "rank_rows": sum(len(module.by_rank["rank"]) for module in counters.modules.values()),
-            "modules": modules,
-            "heatmaps": {name: _heatmap_json(found) for name, found in counters.heatmaps.items()},
-            "targets": target_rows(run),
-            "shared": shared_sentence(run),
-        }
+        "tool": counters.tool,
+        "tasks": counters.tasks,
+        "run_time_s": counters.run_time_s,
+        "io_time": sums,
+        "io_time_share": sums["time_s"] / task_time_s if task_time_s > 0 else None,
+        "file_rows": sum(len(module.by_file["file"]) for module in counters.modules.values()),
+        "rank_rows": sum(len(module.by_rank["rank"]) for module in counters.modules.values()),
+        "modules": modules,
+        "heatmaps": {name: _heatmap_json(found) for name, found in counters.heatmaps.items()},
+        "targets": target_rows(run),
+        "shared": shared_sentence(run),
     }
+
+
+def _time_in_io(counters: Counters) -> dict[str, Any]:
+    """Return the time in I/O: of all modules of the layer with the most time, and its parts."""
+    main = counters.main_layer
+    found: dict[str, Any] = {
+        name: float(sum(module.total(name) for module in main)) for name in ("read_s", "write_s", "meta_s")
+    }
+    found |= {"layer": main[0].layer if main else "", "time_s": sum(found.values())}
+    time_s, parts = found["time_s"] or 1, ("read", "write", "meta")
+    return found | {f"{part}_share": found[f"{part}_s"] / time_s for part in parts}
 
 
 def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
@@ -207,7 +214,7 @@ def rate_text(module: Mapping[str, Any]) -> str:
 
 
 def _modules(run: RunInfo) -> list[ModuleCounters]:
-    return [] if run.counters is None else list(run.counters.modules.values())
+    return list(run.counters.modules.values())
 
 
 def _first(time_s: np.ndarray, then: np.ndarray, most: int | None) -> np.ndarray:
@@ -323,7 +330,7 @@ def target_rows(run: RunInfo) -> list[dict[str, Any]]:
         stripe; None: some have more), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
         rank in each file).
     """
-    posix = None if run.counters is None else run.counters.modules.get("POSIX")
+    posix = run.counters.modules.get("POSIX")
     if posix is None:
         return []
     table = posix.by_file

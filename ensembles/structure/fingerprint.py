@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.enclosed import are_outermost
 from ensembles.model.events import OPS, Events
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
@@ -113,7 +114,7 @@ class Fingerprint(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add all calls of some tasks: by default, the calls on files count, and only the outermost."""
-        chunk = chunk[((chunk.file > 0) | self._without_file) & ((chunk.depth == 0) | self._nested)]
+        chunk = chunk[((chunk.file > 0) | self._without_file) & (are_outermost(chunk) | self._nested)]
         if not len(chunk):
             return
         order = order_by_start(chunk)

@@ -25,6 +25,8 @@ _MOST_NAMED = 8
 _STORAGE = ("posix", "stdio")
 _PAGE_BYTES = 4096
 _INODE_BYTES = 512
+HIDING = frozenset(("io_uring_enter", "io_submit"))
+"""System calls in the text of another tool that does not show what they read and write."""
 _CHANGES = re.compile(r"f?chmod|f?truncate|(posix_)?fallocate|(sym|un)?link|re(name|move)|(mk|rm)dir")
 """Calls that change inodes."""
 _BUFFER_BYTES = 8192
@@ -59,26 +61,33 @@ class Unseen:
         return {key: value for key, value in asdict(self).items() if key != "sentence"}
 
 
-def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], nodes: int = 1) -> Unseen | None:
+def find_unseen(
+    kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], nodes: int = 1, processes: int = 1
+) -> Unseen | None:
     """Compare what the kernel counted with what was recorded.
 
     A recorded write makes the pages dirty that it touches, so that each call explains a page more than its
-    bytes. What is fetched from storage may be read-ahead, or the loading of the program: it counts
-    only where something was seen that fetches without calls.
+    bytes. Bytes that may have gone to a pipe count only if files became dirty, and those that may have come
+    from one are not much. What is fetched from storage may be read-ahead, or the loading of the program: it
+    counts only where something was seen that fetches without calls.
 
     Parameters
     ----------
     kernel : KernelBytes
     calls : mapping of Call to (int, int)
-        Number of calls of each function, and bytes that they moved, those inside other calls included.
+        Number of calls of each function that succeeded, and bytes that they moved, those inside other calls
+        included.
     nodes : int
         Number of nodes. On several of them, shared libraries of MPI in a relinked program may use sockets,
         and bytes are compared only if there is no I/O call.
+    processes : int
+        Number of processes, each of which may move some bytes besides its files.
 
     Returns
     -------
     Unseen or None
-        None: what is not explained is less than 512 KiB, or than 10 % of what the kernel counted.
+        None: what is not explained is less than 512 KiB. Of several processes it may also be less than 10 %
+        of what the kernel counted, of bytes made dirty or fetched always.
 
     Examples
     --------
@@ -99,14 +108,19 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
     recorded = {op: _recorded(calls, op, linked) for op in ("read", "write")}
     read = kernel.read - recorded["read"] - kernel.excluded_read - slack
     written = kernel.written - recorded["write"] - kernel.excluded_written
-    read = read if comparable and _is_considerable(read, kernel.read) else 0
-    least = 1 if linked and libraries and not has_io else _LEAST_BYTES
-    written = written if comparable and _is_considerable(written, kernel.written, least) else 0
+    most = _LEAST_BYTES * processes
+    read = read if comparable and read >= max(_LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
+    least: float = 1 if linked and libraries and not has_io else _LEAST_BYTES
+    least = max(least, min(most, _LEAST_SHARE * kernel.written))
+    written = written if comparable and written >= least else 0
+    edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
+    of_files = kernel.dirtied - recorded["write"] - edges
+    if "piped-out" in kernel.facts and of_files < _LEAST_BYTES <= written:
+        written = 0  # on pipes
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
     ways: list[str] = [name for name in ("libaio", "io_uring") if name in kernel.facts]
     ways += [f"mapped files ({count_text(maps, 'call')} of mmap)"] if maps else []
-    explained = max(recorded["write"] + kernel.excluded_written, kernel.written)
-    explained += sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
+    explained = max(recorded["write"] + kernel.excluded_written, kernel.written) + edges
     # A small write makes large folios dirty as a whole. Reading ahead makes them.
     dirtied = kernel.dirtied - explained - (0 if ways else kernel.read)
     dirtied = dirtied if _is_considerable(dirtied, kernel.dirtied) else 0
@@ -136,12 +150,21 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
             f"the processes {' and '.join(moved)} without read and write calls, {through}, which is not "
             "recorded" + (": use read and write calls to see this I/O" if not parts else "")
         )
-    if not parts and "unchecked" in kernel.facts:
+    hidden = {call.name: count for call, (count, _) in calls.items() if call.name in HIDING and count}
+    if hidden:
+        hiding = f"{count_text(sum(hidden.values()), 'call')} of {' and '.join(sorted(hidden))}"
+        parts.append(
+            f"{hiding} may have moved bytes of files, which their arguments do not show: record the program "
+            "with ensio run, which compares with the kernel's counters, or use read and write calls to see "
+            "this I/O"
+        )
+    elif not parts and "unchecked" in kernel.facts:
         parts.append(f"the bytes of a process cannot be checked: {_why(kernel, linked, libraries, False)}")
     elif not parts:
         return None
     by_kernel = fetched and {"libaio", "io_uring"} & set(ways)
-    is_much = bool(written or dirtied or (read and not scans) or by_kernel or "unchecked" in kernel.facts)
+    read_files = read and not scans and "piped-in" not in kernel.facts
+    is_much = bool(written or dirtied or read_files or by_kernel or hidden or "unchecked" in kernel.facts)
     return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much)
 
 
@@ -179,7 +202,8 @@ def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -
         return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"
     if scans:
         return "the bytes of fscanf are not counted"
+    piped = "may have come through a pipe, or " if "piped-in" in kernel.facts else ""
     return (
-        "the rest went through raw system calls, static child programs or inline stdio (getc_unlocked), also "
-        f"on pipes; {STRACE}"
+        f"the rest {piped}went through raw system calls, static child programs or inline stdio "
+        f"(getc_unlocked); {STRACE}"
     )

@@ -39,6 +39,7 @@ class ActiveTime(Summary):
     (160, True)
     """
 
+    of_all_calls = True
     columns = ("call", "carried", "moved", "start", "duration", "flight")
     results = ("_spans", "_grid")
 

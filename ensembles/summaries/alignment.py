@@ -37,6 +37,7 @@ class Alignment(Summary):
     ({'posix read': 160, 'posix write': 160}, {'posix read': 0, 'posix write': 0})
     """
 
+    of_all_calls = True
     columns = ("call", "file", "offset", "requested")
     requires = ANY_ORDER
 

@@ -238,6 +238,7 @@ class SitesByDuration(Summary):
         By range: number of calls by site.
     """
 
+    of_all_calls = empty_if_unknown = True
     columns = ("duration", "flight", "site")
     requires = ANY_ORDER
     results = ("counts",)

@@ -69,6 +69,8 @@ class CallTable(Summary):
         The slowest call of those that do not wait for other tasks (operation ``wait``).
     start_ns, end_ns : int or None
         First entry into a call and last return from one, since the origin of the run.
+    durations_known : bool
+        False if only the sums of the durations are known.
 
     Examples
     --------
@@ -83,9 +85,12 @@ class CallTable(Summary):
     pwrite 160 167772160
     """
 
+    of_all_calls = True
     columns = (*SUM_COLUMNS, "rank", "file")
     results = ("totals", "slowest", "start_ns", "end_ns", "files")
     result_types = (CallTotals, SlowestCall)
+
+    durations_known = True
 
     def __init__(self) -> None:
         self.totals: dict[Call, CallTotals] = {}

@@ -48,6 +48,7 @@ class CollectiveSteps(Summary):
     (True, [10], [6])
     """
 
+    of_all_calls = True
     columns = ("call", "file", "rank", "thread", "depth", "start", "duration", "flight")
     requires = ANY_ORDER
     results = ("names", "_counts", "_collective", "_storage")

@@ -70,6 +70,7 @@ class CollectiveTime(Summary):
     {'time_s': 1e-08, 'storage_s': 2e-09, 'above_storage_s': 8e-09, 'above_storage_share': 0.8}
     """
 
+    of_all_calls = True
     columns = ("call", "depth", "start", "duration", "flight")
     requires = ANY_ORDER
     results = ("_calls", "_spans")

@@ -75,6 +75,7 @@ class FailedCalls(Summary):
     ('write', 28, 2, 1, 1, 20, 30)
     """
 
+    of_all_calls = True
     columns = ("rank", "call", "depth", "file", "moved", "error", "start")
     requires = ANY_ORDER
     meaning = 1

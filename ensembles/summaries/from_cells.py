@@ -5,11 +5,13 @@ They are exact, except for request sizes, which the recorded summary keeps by cl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from ensembles.passes.summary import Summary
 from ensembles.summaries.bins import BIN_COUNT
+from ensembles.summaries.callsums import operations_of_transfers
 from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import size_range_bytes
@@ -87,6 +89,7 @@ def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
         Paths of the files that calls used; the first entry stands for none.
     """
     table = CallTable()
+    table.durations_known = summary.durations_known
     cells = summary.cells
     for number in _calls_in_order(summary):
         mine, call = cells["call"] == number, summary.calls[number]
@@ -157,24 +160,17 @@ def add_summed_calls(
     return found
 
 
-def sizes_from_cells(
-    summary: CellSummary, by_operation: bool = False
-) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
+def sizes_from_cells(summary: CellSummary, by_operation: bool = False) -> SizeTable:
     """Make the size table from a recorded summary, as exactly as possible.
+
+    Counts of sizes are exact: in their size classes, every cell has calls of one size only. Other size
+    classes are in `SizeTable.classes`.
 
     Parameters
     ----------
     summary : CellSummary
     by_operation : bool
         Count reads and writes of a layer apart, as ``posix read`` and ``posix write``.
-
-    Returns
-    -------
-    table : SizeTable
-        Sizes with exact counts: in their size classes, every cell has calls of one size only.
-    classes : dict of str to list of (int, int, int)
-        By layer, of each other size class: least and largest size that occurred, in bytes, and the number of
-        calls; the most frequent first.
     """
     table = SizeTable()
     classes: dict[str, list[tuple[int, int, int]]] = {}
@@ -183,7 +179,7 @@ def sizes_from_cells(
     layers = np.array(names, dtype=object)
     transfers = np.array([call.op in _TRANSFERS for call in summary.calls], dtype=bool)
     if not len(summary):
-        return table, classes
+        return table
     chosen = transfers[cells["call"]]
     for layer in dict.fromkeys(layers[cells["call"][chosen]]):
         for number in np.unique(cells["size_class"][chosen & (layers[cells["call"]] == layer)]).tolist():
@@ -203,7 +199,8 @@ def sizes_from_cells(
     told: dict[str, list[tuple[int, int, int]]] = {}
     for (layer, op), sizes in summary.told_sizes.items():
         told.setdefault(f"{layer} {op}" if by_operation else layer, []).extend(sizes)
-    return table, classes | {name: _joined(sizes) for name, sizes in told.items()}
+    table.classes = classes | {name: _joined(sizes) for name, sizes in told.items()}
+    return table
 
 
 def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -212,3 +209,30 @@ def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     for low, high, count in sizes:
         counts[low, high] = counts.get((low, high), 0) + count
     return sorted(((low, high, count) for (low, high), count in counts.items()), key=lambda entry: -entry[2])
+
+
+def from_sums(empty: Summary, summary: CellSummary, files: Sequence[str]) -> Summary | None:
+    """Return what the sums of a recorder know of a summary of all calls; None: nothing.
+
+    Parameters
+    ----------
+    empty : Summary
+        Without events.
+    summary : CellSummary
+        The recorded summary.
+    files : sequence of str
+        Paths of the files that calls used; the first entry stands for none.
+    """
+    if isinstance(empty, CallTable):
+        return table_from_cells(summary, files)
+    if isinstance(empty, SizeTable):
+        return sizes_from_cells(summary, empty.keys is operations_of_transfers)
+    make = _BY_KIND.get(type(empty))
+    return empty.without_events() if make is None else make(summary)
+
+
+_BY_KIND: dict[type, Callable[[CellSummary], Summary]] = {
+    RunTotals: totals_from_cells,
+    LogHistogram: histogram_from_cells,
+    CallMoments: moments_from_cells,
+}

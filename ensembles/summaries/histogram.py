@@ -11,6 +11,7 @@ from ensembles.passes.summary import Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns
 from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.phasecounts import duration_per_mib_ns
 
 
 class LogHistogram(Summary):
@@ -33,6 +34,7 @@ class LogHistogram(Summary):
     array([0.0134, 0.0183])
     """
 
+    of_all_calls = True
     columns: tuple[str, ...] = SUM_COLUMNS
     results = ("counts",)
 
@@ -176,6 +178,30 @@ class LogHistogram(Summary):
         counts = np.array(list(self.counts.values()), dtype=np.int64).reshape(-1, BIN_COUNT)
         names = np.array([f"{call.layer}:{call.name}" for call in self.counts], dtype=str)
         return {"counts": counts, "call": names}
+
+
+class LogHistogramPerMib(LogHistogram):
+    """A mergeable summary: as `LogHistogram`, of durations per MiB. Calls that moved nothing are left out.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.histogram import LogHistogramPerMib
+    >>> histogram = en.open("ensio-ior").summarize(ignoring_run(LogHistogramPerMib))
+    >>> write = next(call for call in histogram.counts if call.name == "pwrite")
+    >>> round(float(histogram.quantile_s(write, [0.5])[0]), 4)  # seconds per MiB: the writes are of 1 MiB
+    0.0134
+    """
+
+    columns = tuple(dict.fromkeys((*SUM_COLUMNS, "moved")))
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        moving = chunk.moved > 0
+        some = chunk if moving.all() else chunk[moving]
+        columns = {name: getattr(some, name) for name in SUM_COLUMNS}
+        columns["duration"] = duration_per_mib_ns(some.duration, some.moved)
+        super().add(Events.partly(columns, some.calls, some.files, some.sites))
 
 
 def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:

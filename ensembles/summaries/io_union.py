@@ -26,6 +26,7 @@ class IoUnion(Summary):
     True
     """
 
+    of_all_calls = True
     columns = ("call", "depth", "start", "duration")
     results = ("_spans",)
 

@@ -67,6 +67,7 @@ class LayerTraffic(Summary):
     (Traffic(calls=1, bytes=1048576), Traffic(calls=2, bytes=2097152))
     """
 
+    of_all_calls = True
     columns = ("rank", "thread", "call", "depth", "moved", "start")
     results = ("outer", "inner", "read_inside")
     result_types = (Traffic,)

@@ -99,8 +99,9 @@ class LayerTimes(Summary):
         for call, count in self.calls.items():
             layer = layers.setdefault(call.layer, LayerTime())
             layer.calls += count
-            layer.time_ns += self.time_ns[call]
             layer.exclusive_ns += self.exclusive_ns(call)
+            # What is inside a call of posix is the other half of a copy.
+            layer.time_ns += self.exclusive_ns(call) if call.layer == "posix" else self.time_ns[call]
         return layers
 
     def to_arrays(self) -> dict[str, np.ndarray]:

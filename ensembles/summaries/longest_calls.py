@@ -111,6 +111,7 @@ class DiagramCalls(LongestCalls):
     """
 
     has_sites = False
+    of_all_calls = True
     results = ("events", "io_calls", "count")
 
     def __init__(self, most: int, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:

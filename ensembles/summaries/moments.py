@@ -140,6 +140,7 @@ class CallMoments(Summary):
     {'open': 8, 'close': 8, 'pread': 160, 'pwrite': 160}
     """
 
+    of_all_calls = True
     columns = SUM_COLUMNS
     results = ("moments",)
     result_types = (CentralMoments,)

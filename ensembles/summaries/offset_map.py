@@ -59,8 +59,9 @@ class OffsetMap(Summary):
         self.span_ns = span_ns[0], max(span_ns[1], span_ns[0] + 1)
         self.ranks_per_row = -(-self.tasks // ROWS)
         self.rank_rows = -(-self.tasks // self.ranks_per_row)
-        self._ranks = TimeGrid(len(DIRECTIONS) * self.rank_rows, OFFSETS)
-        self._times = TimeGrid(len(DIRECTIONS) * ROWS, OFFSETS)
+        # Rows of ranks by direction, and behind them cells of time by direction.
+        self._times_from = len(DIRECTIONS) * self.rank_rows
+        self._grid = TimeGrid(self._times_from + len(DIRECTIONS) * ROWS, OFFSETS)
         self.calls = self.without_offset = 0
 
     def add(self, chunk: Events) -> None:
@@ -72,24 +73,33 @@ class OffsetMap(Summary):
             A rank is not below the number of tasks.
         """
         direction = self._directions(chunk)[chunk.call]
-        mine = np.flatnonzero((chunk.file == self.file) & (direction >= 0) & (chunk.moved > 0))
-        known = mine[chunk.offset[mine] >= 0]
+        mine = (direction >= 0) & (chunk.file == self.file) & (chunk.moved > 0)
+        known = np.flatnonzero(mine & (chunk.offset >= 0))
         self.calls += len(known)
-        self.without_offset += len(mine) - len(known)
+        self.without_offset += int(np.count_nonzero(mine)) - len(known)
         if not len(known):
             return
-        if int(chunk.rank[known].max()) >= self.tasks:
-            raise ValueError(
-                f"an event is of rank {chunk.rank[known].max()}, but there are {self.tasks} tasks"
-            )
-        offset, moved = chunk.offset[known].astype(np.int64), chunk.moved[known].astype(np.int64)
-        row = direction[known] * self.rank_rows + chunk.rank[known] // self.ranks_per_row
-        self._ranks.add(offset, moved, row.astype(np.int32), moved)
-        call, cell, part = self._over_time(chunk.start[known], chunk.duration[known], moved)
-        row = direction[known][call] * ROWS + cell
-        some = np.flatnonzero(part > 0)
-        call = call[some]
-        self._times.add(offset[call], moved[call], row[some].astype(np.int32), part[some])
+        columns = [getattr(chunk, name) for name in ("rank", "offset", "moved", "start", "duration")]
+        columns.append(direction)
+        if len(known) < len(chunk):
+            columns = [column.take(known) for column in columns]
+        rank, offset, moved, start, duration, direction = columns
+        if int(rank.max()) >= self.tasks:
+            raise ValueError(f"an event is of rank {rank.max()}, but there are {self.tasks} tasks")
+        begin, end = self._places(start, duration)
+        cell, last = (np.clip(place, 0, ROWS - 1e-6).astype(np.int32) for place in (begin, end))
+        row = direction * np.int32(ROWS)
+        row += np.int32(self._times_from)
+        whole = row + cell
+        cut = np.flatnonzero((cell != last) | (begin < 0) | (end > ROWS))
+        whole[cut] = -1
+        direction *= np.int32(self.rank_rows)
+        direction += (rank // np.uint32(self.ranks_per_row)).astype(np.int32)
+        self._grid.add(offset, moved, np.stack([direction, whole]), moved)
+        if len(cut):
+            some, cell, part = _over_cells(begin[cut], end[cut], cell[cut], last[cut], moved[cut])
+            some = cut[some]
+            self._grid.add(offset[some], moved[some], row[some] + cell, part)
 
     def _directions(self, chunk: Events) -> np.ndarray:
         """Return the direction of each function; -1: its calls do not count."""
@@ -97,66 +107,29 @@ class OffsetMap(Summary):
             DIRECTIONS.index(call.op) if call.op in DIRECTIONS and call.layer == self.layer else -1
             for call in chunk.calls
         ]
-        return np.array([*numbers, -1], np.int64)
-
-    def counted(self, chunk: Events) -> np.ndarray:
-        """Return which calls count: bool, shape (n,)."""
-        chosen: np.ndarray = (self._directions(chunk) >= 0)[chunk.call]
-        chosen &= (chunk.file == self.file) & (chunk.moved > 0) & (chunk.offset >= 0)
-        return chosen
+        return np.array([*numbers, -1], np.int32)
 
     def cover(self, low: int, high: int) -> None:
         """Extend the axis of offsets to those from `low`, before `high`."""
-        self._ranks.add_extent((low, high))
-        self._times.add_extent((low, high))
+        self._grid.add_extent((low, high))
 
-    def put(self, bytes_by_time: np.ndarray, like: OffsetMap) -> None:
-        """Add bytes by time and offset, in the cells of another map.
-
-        Parameters
-        ----------
-        bytes_by_time : ndarray of int64, shape (directions × times, OFFSETS)
-        like : OffsetMap
-        """
-        edges = like.offset_edges
-        if len(edges) > 1:
-            grid = TimeGrid(len(DIRECTIONS) * ROWS, OFFSETS)
-            grid.add_extent((int(edges[0]), int(edges[-1])))
-            grid.values[:] = bytes_by_time[:, : grid.values.shape[1]]
-            self._times.merge(grid)
-            self._ranks.add_extent((int(edges[0]), int(edges[-1])))
-
-    def _over_time(
-        self, start: np.ndarray, duration: np.ndarray, moved: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Divide calls among the cells of time that they cover: call, cell and bytes of each part."""
+    def _places(self, start: np.ndarray, duration: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return where calls begin and end, counted in cells of time."""
         low, high = self.span_ns
         scale = ROWS / (high - low)
         begin = np.clip((start - low) * scale, 0, ROWS - 1e-6)
-        end = np.clip((start + duration - low) * scale, begin, ROWS - 1e-6)
-        first = begin.astype(np.int64)
-        count = end.astype(np.int64) - first + 1
-        call = np.repeat(np.arange(len(first)), count)
-        place = np.arange(len(call)) - np.repeat(np.cumsum(count) - count, count)
-        cell = first[call] + place
-        width = np.maximum(end - begin, 1e-12)[call]
-        until = np.clip((cell + 1 - begin[call]) / width, 0.0, 1.0)
-        until[place == count[call] - 1] = 1.0
-        # Differences of rounded sums add up to the whole.
-        below = np.floor(until * moved[call]).astype(np.int64)
-        return call, cell, np.where(place == 0, below, below - np.roll(below, 1))
+        return begin, np.clip((start + duration - low) * scale, begin, ROWS - 1e-6)
 
     def merge(self, other: OffsetMap) -> None:
         """Add what another summary of the same file counted."""
-        self._ranks.merge(other._ranks)
-        self._times.merge(other._times)
+        self._grid.merge(other._grid)
         self.calls += other.calls
         self.without_offset += other.without_offset
 
     @property
     def offset_edges(self) -> np.ndarray:
         """Edges of the cells of offsets in bytes: int64, shape (offsets + 1,)."""
-        return self._ranks.edges_ns
+        return self._grid.edges_ns
 
     @property
     def time_edges_s(self) -> np.ndarray:
@@ -166,13 +139,13 @@ class OffsetMap(Summary):
 
     def by_time(self, op: str) -> np.ndarray:
         """Return the bytes by time and offset: int64, shape (times, offsets)."""
-        rows = slice(DIRECTIONS.index(op) * ROWS, (DIRECTIONS.index(op) + 1) * ROWS)
-        return self._times.values[rows]
+        first = self._times_from + DIRECTIONS.index(op) * ROWS
+        return self._grid.values[first : first + ROWS]
 
     def by_rank(self, op: str) -> np.ndarray:
         """Return the bytes by row of ranks and offset: int64, shape (rows, offsets)."""
         first = DIRECTIONS.index(op) * self.rank_rows
-        return self._ranks.values[first : first + self.rank_rows]
+        return self._grid.values[first : first + self.rank_rows]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``offset_edges``, ``time_edges_s``, and the bytes ``by_time`` and ``by_rank`` of each op."""
@@ -180,17 +153,6 @@ class OffsetMap(Summary):
         for op in DIRECTIONS:
             arrays |= {f"{op}_by_time": self.by_time(op), f"{op}_by_rank": self.by_rank(op)}
         return arrays
-
-
-class MiddlesMap(OffsetMap):
-    """An offset map with the bytes of each call at its middle in time: quick for many calls."""
-
-    def _over_time(
-        self, start: np.ndarray, duration: np.ndarray, moved: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        low, high = self.span_ns
-        cell = ((start + duration // 2 - low) * (ROWS / (high - low))).astype(np.int64)
-        return np.arange(len(start)), np.clip(cell, 0, ROWS - 1), moved
 
 
 class WindowMap(OffsetMap):
@@ -232,71 +194,28 @@ class WindowMap(OffsetMap):
         inside = (chunk.start < high) & (chunk.start + np.maximum(chunk.duration, 1) > low)
         super().add(chunk if inside.all() else chunk[np.flatnonzero(inside)])
 
-    def _over_time(
-        self, start: np.ndarray, duration: np.ndarray, moved: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _places(self, start: np.ndarray, duration: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = self.span_ns
         scale = ROWS / (high - low)
-        begin, end = (start - low) * scale, (start + duration - low) * scale
-        first = np.clip(begin, 0, ROWS - 1e-6).astype(np.int64)
-        count = np.clip(end, 0, ROWS - 1e-6).astype(np.int64) - first + 1
-        call = np.repeat(np.arange(len(first)), count)
-        place = np.arange(len(call)) - np.repeat(np.cumsum(count) - count, count)
-        cell = first[call] + place
-        width = np.maximum(end - begin, 1e-12)[call]
-        shares = [np.clip((cell + more - begin[call]) / width, 0.0, 1.0) for more in (0, 1)]
-        # The last part of a call that ends in the window has all the rest.
-        shares[1][(place == count[call] - 1) & (end <= ROWS)[call]] = 1.0
-        before, until = (np.floor(share * moved[call]).astype(np.int64) for share in shares)
-        return call, cell, until - before
+        return (start - low) * scale, (start + duration - low) * scale
 
 
-class PlacedCalls:
-    """The cells of calls in an offset map, found once, so that the map of any of them is a sum.
-
-    The bytes of a call are in the cell of its middle. Calls with more bytes than a cell of offsets are spread
-    over their offsets.
-
-    Parameters
-    ----------
-    whole : OffsetMap
-        A map that holds all of the calls.
-    events : Events
-    """
-
-    def __init__(self, whole: OffsetMap, events: Events) -> None:
-        self._whole, self._events = whole, events
-        moved, edges = events.moved, whole.offset_edges
-        width = int(edges[1] - edges[0]) if len(edges) > 1 else 1
-        low, high = whole.span_ns
-        row = ((events.start + events.duration // 2 - low) * (ROWS / (high - low))).astype(np.int32)
-        column = (events.offset + moved // 2 - (edges[0] if len(edges) else 0)) // width
-        counted = whole.counted(events)
-        self._is_wide = counted & (moved > width)
-        direction = np.array([call.op == DIRECTIONS[1] for call in events.calls], np.int32)[events.call]
-        cell = (direction * ROWS + np.clip(row, 0, ROWS - 1)) * OFFSETS + column
-        # 0: not counted here
-        self._cell = np.where(counted & ~self._is_wide, cell + 1, 0).astype(np.int32)
-        self._any_wide = bool(self._is_wide.any())
-
-    def map_of(self, places: np.ndarray) -> OffsetMap:
-        """Return the map of some calls, by time only.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their indices among the events.
-        """
-        whole = self._whole
-        found = MiddlesMap(whole.file, whole.layer, whole.tasks, whole.span_ns)
-        if self._any_wide:
-            wide = places[self._is_wide.take(places)]
-            found.add(self._events[wide])
-        cell = self._cell.take(places)
-        counts = np.bincount(cell, self._events.moved.take(places), len(DIRECTIONS) * ROWS * OFFSETS + 1)
-        found.calls += int(np.count_nonzero(cell))
-        found.put(counts[1:].astype(np.int64).reshape(-1, OFFSETS), whole)
-        return found
+def _over_cells(
+    begin: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray, moved: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Divide calls among the cells that they cover: call, cell and bytes of each part with any."""
+    count = last - first + 1
+    call = np.repeat(np.arange(len(first)), count)
+    place = np.arange(len(call), dtype=np.int32) - np.repeat(np.cumsum(count) - count, count)
+    cell = first[call] + place
+    width = np.maximum(end - begin, 1e-12)[call]
+    shares = [np.clip((cell + more - begin[call]) / width, 0.0, 1.0) for more in (0, 1)]
+    # The last part of a call that ends here has all the rest.
+    shares[1][(place == count[call] - 1) & (end <= ROWS)[call]] = 1.0
+    # Differences of rounded sums add up to the whole.
+    before, until = (np.floor(share * moved[call]).astype(np.int64) for share in shares)
+    some = np.flatnonzero(until > before)
+    return call[some], cell[some].astype(np.int32), (until - before)[some]
 
 
 def transfer_layers(events: Events) -> list[str]:

@@ -68,6 +68,7 @@ class OpenTime(Summary):
     (167772160, 8)
     """
 
+    of_all_calls = True
     columns = ("rank", "thread", "call", "carried", "depth", "file", "moved", "start", "duration")
     results = ("_done", "_held", "_bytes")
 

@@ -71,6 +71,7 @@ class RankTable(Summary):
     array([41943040, 41943040])
     """
 
+    of_all_calls = True
     columns = (*SUM_COLUMNS, "rank", "thread")
     results = ("calls", "rank", "call", "count", "errors", "moved", "time_ns", "inner_ns", "max_ns")
 
@@ -192,10 +193,12 @@ class RankTable(Summary):
         ndarray of int64, shape (tasks,)
             Time in ns.
         """
-        return self.exclusive_ns(tasks, is_io_of_calls(self.calls)[self.call])
+        return self._sums(tasks, self.time_ns - self.inner_ns, is_io_of_calls(self.calls)[self.call])
 
-    def exclusive_ns(self, tasks: int, chosen: np.ndarray) -> np.ndarray:
-        """Sum the exclusive time of each rank in some functions, over all its threads.
+    def moving_ns(self, tasks: int, chosen: np.ndarray) -> np.ndarray:
+        """Sum the time of each rank in functions that move bytes in one direction, over all its threads.
+
+        It is exclusive time; that of copies (``sendfile``) counts in each direction.
 
         Parameters
         ----------
@@ -209,7 +212,8 @@ class RankTable(Summary):
         ndarray of int64, shape (tasks,)
             Time in ns.
         """
-        return self._sums(tasks, self.time_ns - self.inner_ns, chosen)
+        contain = np.array([call.layer != "posix" for call in self.calls], np.bool_)[self.call]
+        return self._sums(tasks, self.time_ns - self.inner_ns * contain, chosen)
 
     def bytes_moved(self, tasks: int) -> np.ndarray:
         """Sum the bytes that each rank read and wrote: int64, shape (tasks,).

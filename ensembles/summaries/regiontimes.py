@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,9 +26,9 @@ class RegionTotals:
         Number of occurrences, of tasks that have any, and of occurrences whose end was not recorded.
     time_ns : int
         Sum of the durations of all occurrences.
-    io_time_ns : int
+    io_time_ns : int or None
         Time of the outermost calls that started in it, in any thread of its task, without calls that wait for
-        other tasks.
+        other tasks. None: not every call is an event.
     """
 
     kind: str
@@ -37,7 +37,11 @@ class RegionTotals:
     tasks: int
     not_ended: int
     time_ns: int
-    io_time_ns: int = 0
+    io_time_ns: int | None = 0
+
+    def add_io(self, time_ns: int) -> None:
+        """Add the time of further calls."""
+        self.io_time_ns = (self.io_time_ns or 0) + time_ns
 
 
 class RegionTimes(Summary):
@@ -53,6 +57,7 @@ class RegionTimes(Summary):
     totals : list of RegionTotals
     """
 
+    of_all_calls = True
     columns = ("rank", "call", "depth", "start", "duration")
     results = ("totals",)
     result_types = (RegionTotals,)
@@ -76,19 +81,24 @@ class RegionTimes(Summary):
         calls = chunk[is_io & (chunk.depth == 0)]
         times_ns = self._calls_of.sums(calls.rank, calls.start, calls.duration)
         for number in np.flatnonzero(times_ns).tolist():
-            self.totals[number].io_time_ns += int(times_ns[number])
+            self.totals[number].add_io(int(times_ns[number]))
 
     def merge(self, other: RegionTimes) -> None:
         """Add the totals of other calls, of the same table."""
         for mine, theirs in zip(self.totals, other.totals, strict=True):
-            mine.io_time_ns += theirs.io_time_ns
+            mine.add_io(theirs.io_time_ns or 0)
+
+    def without_events(self) -> RegionTimes:
+        """Return the phases and regions, whose times in I/O are unknown."""
+        self.totals = [replace(each, io_time_ns=None) for each in self.totals]
+        return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``name``, ``count``, ``time_ns`` and ``io_time_ns``, one entry each."""
         return {
             "name": np.array([totals.name for totals in self.totals], str),
             **{
-                name: np.array([getattr(totals, name) for totals in self.totals], np.int64)
+                name: np.array([getattr(totals, name) or 0 for totals in self.totals], np.int64)
                 for name in ("count", "time_ns", "io_time_ns")
             },
         }

@@ -27,6 +27,7 @@ class Requests(Summary):
     {'read': 0, 'write': 0, 'other': 0}
     """
 
+    of_all_calls = True
     columns = ("call", "depth", "duration", "flight")
     requires = ANY_ORDER
     results = ("requests", "post_ns")

@@ -88,6 +88,7 @@ class RunTotals(Summary):
     (167772160, 167772160)
     """
 
+    of_all_calls = True
     columns = LayerTimes.columns
     results = ("bytes_read", "bytes_written", "layers")
 

@@ -65,6 +65,7 @@ class SelectedSites(Summary):
     [{0: 160}, {0: 160}]
     """
 
+    of_all_calls = empty_if_unknown = True
     requires = ANY_ORDER
 
     def __init__(self, selections: Sequence[Selects]) -> None:

@@ -32,6 +32,9 @@ class SizeTable(Summary):
     ----------
     uncertainty : dict of str to int
         By layer: upper bound of the calls missing in each count. A layer without an entry has exact counts.
+    classes : dict of str to list of (int, int, int)
+        By layer: least and largest size in bytes, and number, of the calls of which a recorder's sums give
+        only the size class; the most frequent first.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class SizeTable(Summary):
     [(1048576, 320)]
     """
 
+    of_all_calls = True
     columns = ("call", "requested")
     results = ("uncertainty", "_sizes", "_counts")
 
@@ -50,8 +54,14 @@ class SizeTable(Summary):
     ) -> None:
         self._keys = keys
         self.uncertainty: dict[str, int] = {}
+        self.classes: dict[str, list[tuple[int, int, int]]] = {}
         self._sizes: dict[str, np.ndarray] = {}
         self._counts: dict[str, np.ndarray] = {}
+
+    @property
+    def keys(self) -> Callable[[Sequence[Call]], tuple[list[str], np.ndarray]]:
+        """What sizes are counted by."""
+        return self._keys
 
     @property
     def layers(self) -> list[str]:

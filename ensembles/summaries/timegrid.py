@@ -124,7 +124,7 @@ class TimeGrid:
         Parameters
         ----------
         start_ns, duration_ns, row, amount : ndarray, shape (n,)
-            As for `ensembles.summaries.kernels.spread`.
+            As for `ensembles.summaries.kernels.spread`. Rows of shape (k, n) get the amounts each.
 
         Raises
         ------
@@ -135,7 +135,8 @@ class TimeGrid:
             return
         low, high = extent_ns(start_ns, duration_ns)
         self._cover(low, high)
-        kernels.spread(start_ns, duration_ns, row, amount, self.level, self._first, self._values)
+        for each in np.atleast_2d(row):
+            kernels.spread(start_ns, duration_ns, each, amount, self.level, self._first, self._values)
 
     def add_calls(self, chunk: Events, choice: Choice, counts_from: int | None = None) -> None:
         """Spread the chosen calls of a chunk.

@@ -81,6 +81,7 @@ class TotalsBy(Summary):
     (0, {'read': 20, 'write': 20, 'open': 1, 'close': 1}, {'read': 20971520, 'write': 20971520})
     """
 
+    of_all_calls = True
     columns = (*SUM_COLUMNS, "rank", "thread", "file")
     results = ("_calls", "_table", "_tasks", "_moves", "_spans")
     result_types = (KeyedSums,)

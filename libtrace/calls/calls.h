@@ -30,6 +30,9 @@ enum {
     ENSIO_CALL_COUNT
 };
 
+/* By index. What is inside a call of posix is its other half, whose bytes move in the other direction. */
+#define ENSIO_IS_POSIX(index) ((index) < ENSIO_INDEX_fopen) /* the first call of the second table */
+
 /* The number of a call by its index, and the index by its number. */
 extern const uint16_t ensio_call_numbers[ENSIO_CALL_COUNT];
 extern const uint16_t ensio_call_indices[];

@@ -190,9 +190,11 @@ static inline uint32_t ensio_claim(struct ensio_thread *thread)
     return slot;
 }
 
-/* Stores a completed call. `moved` is a number of bytes, or minus an errno. */
-static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
-                               uint64_t requested, int64_t moved, uint64_t start, uint64_t duration)
+/* Stores a completed call. `moved` is a number of bytes, or minus an errno; `access` are flags ENSIO_OPENED_TO_... or
+ * ENSIO_WAITS_FOR_DEVICE. */
+static inline void ensio_store_with(uint8_t access, struct ensio_thread *thread, uint16_t call, uint32_t file,
+                                    int64_t offset, uint64_t requested, int64_t moved, uint64_t start,
+                                    uint64_t duration)
 {
     struct ensio_event *slots;
     struct ensio_window *window;
@@ -222,13 +224,19 @@ static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint3
                 uint8_t depth, flags;
             } part;
             uint64_t whole;
-        } last = {.part = {(uint16_t)file, site, call, (uint8_t)thread->depth, ensio_carried(thread->depth)}};
+        } last = {.part = {(uint16_t)file, site, call, (uint8_t)thread->depth, ensio_carried(thread->depth) | access}};
         __atomic_store_n((uint64_t *)(void *)&event->file, last.whole, __ATOMIC_RELEASE);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->storing--;
     if (ENSIO_UNLIKELY(start > thread->clock_due))
         ensio_renew_clock(thread, start);
+}
+
+static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
+                               uint64_t requested, int64_t moved, uint64_t start, uint64_t duration)
+{
+    ensio_store_with(0, thread, call, file, offset, requested, moved, start, duration);
 }
 
 #endif

@@ -189,9 +189,10 @@ static uint32_t examined(int fd, const struct ensio_named *named, int flags, int
     if (named->name)
         ensio_name_opened(named->name, S_ISREG(found.st_mode) && !may_be_a_descriptor(named->absolute), changes);
     return bound(named->file,
-                 (uint16_t)(!has_position      ? ENSIO_NO_POSITION
-                            : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS
-                                               : 0),
+                 (uint16_t)((!has_position      ? ENSIO_NO_POSITION
+                             : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS
+                                                : 0) |
+                            ensio_waits_for_device(flags)),
                  of_mpi);
 }
 

@@ -17,6 +17,7 @@
 #define ENSIO_ASK 1         /* others may move the position (another process, O_APPEND): ask the kernel */
 #define ENSIO_NO_POSITION 2 /* a terminal, a character device */
 #define ENSIO_APPENDS 4     /* every write goes to the end of the file */
+/* ENSIO_WAITS_FOR_DEVICE: as in the events of writes */
 
 struct ensio_open_file {
     int64_t position;
@@ -96,7 +97,7 @@ static inline int64_t ensio_position(int fd, struct ensio_open_file *open_file, 
     const uint16_t flags = __atomic_load_n(&open_file->flags, __ATOMIC_RELAXED);
     if (ENSIO_UNLIKELY(flags & ENSIO_NO_POSITION))
         return -1;
-    if (ENSIO_UNLIKELY(flags))
+    if (ENSIO_UNLIKELY(flags & ENSIO_ASK))
         return ensio_position_slow(fd, open_file, moved);
     int64_t position = __atomic_load_n(&open_file->position, __ATOMIC_RELAXED);
     if (moved > 0)

@@ -15,6 +15,12 @@ void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regul
 /* Flags of open with which writes wait for the device. O_SYNC includes O_DSYNC. */
 #define ENSIO_BYPASSING (O_DSYNC | O_DIRECT)
 
+/* The same as a flag of an open file, and of the events of its writes. */
+static inline int ensio_waits_for_device(int flags)
+{
+    return flags & ENSIO_BYPASSING ? ENSIO_WAITS_FOR_DEVICE : 0;
+}
+
 /* Stores once in a process with which of these flags it opened a file. The caller holds the lock. */
 void ensio_file_opened_with(const struct ensio_named *named, int flags);
 

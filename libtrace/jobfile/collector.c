@@ -357,6 +357,13 @@ static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to,
     return coded ? (int)coded : -1;
 }
 
+const uint8_t *ensio_collect_copy(const uint8_t *shared, uint32_t shared_bytes, uint32_t *length)
+{
+    *length =
+        ensio_encode_summed_text(&state->work->encoder, shared, 0, shared_bytes, state->work->piece, ENSIO_PIECE_BYTES);
+    return state->work->piece;
+}
+
 const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes, uint32_t *length)
 {
     const char *name = ensio_spool_name();

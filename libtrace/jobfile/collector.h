@@ -28,6 +28,9 @@ void ensio_collect_placed(uint64_t position);
  * process that it comes from uses none. */
 const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes, uint32_t *length);
 
+/* The dictionary, coded with its sum, valid until the next piece: the copy that lies behind the records. */
+const uint8_t *ensio_collect_copy(const uint8_t *shared, uint32_t shared_bytes, uint32_t *length);
+
 /* Ends; `written`: the job file is complete. */
 void ensio_collect_end(int written);
 

@@ -17,7 +17,8 @@ struct ensio_object {
     int64_t offset;      /* offset of a dataset's first byte in the file */
     uint32_t generation; /* generation of the process whose spool holds the file; 0: nothing is known */
     uint16_t left_out;   /* the file is excluded */
-    uint16_t is_file;
+    uint8_t is_file;
+    uint8_t access; /* flags ENSIO_OPENED_TO_... of the call that is stored */
 };
 #define ENSIO_OBJECT_OFFSET_NOT_ASKED INT64_MIN
 #define ENSIO_OBJECT_NO_OFFSET (-1)
@@ -42,7 +43,7 @@ static inline void ensio_object_store(struct ensio_thread *thread, uint16_t call
     if (object->left_out)
         thread->excluded_calls++;
     else
-        ensio_store(thread, call, object->file, offset, requested, moved, start, duration);
+        ensio_store_with(object->access, thread, call, object->file, offset, requested, moved, start, duration);
 }
 
 #endif

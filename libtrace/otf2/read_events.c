@@ -4,6 +4,7 @@
  * become rows by themselves. */
 #include "reader.h"
 
+#include <ensio/event.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ struct frame {
     uint64_t time;
     int64_t position; /* target of a seek */
     uint32_t region, file;
-    uint8_t meaning, kind, paradigm, depth;
+    uint8_t meaning, kind, paradigm, depth, access; /* access: flags ENSIO_OPENED_TO_... */
     bool has_operation;
     uint32_t request; /* lowest number of the requests that complete in it; 0: none */
     uint64_t number;  /* in the location, from 1 */
@@ -160,6 +161,7 @@ static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time
     frame->kind = meaning == ENSIO_A_REGION ? ENSIO_OTF2_ROW_REGION : ENSIO_OTF2_ROW_CALL;
     frame->paradigm = OTF2_UNDEFINED_IO_PARADIGM;
     frame->depth = calls_around < UINT8_MAX ? (uint8_t)calls_around : UINT8_MAX;
+    frame->access = 0;
     frame->has_operation = false;
     frame->request = 0;
     frame->number = ++frame_number;
@@ -179,6 +181,7 @@ static void put_frame(const struct frame *frame, uint64_t time)
         row.duration = ensio_ns_between(frame->time, time);
     if (frame->request)
         row.request = frame->request;
+    row.carried |= frame->access;
     row.kind = frame->kind;
     row.paradigm = frame->paradigm;
     row.region = frame->region;
@@ -233,12 +236,13 @@ static uint8_t depth_here(void)
 }
 
 /* Notes what a call did; without an enclosing call, it is a call by itself. */
-static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, int64_t position,
+static void mark(uint64_t time, uint8_t kind, uint8_t access, uint8_t paradigm, uint32_t file, int64_t position,
                  OTF2_AttributeList *list)
 {
     struct frame *frame = call_around();
     if (frame) {
         frame->kind = kind;
+        frame->access = access;
         frame->paradigm = paradigm;
         frame->file = file;
         frame->position = position;
@@ -246,6 +250,7 @@ static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, i
     }
     struct frame alone = {.time = time, .position = position, .region = ENSIO_UNDEFINED_INDEX, .file = file};
     alone.kind = kind;
+    alone.access = access;
     alone.paradigm = paradigm;
     alone.depth = depth_here();
     alone.meaning = ENSIO_A_CALL;
@@ -335,10 +340,15 @@ static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp tim
                                    OTF2_AttributeList *list, OTF2_IoHandleRef handle, OTF2_IoAccessMode mode,
                                    OTF2_IoCreationFlag creation, OTF2_IoStatusFlag status)
 {
-    (void)location, (void)at, (void)user, (void)mode, (void)creation;
+    (void)location, (void)at, (void)user, (void)creation;
     struct ensio_file_of of = ensio_file_of_handle(handle);
     ensio_position_set(handle, status & OTF2_IO_STATUS_FLAG_APPEND ? -1 : 0);
-    mark(time, ENSIO_OTF2_ROW_OPEN, of.paradigm, of.file, -1, list);
+    /* In an archive of ours, the attribute knows whether the access is known. */
+    uint8_t access = ensio_archive.ours                       ? 0
+                     : mode == OTF2_IO_ACCESS_MODE_READ_ONLY  ? ENSIO_OPENED_TO_READ
+                     : mode == OTF2_IO_ACCESS_MODE_WRITE_ONLY ? ENSIO_OPENED_TO_WRITE
+                                                              : ENSIO_OPENED_TO_READ | ENSIO_OPENED_TO_WRITE;
+    mark(time, ENSIO_OTF2_ROW_OPEN, access, of.paradigm, of.file, -1, list);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -347,7 +357,7 @@ static OTF2_CallbackCode on_destroy(OTF2_LocationRef location, OTF2_TimeStamp ti
 {
     (void)location, (void)at, (void)user;
     struct ensio_file_of of = ensio_file_of_handle(handle);
-    mark(time, ENSIO_OTF2_ROW_CLOSE, of.paradigm, of.file, -1, list);
+    mark(time, ENSIO_OTF2_ROW_CLOSE, 0, of.paradigm, of.file, -1, list);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -358,7 +368,7 @@ static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp 
     (void)location, (void)at, (void)user, (void)status;
     struct ensio_file_of of = ensio_file_of_handle(new);
     ensio_position_shared(old, new);
-    mark(time, ENSIO_OTF2_ROW_DUPLICATE, of.paradigm, of.file, -1, list);
+    mark(time, ENSIO_OTF2_ROW_DUPLICATE, 0, of.paradigm, of.file, -1, list);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -371,7 +381,7 @@ static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time,
     int64_t position = result <= INT64_MAX ? (int64_t)result : -1;
     if (position >= 0)
         ensio_position_set(handle, position);
-    mark(time, ENSIO_OTF2_ROW_SEEK, of.paradigm, of.file, position, list);
+    mark(time, ENSIO_OTF2_ROW_SEEK, 0, of.paradigm, of.file, position, list);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -379,7 +389,7 @@ static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp tim
                                    OTF2_AttributeList *list, OTF2_IoParadigmRef paradigm, OTF2_IoFileRef file)
 {
     (void)location, (void)at, (void)user;
-    mark(time, ENSIO_OTF2_ROW_DELETE, paradigm, file, -1, list);
+    mark(time, ENSIO_OTF2_ROW_DELETE, 0, paradigm, file, -1, list);
     return OTF2_CALLBACK_SUCCESS;
 }
 

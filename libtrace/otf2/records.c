@@ -6,6 +6,7 @@
  * non-blocking request is complete at the end of its flight, after the Leave of the call that posted it. */
 #include "writer.h"
 
+#include <ensio/event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,15 @@ static bool has_paradigm(const struct ensio_call *call)
     return call->paradigm_name[0] != '\0';
 }
 
+/* The access that a call asked for; if that is unknown, both. */
+static OTF2_IoAccessMode access_mode(uint8_t flags)
+{
+    const int access = flags & (ENSIO_OPENED_TO_READ | ENSIO_OPENED_TO_WRITE);
+    return access == ENSIO_OPENED_TO_READ    ? OTF2_IO_ACCESS_MODE_READ_ONLY
+           : access == ENSIO_OPENED_TO_WRITE ? OTF2_IO_ACCESS_MODE_WRITE_ONLY
+                                             : OTF2_IO_ACCESS_MODE_READ_WRITE;
+}
+
 /* Writes the records at the end of a call, besides Leave. */
 static void write_result(struct ensio_location *location, const struct ensio_end *end, uint64_t time)
 {
@@ -69,7 +79,7 @@ static void write_result(struct ensio_location *location, const struct ensio_end
         return;
     if (call->op == ENSIO_OPEN) {
         uint32_t handle = ensio_handle_opened(end->rank, end->file, call->paradigm);
-        written(OTF2_EvtWriter_IoCreateHandle(writer, NULL, time, handle, OTF2_IO_ACCESS_MODE_READ_WRITE,
+        written(OTF2_EvtWriter_IoCreateHandle(writer, NULL, time, handle, access_mode(end->carried),
                                               OTF2_IO_CREATION_FLAG_NONE, OTF2_IO_STATUS_FLAG_NONE));
     } else if (call->op == ENSIO_CLOSE) {
         uint32_t handle = ensio_handle_closed(end->rank, end->file, call->paradigm);
@@ -253,6 +263,7 @@ void ensio_write_item(struct ensio_location *location, const struct ensio_item *
         .handle = ENSIO_NO_HANDLE,
         .error = item->error,
         .depth = item->depth,
+        .carried = item->carried,
     };
     uint64_t start = time_of(item->start, 0);
     write_ends_before(location, start, end.time, item->depth);

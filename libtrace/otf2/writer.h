@@ -82,7 +82,7 @@ struct ensio_end {
     int64_t moved, offset;
     uint32_t region, file, rank, handle;
     uint16_t error;
-    uint8_t depth;
+    uint8_t depth, carried;
 };
 
 struct ensio_location {

@@ -84,16 +84,12 @@ static const char *shown(const char *path)
     return length > SHOWN_PATH ? path + length - SHOWN_PATH : path;
 }
 
+/* Arguments may hold secrets, which ensio info masks. */
 static void add_command(void)
 {
-    char command[256], line[LINE_ROOM];
-    struct ensio_string shown_command = ensio_string_in(command, sizeof command);
-    ensio_add(&shown_command, ensio_settings.command);
-    for (char *at = command; *at; at++)
-        if (*at == '\x1f' || *at == '\n')
-            *at = ' ';
-    snprintf(line, sizeof line, "# command   : %.62s%s\n", command, shown_command.length > 62 ? " ..." : "");
-    add("%s", line);
+    const int bytes = (int)strcspn(ensio_settings.command, "\x1f");
+    add("# command   : %.*s%s\n", bytes < 62 ? bytes : 62, ensio_settings.command,
+        ensio_settings.command[bytes] || bytes > 62 ? " ..." : "");
 }
 
 /* When bytes moved is not known here: only the times of calls are. Tasks and threads need not move bytes at the same

@@ -38,13 +38,11 @@ static void add_cell(const struct ensio_cell *cell, void *state)
         sum->io_tasks = 1;
         sum->io_ns += cell->time_ns - cell->inner_ns;
     }
-    if (moves) {
-        const int reads = op == ENSIO_OP_READ;
-        *(reads ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
-        *(reads ? &pass->totals->most.read_ns : &pass->totals->most.write_ns) += cell->time_ns - cell->inner_ns;
-    }
-    if (op == ENSIO_OP_SYNC) /* what a write leaves in memory, a sync writes */
-        pass->totals->most.write_ns += cell->time_ns - cell->inner_ns;
+    if (moves)
+        *(op == ENSIO_OP_READ ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
+    if (moves || op == ENSIO_OP_SYNC) /* what a write leaves in memory, a sync writes */
+        *(op == ENSIO_OP_READ ? &pass->totals->most.read_ns : &pass->totals->most.write_ns) +=
+            cell->time_ns - (ENSIO_IS_POSIX(index) ? 0 : cell->inner_ns);
     if (cell->max_ns > pass->totals->most.call_ns[index])
         pass->totals->most.call_ns[index] = cell->max_ns;
     for (int i = 0; i < ENSIO_LARGEST && is_io; i++)

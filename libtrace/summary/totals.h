@@ -25,9 +25,9 @@ struct ensio_sums {
 
 /* Maxima, also reduced as an array. */
 struct ensio_most {
-    uint64_t wall_ns;           /* since the beginning of a task's recording */
-    uint64_t read_ns, write_ns; /* of all threads of a task in reads, and in writes and syncs, without nested calls */
-    uint64_t io_ns;             /* of a task, as in the sums */
+    uint64_t wall_ns;                     /* since the beginning of a task's recording */
+    uint64_t read_ns, write_ns;           /* of all threads of a task in reads, and in writes and syncs, once */
+    uint64_t io_ns;                       /* of a task, as in the sums */
     uint64_t call_ns[ENSIO_CALL_INDICES]; /* the longest call of each function */
 };
 #define ENSIO_MOST_VALUES (sizeof(struct ensio_most) / sizeof(uint64_t))

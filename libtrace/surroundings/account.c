@@ -6,6 +6,7 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>
+#include <core/settings.h>
 #include <spool/spool.h>
 
 #include <link.h>
@@ -76,6 +77,19 @@ static void look_at_program(void)
     libraries_bytes = all.length;
 }
 
+/* Bytes on pipes and terminals do not count as I/O on files. What a launcher connects carries little. */
+static uint64_t pipes(void)
+{
+    uint64_t facts = 0;
+    for (int fd = 0; fd < 3 && ensio_settings.rank < 0 && !(facts & ENSIO_ACCOUNT_PIPED_OUT); fd++) {
+        struct stat kind = {0};
+        const long failed = ENSIO_RAW(SYS_fstat, fd, &kind);
+        if (!failed && (S_ISFIFO(kind.st_mode) || S_ISSOCK(kind.st_mode) || (fd && S_ISCHR(kind.st_mode))))
+            facts |= fd ? ENSIO_ACCOUNT_PIPED_OUT : ENSIO_ACCOUNT_PIPED_IN;
+    }
+    return facts;
+}
+
 static struct ensio_kernel_bytes bytes_of(const struct ensio_surroundings *row)
 {
     const uint64_t written = row->write_bytes, cancelled = row->cancelled_write_bytes;
@@ -110,6 +124,7 @@ void ensio_account_begin(void)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
 #endif
     ensio_excluded_bytes = &ensio_account->excluded;
+    facts_of_program = (facts_of_program & (ENSIO_ACCOUNT_LINKED | ENSIO_ACCOUNT_GO)) | pipes();
     ensio_account->facts = facts_of_program;
     if (!counts_from_zero) {
         const struct ensio_surroundings row = counters();
@@ -167,9 +182,10 @@ static int add_mechanism(char *line, void *facts)
     return 0;
 }
 
-static int64_t look_at_mappings(void *facts)
+int64_t ensio_account_look(void *unused)
 {
-    ensio_private_each_line("/proc/self/maps", add_mechanism, facts);
+    (void)unused;
+    ensio_private_each_line("/proc/self/maps", add_mechanism, &facts_of_program);
     return 0;
 }
 
@@ -177,14 +193,13 @@ void ensio_account_take(void)
 {
     const struct ensio_surroundings row = counters();
     const struct ensio_kernel_bytes *begin = &ensio_account->begin;
-    uint64_t facts = 0;
     if (!row.read)
         return;
     ensio_account_sample(&row);
     if (ensio_account->end.read_bytes + ensio_account->end.write_bytes >
         begin->read_bytes + begin->write_bytes + ensio_spool->allocated_bytes + LEAST_BYTES)
-        ensio_with_private_files(look_at_mappings, &facts);
-    ensio_account->facts |= facts;
+        ensio_with_private_files(ensio_account_look, NULL);
+    ensio_account->facts |= facts_of_program;
 }
 
 void ensio_account_store(void)

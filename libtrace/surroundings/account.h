@@ -21,6 +21,9 @@ void ensio_account_resume(void);
 /* Takes the counters of a process from a sample. */
 void ensio_account_sample(const struct ensio_surroundings *row);
 
+/* Notes what does I/O without calls, which may be gone at the end. To be called in ensio_with_private_files. */
+int64_t ensio_account_look(void *unused);
+
 /* The recording ends, or is collected: reads the counters, and looks for I/O that makes no calls. */
 void ensio_account_take(void);
 

@@ -69,8 +69,11 @@ static void read_source(size_t number, struct ensio_surroundings *row)
     const uint32_t read = sources[number](row);
     const uint64_t took = processor_ns() - before;
     row->read |= read;
-    if (read & ENSIO_READ_PROCESS)
+    if (read & ENSIO_READ_PROCESS) {
+        if (state.used && !(state.used & (state.used - 1))) /* ever less often: there may be many mappings */
+            ensio_account_look(NULL);
         ensio_account_sample(row);
+    }
     row->cost_ns += (uint32_t)took;
     state.of[number].is_missing |= !read && !state.of[number].read_at;
     state.of[number].read_at = row->ticks;

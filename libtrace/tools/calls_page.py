@@ -48,9 +48,9 @@ the tables say more.
 * `fcntl`: where it duplicates a descriptor; where it sets or releases a lock, it is `fcntl_lock`. A lock that
   waits takes its time of I/O.
 * `sendfile`, `copy_file_range`, `splice`: a copy from file to file is two events, the call and its other
-  half (`sendfile_write` ...): a read of the one file, and a write of the other. Each has half of the time of
-  the call, whose parts only the kernel knows. `requested` is what moved, as the count that the program gives
-  is a limit. To or from a pipe or socket, at the end of the file, and in a failure, it is one event.
+  half (`sendfile_write` ...): a read of the one file, and inside it a write of the other. Both have the time
+  of the call, which is exclusive time of the write. `requested` is what moved, as the count that the program
+  gives is a limit. To or from a pipe or socket, at the end of the file, and in a failure, it is one event.
 * `fscanf`: how many bytes it took is known to the stream alone; `moved` is 0.
 * `H5Dread`, `H5Dwrite`: bytes of the selection, in the dataset's own type. HDF5's calls within its calls
   are not recorded; `H5Idec_ref` is, where it let go of the last reference to a file or something in it.

@@ -22,6 +22,7 @@ import ensembles as en
 from ensembles.ensemble.main_ensemble import main_ensemble
 from ensembles.model.enclosed import as_outermost
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.model.regions import RegionTable
 from ensembles.model.sites import Site
 from ensembles.passes.executors import ThreadExecutor
@@ -216,7 +217,7 @@ DRAWS: dict[str, Draw] = {
 def opened(path: Path | str) -> en.Run:
     """Open a run, or skip the test if it has no calls to filter."""
     run = en.open(str(path))
-    if not run.info.keeps_all_calls or not 0 < run.reading.most_events <= MOST_CALLS:
+    if not run.info.has(Holds.CALL_ORDER) or not 0 < run.reading.most_events <= MOST_CALLS:
         pytest.skip("it does not keep every call, has none, or has too many to filter them by hand")
     return run
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ensembles.model.holds import Holds
+
 from .answers import ANSWERS, NotThereError
 from .declared import RUNS, SEVERAL, Declared
 from .invariants import sentences_have_no_internal_values
@@ -147,7 +149,7 @@ def test_python_gives_what_the_json_says(name: str) -> None:
     told = dict(ANSWERS.answer(f"info {name} --json").out)
     assert info.pop("run").endswith(told.pop("run"))
     assert info == told
-    if run.info.has_all_events:
+    if run.info.has(Holds.ALL_CALLS):
         files, ranks = run.by_file(), run.by_rank()
         assert [row.to_json() for row in files] == ANSWERS.answer(f"files {name} --json").out["files"]
         assert [row.to_json() for row in ranks] == ANSWERS.answer(f"ranks {name} --json").out["ranks"]
@@ -159,7 +161,7 @@ def test_python_gives_what_the_json_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", [run.name for run in RUNS if "report" in run.tags])
 def test_the_report_holds_what_info_says(name: str, tmp_path: Path) -> None:
-    from ensembles.viz.report import write_report
+    from ensembles.viz.report.page import write_report
 
     run = ANSWERS.opened(name)
     write_report(run, tmp_path / "report.html")

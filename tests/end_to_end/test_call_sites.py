@@ -299,5 +299,5 @@ def test_a_run_of_sums_says_what_to_record(preload, capsys):
     assert main(["sites", str(preload.run)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "sums do not know call sites: record it with ensio run --mode trace" in said.err
+    assert "sums do not know call sites: record again with ensio run --mode trace" in said.err
     assert len(said.err.strip().splitlines()) == 1

@@ -214,7 +214,8 @@ def test_sanitizers_find_nothing(tmp_path):
     program = tmp_path / "ensio-otf2"
     subprocess.run(
         ["gcc", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GNU_SOURCE",
-         '-DENSIO_VERSION="0"', *sources, "-o", program, *flags.stdout.split()],
+         '-DENSIO_VERSION="0"', f"-I{ROOT / 'libtrace/include'}", *sources, "-o", program,
+         *flags.stdout.split()],
         check=True,
     )  # fmt: skip
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}

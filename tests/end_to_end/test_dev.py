@@ -164,7 +164,7 @@ def test_without_sudo_all_is_made_that_can_be_and_the_rest_asked_for(machine):
     assert (machine.tree / "build/bin/ensio-replay").exists()
     assert (machine.tree / ".venv/bin/ensio").exists()
     # Else each process compiles them anew where Python may not write.
-    assert list((machine.tree / "viz/__pycache__").glob("report.*.pyc"))
+    assert list((machine.tree / "viz/report/__pycache__").glob("page.*.pyc"))
 
 
 def test_packages_that_come_later_are_built_with(machine):

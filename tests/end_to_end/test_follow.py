@@ -93,7 +93,7 @@ def test_an_ended_program_is_read_as_any_run(program, recorder) -> None:
     for name in ("rank", "start", "duration", "offset", "moved"):
         assert getattr(followed.events, name).tolist() == getattr(whole, name).tolist()
     assert followed.notes == [f"The run has ended: 1 task made {len(whole):,} calls."]
-    followed._background.wait()
+    followed._causes_in_background.wait()
     assert followed.structure(View()).phases
     phase = int(followed.events.phase.max())
     chosen = followed.marked(View(marks={"phase": str(phase), "op": "write"}))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-OWNER, READER = 3001, 3002
+OWNER, READER, GROUP = 3001, 3002, 3003
 
 
 @pytest.fixture
@@ -24,10 +24,12 @@ def folder():
 
 
 def ensio(user, folder, *words):
-    command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "ensio", *words]
+    command = ["setpriv", f"--reuid={user}", f"--regid={user}", f"--groups={GROUP}", "ensio", *words]
     environment = os.environ | {"HOME": str(folder), "ENSIO_HISTORY": "runs.db"}
     environment.pop("XDG_CACHE_HOME", None)
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, umask=0o022)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, umask=0o022, timeout=120
+    )
 
 
 def test_a_history_is_private_until_its_owner_shares_it(folder):
@@ -42,6 +44,7 @@ def test_a_history_is_private_until_its_owner_shares_it(folder):
     refused = ensio(READER, folder, "history", "list")
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
+    assert f"{place} cannot be read: Permission denied" in refused.stderr
 
     place.chmod(0o644)
     before = sorted(folder.iterdir())
@@ -53,3 +56,43 @@ def test_a_history_is_private_until_its_owner_shares_it(folder):
     refused = ensio(READER, folder, "history", "remove", "1")
     assert refused.returncode == 2
     assert "cannot be changed by this user" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["runs.db", "runs.db-wal", "runs.db-shm"])
+@pytest.mark.parametrize("mode", [0o1777, 0o2770])
+def test_a_private_run_is_not_written_into_a_file_that_another_user_has_planted(folder, name, mode):
+    """The users share a group: in its folder, which is not sticky, they also share a history."""
+    program = ["sh", "-c", "echo x > out; cat out"]
+    assert ensio(OWNER, folder, "run", "-o", "run", "--", *program).returncode == 0
+    shared = folder / "shared"
+    shared.mkdir()
+    os.chown(shared, OWNER, GROUP)
+    shared.chmod(mode)
+    if name != "runs.db":
+        first = ensio(OWNER, folder, "history", "add", "run", "--experiment", "a", "--db", "shared/runs.db")
+        assert first.returncode == 0, first.stderr
+    (shared / name).touch()
+    os.chown(shared / name, READER, GROUP)
+    (shared / name).chmod(0o666)
+    done = ensio(OWNER, folder, "history", "add", "run", "--experiment", "b", "--db", "shared/runs.db")
+    if mode == 0o1777:
+        assert done.returncode == 2
+        assert "did not make the file, in a folder that all users can write to" in done.stderr
+        assert (shared / name).stat().st_size == 0
+    else:
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [["list"], ["check"], ["add", "run", "--experiment", "x"], ["upgrade"]])
+@pytest.mark.parametrize("name", ["runs.db", "runs.db-wal"])
+def test_a_pipe_is_no_history_and_nobody_waits_for_it(folder, words, name):
+    """A user who may read it and not write it would wait and not return."""
+    assert ensio(OWNER, folder, "run", "-o", "run", "--", "sh", "-c", "echo x > out; cat out").returncode == 0
+    for path, mode in ((folder / "run", 0o755), *((path, 0o644) for path in (folder / "run").iterdir())):
+        path.chmod(mode)
+    if name != "runs.db":
+        (folder / "runs.db").touch(0o666)
+    os.mkfifo(folder / name, 0o644)
+    done = ensio(READER, folder, "history", *words)
+    assert done.returncode == 2
+    assert f"{folder / name} cannot be read: it is not a regular file" in done.stderr

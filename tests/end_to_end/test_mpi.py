@@ -311,7 +311,7 @@ def test_layers_that_are_not_named_are_not_recorded(preload, layers):
         assert [done(run, rank, "mpiio") for rank in (0, 1)] == said
     if layers == "posix":
         assert not run.events.depth.any()
-        assert not run.events.carried.any()
+        assert not (run.events.carried & 3).any()  # no call around these is recorded
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

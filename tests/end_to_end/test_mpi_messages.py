@@ -10,8 +10,8 @@ from test_cost_of_lives import instructions
 from test_mpi import FLAVOURS, MPI, check_of_calls_of_mpi, compiled, executed
 
 import ensembles
+from ensembles.answers.totals import waiting_s
 from ensembles.cli.main import main
-from ensembles.cli.ranks import waiting_s
 from ensembles.run.information import collect_information
 from ensembles.run.tables import totals_by_rank
 

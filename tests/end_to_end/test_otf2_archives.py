@@ -161,6 +161,26 @@ def test_mpi_io_with_posix_inside(preload, tmp_path):
     check(run, tmp_path)
 
 
+def test_handles_have_the_access_that_the_program_asked_for(recorder, tmp_path):
+    """The names of the files say it (``programs/opens.c``)."""
+    program = recorder.build("opens", compiler="mpicc.openmpi")
+    (tmp_path / "data").mkdir()
+    recorder.execute(program, cwd=tmp_path / "data", environment=MPI, check=True, timeout=60)
+    run = ensembles.open(recorder.run)
+    anchor = check_round_trip(run, tmp_path)
+    handles = re.findall(
+        r'^IO_CREATE_HANDLE .* Handle: "\[(\S+)\]file://\S*/([\w-]+)" <\d+>, Access Mode: (\w+)',
+        printed(anchor),
+        re.MULTILINE,
+    )
+    # MPI-IO may open a file in POSIX with more rights than it was asked for.
+    handles = [each for each in handles if each[0] == "MPI-IO" or "mpi" not in each[1]]
+    told = [(name, mode) for _, name, mode in handles if name.startswith(("READ", "WRITE"))]
+    assert {layer for layer, _, _ in handles} >= {"POSIX", "ISOC", "MPI-IO"}
+    assert len(told) >= 14
+    assert [(name, mode) for name, mode in told if not name.startswith(f"{mode}-")] == []
+
+
 def test_parallel_hdf5_over_mpi_io_over_posix(preload, tmp_path):
     options = flags("cflags", "hdf5-openmpi") + flags("libs", "hdf5-openmpi")
     program = preload.build("hdf5_parallel", *options, compiler="mpicc.openmpi")

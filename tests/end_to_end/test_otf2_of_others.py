@@ -175,7 +175,8 @@ def test_an_archive_of_the_python_bindings(tmp_path):
             )
             location = trace.definitions.location("thread", type=LocationType.CPU_THREAD, group=group)
             events = trace.event_writer_from_location(location)
-            events.io_create_handle(1000, handle, IoAccessMode.READ_WRITE, 0, 0)
+            access = (IoAccessMode.READ_ONLY, IoAccessMode.WRITE_ONLY, IoAccessMode.READ_WRITE)[rank]
+            events.io_create_handle(1000, handle, access, 0, 0)
             for number in range(100):
                 begin = 2000 + 100 * number
                 events.io_operation_begin(begin, handle, IoOperationMode.WRITE, 0, 64, number)
@@ -190,6 +191,7 @@ def test_an_archive_of_the_python_bindings(tmp_path):
     assert set(writes.moved.tolist()) == {60}
     assert set(writes.requested.tolist()) == {64}
     assert len(run.select(op="open")) == len(run.select(op="close")) == 3
+    assert run.select(op="open").carried.tolist() == [16, 32, 48]
 
 
 def test_an_end_in_another_process_is_not_that_of_an_operation(tmp_path):

@@ -9,6 +9,7 @@ from test_mpi import compiled, executed
 
 import ensembles as en
 from ensembles.cli.main import main
+from ensembles.model.metadata import WAITS_FOR_DEVICE
 from ensembles.structure.access.pattern import find_pattern
 from ensembles.structure.access.text import line_of
 
@@ -66,6 +67,39 @@ def test_only_the_tasks_that_opened_a_shared_file_with_flags_wait(preload, tmp_p
     (finding,) = [each for each in en.diagnose(run).findings if each.id == "o-sync"]
     assert finding.evidence["writes"] == 20
     assert facts["open.flags.ranks"] == str(rank)
+
+
+DESCRIPTORS = """
+import os, sys
+plain = os.open("data", os.O_WRONLY | os.O_CREAT, 0o600)
+if sys.argv[1] == "later":
+    for number in range(400):
+        os.pwrite(plain, bytes(65536), number * 65536)
+    os.close(plain)
+synced = os.open("data", os.O_WRONLY | os.O_DSYNC)
+if sys.argv[1] == "dup":
+    synced = os.dup2(synced, 50)
+if sys.argv[1] == "child" and os.fork():
+    os.wait()
+    sys.exit()
+for number in range(400 if sys.argv[1] != "later" else 0):
+    os.pwrite(plain, bytes(65536), number * 65536)
+for number in range(int(sys.argv[2])):
+    os.pwrite(synced, bytes(120), number * 120)
+"""
+
+
+@pytest.mark.parametrize("count", [3, 20])
+@pytest.mark.parametrize("how", ["at once", "later", "dup", "child"])
+def test_only_the_writes_through_a_descriptor_with_flags_wait(how, count, preload, tmp_path):
+    """A database writes its pages through one descriptor, and its header through another with O_DSYNC."""
+    done = preload.execute(sys.executable, "-c", DESCRIPTORS, how, count, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    run = en.open(preload.run)
+    writes = run.select(op="write", file=str(tmp_path / "data"))
+    assert sorted(set(writes.requested[(writes.carried & WAITS_FOR_DEVICE) > 0].tolist())) == [120]
+    counts = [finding.evidence["writes"] for finding in en.diagnose(run).findings if finding.id == "o-sync"]
+    assert counts in ([], [count] if count > 3 else [])
 
 
 def test_a_file_that_is_opened_a_thousand_times_has_the_fact_once(preload, tmp_path):

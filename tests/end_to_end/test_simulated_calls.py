@@ -8,6 +8,7 @@ from places import BUILD
 from simulated_plans import BOX, MIB, HandmadePlan, called, covered, every_task, healthy, simulated
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.summaries.cells import CENTRAL
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.workloads.simulation.models import Model
@@ -81,7 +82,7 @@ def test_run_has_exactly_the_calls_of_the_plan(tmp_path):
     run, result = simulated(tmp_path, plan)
     assert run.tasks == 6
     assert run.mode == "trace"
-    assert run.info.has_all_events
+    assert run.info.has(Holds.ALL_CALLS)
     assert [process.host for process in run.info.processes] == [f"node{rank // 2:05}" for rank in range(6)]
     assert run.files == ["", "/simulated/data"]
     for name in ("pwrite", "pread"):
@@ -320,7 +321,7 @@ def test_profile_is_the_summary_of_the_trace(tmp_path):
     trace, _ = simulated(tmp_path, plan)
     profile, _ = simulated(tmp_path, plan, mode="profile")
     assert profile.mode == "profile"
-    assert not profile.info.has_all_events
+    assert not profile.info.has(Holds.ALL_CALLS)
     assert not len(profile.events)
     expected, found = trace.summary, profile.summary
     assert found.calls == expected.calls

@@ -53,6 +53,27 @@ def test_spools_of_another_node_are_named_with_host_and_folder(recorder, spools)
     assert str(spools / "run") in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("NAME", "Too many levels of symbolic links"),
+        ("gone.spool", "No such file"),
+        ("a.txt/x", "Not a directory"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_not_told_to_lead_to_another_host(recorder, tmp_path, target, why):
+    recorder.execute(recorder.build("every_call"), tmp_path)
+    here = len(ensembles.open(recorder.run).info.processes)
+    (recorder.run / "a.txt").touch()
+    link = recorder.run / "west-12-0.spool"
+    link.symlink_to(target.replace("NAME", link.name))
+    run = ensembles.open(recorder.run)
+    assert len(run.info.processes) == here
+    (note,) = [note for note in run.notes if link.name in note]
+    assert why in note
+    assert not [note for note in run.notes if "on that host" in note]
+
+
 def test_what_was_collected_on_the_node_is_read_elsewhere(recorder, spools):
     run_there(recorder, spools)
     before = len(ensembles.open(recorder.run).events)

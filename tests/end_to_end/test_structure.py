@@ -101,4 +101,4 @@ def test_ordinals_of_a_run_in_mode_profile_come_from_its_summary(ensio):
     asked = [sys.executable, "-m", "ensembles.cli.main", "ordinals", "run", "--op", "write", "--rank", "0"]
     refused = subprocess.run(asked, capture_output=True, text=True)
     assert refused.returncode == 2
-    assert "its summary does not support --rank" in refused.stderr
+    assert "its summary does not distinguish ranks" in refused.stderr

@@ -10,10 +10,12 @@ from importlib import import_module
 from pathlib import Path
 
 from ensembles.cli.main import COMMANDS, main
+from ensembles.cli.questions import QUESTIONS
 
 # What commands import is there before the process forks, and not loaded by each child again.
 for name in (
-    *(f"cli.{command.replace('-', '_')}" for command in COMMANDS),
+    *(f"cli.{command.replace('-', '_')}" for command in COMMANDS if command not in QUESTIONS),
+    *("answers.phases", "answers.rate", "answers.requests", "answers.sites", "answers.totals"),
     *("readers.tracefile", "writers.tracefile", "readers.foreign.darshan", "readers.foreign.dftracer"),
     *("readers.foreign.otf2", "readers.foreign.strace"),
 ):

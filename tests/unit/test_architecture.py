@@ -20,6 +20,7 @@ ALLOWED = {
     "_compiled": "",
     "headers": "",
     "model": "headers",
+    "faces": "model",
     "files": "model",
     "recorder": "model files",
     "passes": "model files",
@@ -29,15 +30,18 @@ ALLOWED = {
     "writers": "model files recorder passes summaries readers",
     "structure": "_compiled model summaries passes",
     "ensemble": "model summaries passes statistics structure",
-    "run": "model files summaries passes readers writers structure ensemble",
+    "run": "model faces files summaries passes readers writers structure ensemble",
     "comparison": "model passes summaries statistics run ensemble",
     "diagnosis": "_compiled model summaries passes statistics run structure ensemble",
     "history": "model files passes summaries statistics structure readers run comparison diagnosis",
+    "answers": "_compiled model files passes summaries statistics structure ensemble run comparison "
+    "diagnosis faces",
     "workloads": "model files recorder passes summaries readers writers run",
     "api": "model recorder run ensemble comparison diagnosis",
-    "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history api",
+    "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history api "
+    "faces answers",
     "cli": "model files recorder summaries passes statistics readers writers run structure ensemble "
-    "comparison diagnosis history workloads api viz",
+    "comparison diagnosis history workloads api viz faces answers",
 }
 
 # Modules whose classes annotations may name in every layer, under TYPE_CHECKING.

@@ -52,7 +52,7 @@ class Background:
     failed : callable
         Is given the key of a work and the exception that ended it.
     is_threaded : bool
-        Work in a thread. Else each work is done when it is asked for.
+        Work in a thread. Else each work is done when it is asked for, and raises its exceptions.
     answers : Answers, optional
         While they are given, works rest.
     before : Background, optional
@@ -66,7 +66,7 @@ class Background:
         answers: Answers | None = None,
         before: Background | None = None,
     ) -> None:
-        self._failed, self._is_threaded = failed, is_threaded
+        self._failed, self.is_threaded = failed, is_threaded
         self._answers, self._before = answers, before
         # How each work begins, and its steps once it has begun.
         self._waiting: dict[Hashable, tuple[Callable[[], Iterator[None]], Iterator[None] | None]] = {}
@@ -89,7 +89,7 @@ class Background:
             while len(self._waiting) > MOST_WAITING:
                 del self._waiting[next(iter(self._waiting))]
             self._changed.notify_all()
-        if not self._is_threaded:
+        if not self.is_threaded:
             while self._step():
                 pass
         elif self._thread is None:
@@ -103,7 +103,7 @@ class Background:
 
     def turn(self) -> Turn:
         """Return what the passes of the works ask between two chunks."""
-        return Turn(self if self._is_threaded else None)
+        return Turn(self if self.is_threaded else None)
 
     def take_turn(self) -> None:
         """Wait while something else comes first.
@@ -141,8 +141,11 @@ class Background:
             ended = next(steps, _ENDED) is _ENDED
         except Postponed:
             ended, again = False, None
-        except Exception as error:  # the page says what happened
-            self._failed(key, error)
+        except Exception as error:
+            if not self.is_threaded:
+                self._waiting.pop(key, None)
+                raise
+            self._failed(key, error)  # the page says what happened
             ended = True
         with self._changed:
             if self._waiting.get(key) == (make, steps):

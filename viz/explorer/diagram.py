@@ -25,10 +25,7 @@ from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import share_image
-from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import Chosen, Interval, View
-from ensembles.viz.figures import (
+from ensembles.viz.common.figures import (
     ends,
     horizontal_legend,
     label_time_axis,
@@ -37,9 +34,12 @@ from ensembles.viz.figures import (
     retitle,
     zoom_time_by_wheel,
 )
-from ensembles.viz.nested_calls import nested_layers
-from ensembles.viz.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
-from ensembles.viz.style import COLOURS, LABELS
+from ensembles.viz.common.nested_calls import nested_layers
+from ensembles.viz.common.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
+from ensembles.viz.common.style import COLOURS, LABELS
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.view import Chosen, Interval, View
 
 _PALE = 0.18
 _FEW_CALLS = 200
@@ -260,12 +260,14 @@ class TraceDiagram:
             if some is None:
                 source.data = _no_image()
                 continue
-            raster, first = (some.raster(), 0) if window is None else some.window(window.wider(self._tasks))
+            raster, first = (some.raster(), 0)
+            if window is not None:
+                raster, first = some.window(window.wider(self._tasks)).drawn
             source.data = self._image(raster, first, view, pixels)
         part, drawn = self._single_calls(window)
         alpha: float | np.ndarray = 1.0
         if marked is not None and len(drawn):
-            alpha = np.where(_same_calls(drawn, marked.inside(part)), 1.0, _PALE)
+            alpha = np.where(_same_calls(drawn, marked.window(part).events), 1.0, _PALE)
         layers = nested_layers(drawn)
         low_s, high_s = view.zoom_s or self._whole_s
         self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info, span_s=high_s - low_s)
@@ -317,7 +319,7 @@ class TraceDiagram:
         wider = window.wider(self._tasks)
         drawn = [(self._all, self._calls_of), *([] if marked is None else [(self._marked, marked)])]
         for source, calls in drawn:
-            why, image = calls.missing_in(wider), source.data["image"]
+            why, image = calls.window(wider).missing, source.data["image"]
             if why and len(image):
                 rows, cells = image[0].shape[:2]
                 width = seconds_text(source.data["dw"][0] / cells)
@@ -331,12 +333,12 @@ class TraceDiagram:
         whole = Window(low - 1, high + 1, 0, self._tasks - 1)
         if window is None:
             few = 0 < self._calls_of.count <= _FEW_CALLS
-            return whole, self._calls_of.inside(whole) if few else Events.empty()
+            return whole, self._calls_of.window(whole).events if few else Events.empty()
         for part in (window.wider(self._tasks), window):
-            found = self._calls_of.inside(part)
-            if len(found) or self._calls_of.missing_in(part):
-                return part, found
-        return window, found
+            found = self._calls_of.window(part)
+            if len(found.events) or found.missing:
+                break
+        return part, found.events
 
     @property
     def span_s(self) -> float:

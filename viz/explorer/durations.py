@@ -11,12 +11,12 @@ from bokeh.models.annotations import BoxAnnotation, LegendItem
 
 from ensembles.summaries.phasecounts import MIB
 from ensembles.summaries.raster import CLASSES
+from ensembles.viz.common.figures import ends, horizontal_legend, legend_item, new_figure, retitle
+from ensembles.viz.common.style import COLOURS, time_ticks
 from ensembles.viz.explorer.calls import Calls, Counted
 from ensembles.viz.explorer.diagram import add_box_select, short_label
 from ensembles.viz.explorer.view import View, rounded
-from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, retitle
-from ensembles.viz.histogram import add_rate_axis, below_clock, on_log_axis
-from ensembles.viz.style import COLOURS, time_ticks
+from ensembles.viz.pictures.histogram import add_rate_axis, below_clock, on_log_axis
 
 _HEIGHT, _RATE_AXIS = 320, 44
 """Pixels, and what the axis of rates needs of them."""

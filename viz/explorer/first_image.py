@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
+from ensembles.viz.common.style import COLOURS
 from ensembles.viz.explorer.page import Explorer
-from ensembles.viz.style import COLOURS
 
 _ROWS, _CELLS = 330, 1024
 """Pixels at most: about those of the trace diagram on a screen."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
-
-import numpy as np
+from collections.abc import Callable, Iterator
 
 from ensembles.model.events import Events
 from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
-from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.shown import Shown
 
@@ -39,27 +36,18 @@ class Followed(Shown):
 
     def __init__(self, path: str, most_events: int = MOST_FOLLOWED) -> None:
         self.progress = RunInProgress(path, most_events)
-        self._background = Background(self._failed)
-        super().__init__(self.progress.run, most_events)
-
-    def _read(self, most_events: int) -> Events:
-        self.notes = self.progress.notes
+        super().__init__(self.progress.run)
+        self._causes_in_background = Background(lambda key, error: self._failed(error))
         if self.progress.has_ended:
             self.find_causes()
+
+    def _held_calls(self, most_events: int, in_background: bool) -> Events:
+        self.notes = self.progress.notes
         return self._with_derived(self.progress.events)
 
     def _with_derived(self, events: Events) -> Events:
         """Number phases of the calls, and their ordinals if all of them are held."""
-        run, is_whole = self.run, not self.progress.left_out
-
-        def derived(name: str) -> np.ndarray | None:
-            if name == "ordinal":
-                return compute_ordinals(events) if is_whole and run.info.keeps_all_calls else None
-            return (
-                run.phases.phase_index(events) if run.reading.has_phases and run.phases is not None else None
-            )
-
-        return events.with_derived(derived)
+        return self.run.reading.numbered(events, _unknown if self.progress.left_out else None)
 
     def refresh(self) -> bool:
         """Read what was recorded since the last time.
@@ -79,8 +67,7 @@ class Followed(Shown):
         if news:
             self.events = self._with_derived(self.progress.events)
             self.version += 1
-            self._filtered.cache_clear()
-            self._structured.cache_clear()
+            self._begin()
             self.__dict__.pop("causes", None)
             if self.progress.has_ended:
                 self.find_causes()
@@ -96,19 +83,6 @@ class Followed(Shown):
         """Whether causes have been examined for the calls so far."""
         return "causes" in self.__dict__
 
-    def find_causes(self) -> None:
-        """Examine the calls so far for causes; of a run that has ended, in the background.
-
-        Raises
-        ------
-        EnsioError
-            As `causes`.
-        """
-        if not self.progress.has_ended:
-            super().find_causes()
-        elif not self.knows_causes:
-            self._background.ask("causes", self._find_causes)
-
     def _find_causes(self) -> Iterator[None]:
         version = self.version
         assert self.causes is not None
@@ -116,10 +90,6 @@ class Followed(Shown):
             self.__dict__.pop("causes", None)
         self.version += 1
         yield
-
-    def _failed(self, key: Hashable, error: Exception) -> None:
-        self.notes = [*self.notes, f"Causes could not be examined: {error}"]
-        self.version += 1
 
 
 def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:
@@ -140,3 +110,7 @@ def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:
     for _ in looks_until_begun(path, say):
         time.sleep(EVERY_S)
     return Followed(path)
+
+
+def _unknown() -> None:
+    """The ordinals of calls of which earlier ones are not held."""

@@ -13,9 +13,9 @@ from ensembles.model.events import Events
 from ensembles.passes.reading import ascending_ranges
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.viz.explorer.summed import not_kept
-from ensembles.viz.single_calls import Window
-from ensembles.viz.task_order import WindowCount
+from ensembles.viz.common.single_calls import Window
+from ensembles.viz.common.task_order import WindowCount
+from ensembles.viz.explorer.sums import not_kept
 
 
 def calls_in_view(run: Run, selection: Selection, window: Window | None, most: int) -> Events:

@@ -26,7 +26,7 @@ def take_keys(fig: figure, along: str, across: str = "") -> None:
     Examples
     --------
     >>> from ensembles.viz.explorer.keys import take_keys
-    >>> from ensembles.viz.figures import new_figure
+    >>> from ensembles.viz.common.figures import new_figure
     >>> fig = new_figure("Rate over time", 200)
     >>> take_keys(fig, "time")
     >>> fig.html_attributes["aria-description"]

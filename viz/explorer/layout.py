@@ -11,10 +11,10 @@ from bokeh.models import Column, ColumnDataSource, CustomJS
 from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Button, Div, Select, TextInput
 
+from ensembles.viz.common.figures import plain, retitle
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import FILTERS, YES, View, end_of
-from ensembles.viz.figures import plain, retitle
 
 LINK_JS = """
     const old = new URLSearchParams(window.location.search);

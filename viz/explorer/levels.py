@@ -11,8 +11,8 @@ from ensembles.run.rasters import kept_levels
 from ensembles.run.run import Run
 from ensembles.summaries.pyramid import Pyramid
 from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.viz.explorer.calls import CELLS, ROWS
-from ensembles.viz.single_calls import Window
+from ensembles.viz.common.single_calls import Window
+from ensembles.viz.explorer.sums import CELLS, ROWS
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from bokeh.models.widgets import Button, Div
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.units import count_text
-from ensembles.viz.nested_calls import LAYERS
-from ensembles.viz.targets import targets
-from ensembles.viz.trace_diagram import trace_diagram
+from ensembles.viz.common.nested_calls import LAYERS
+from ensembles.viz.pictures.targets import targets
+from ensembles.viz.pictures.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
     from ensembles.viz.explorer.page import Explorer

@@ -6,7 +6,7 @@ from bokeh.models import CustomJS
 from bokeh.models.annotations import Legend, Title
 from bokeh.plotting import figure
 
-# As `ensembles.viz.figures` does it for 700 pixels: pixels of a character of a title, and of a legend; room
+# As `viz/common/figures.py` does it for 700 pixels: pixels of a character of a title, and of a legend; room
 # beside the text of an entry; pixels of a row of each.
 _FIT_JS = """
     const available = fig.outer_width - 60;

@@ -18,11 +18,7 @@ from bokeh.models.annotations import BoxAnnotation
 
 from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.access_map import label_offsets, offset_image
-from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
-from ensembles.viz.explorer.view import View, rounded, rounded_offsets
-from ensembles.viz.figures import (
+from ensembles.viz.common.figures import (
     horizontal_legend,
     label_time_axis,
     legend_item,
@@ -30,8 +26,12 @@ from ensembles.viz.figures import (
     retitle,
     zoom_time_by_wheel,
 )
-from ensembles.viz.files import plain_path
-from ensembles.viz.style import COLOURS
+from ensembles.viz.common.style import COLOURS
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
+from ensembles.viz.explorer.view import View, rounded, rounded_offsets
+from ensembles.viz.pictures.access_map import label_offsets, offset_image
+from ensembles.viz.pictures.files import plain_path
 
 _HEIGHT = 360
 """Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""
@@ -174,8 +174,8 @@ class Offsets:
         if view.zoom_s is not None:
             low, high = view.zoom_s
             span_ns = int(np.floor(low * 1e9)), int(np.ceil(high * 1e9))
-            within = self._calls.bytes_within(whole, span_ns)
-            some = None if marked is None else marked.bytes_within(whole, span_ns)
+            within = self._calls.bytes_in(whole, span_ns)
+            some = None if marked is None else marked.bytes_in(whole, span_ns)
             # Until both have been read, both are drawn in the cells of the whole run.
             if within is not None and (marked is None or some is not None):
                 whole, is_empty = within, not within.calls

@@ -18,6 +18,9 @@ from bokeh.models.widgets import Button, Div, Select, Widget
 
 from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
+from ensembles.viz.common.figures import time_range
+from ensembles.viz.common.legend_buttons import add_legend_buttons
+from ensembles.viz.common.theme import widget_filter
 from ensembles.viz.explorer.answers import Answers
 from ensembles.viz.explorer.fields import Fields
 from ensembles.viz.explorer.layout import (
@@ -53,9 +56,6 @@ from ensembles.viz.explorer.tables import (
 )
 from ensembles.viz.explorer.view import Chosen, View, end_of
 from ensembles.viz.explorer.working import Working
-from ensembles.viz.figures import time_range
-from ensembles.viz.legend_buttons import add_legend_buttons
-from ensembles.viz.theme import widget_filter
 
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3

@@ -12,6 +12,8 @@ from bokeh.models.widgets import Select
 from bokeh.plotting import figure
 
 from ensembles.model.units import bytes_text
+from ensembles.viz.common.figures import label_time_axis
+from ensembles.viz.common.style import time_unit
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
@@ -22,8 +24,6 @@ from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.sentences import sentence_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View, end_of, rounded
-from ensembles.viz.figures import label_time_axis
-from ensembles.viz.style import time_unit
 
 Look = Callable[..., None]
 
@@ -187,11 +187,7 @@ class Panel:
 
     def shows_all_but_window(self, view: View) -> bool:
         """Whether only the window can have changed, of a run that is read in the background."""
-        return (
-            self.shown.is_large
-            and self.shown.calls(view) is self.calls
-            and self.shown.marked_calls(view) is self.marked
-        )
+        return self.shown.calls(view) is self.calls and self.shown.marked_calls(view) is self.marked
 
     def renew(self, view: View) -> bool:
         """Take the calls that came since, of a run that goes on; there may be one picture more then.

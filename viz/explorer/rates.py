@@ -14,10 +14,8 @@ from bokeh.plotting import figure
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.view import Interval
-from ensembles.viz.figures import horizontal_legend, legend_item, retitle, steps, zoom_time_by_wheel
-from ensembles.viz.rate_curves import (
+from ensembles.viz.common.figures import horizontal_legend, legend_item, retitle, steps, zoom_time_by_wheel
+from ensembles.viz.common.rate_curves import (
     add_curve,
     add_rate_hover,
     directions_of,
@@ -30,6 +28,8 @@ from ensembles.viz.rate_curves import (
     unit_of,
     with_equal_cells,
 )
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.view import Interval
 
 _HEIGHT = 210
 _HEIGHT_OF_TWO = 150

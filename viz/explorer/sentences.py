@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.ensemble.from_run import Per
-from ensembles.ensemble.main_ensemble import main_ensemble, tasks_of
+from ensembles.ensemble.main_ensemble import tasks_of
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.nothing_selected import why_nothing
-from ensembles.run.selection import Selection
 from ensembles.summaries.raster import CLASSES
+from ensembles.viz.common.single_calls import Window
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Chosen, Interval, View
-from ensembles.viz.single_calls import Window
 
 OF_ALL = "No call is marked: these are modes and tail of the calls that the filters select."
 NO_MARK = "No call is marked: the window has all calls that the filters select."
@@ -125,7 +122,7 @@ def _in_view(calls: Calls, view: View, window: Window) -> str:
     if view.zoom_ranks is not None:
         one = window.first == window.last
         parts.append(f"rank {window.first:,}" if one else f"ranks {window.first:,} to {window.last:,}")
-    count = calls.count_in(window)
+    count = calls.window(window).count
     if count is not None:
         parts.append(f"with {count:,} of these calls")
     return f"In view: {', '.join(parts)}. The command and the Python below select all {calls.count:,}."
@@ -141,46 +138,7 @@ def _times(window_s: Interval, least: int = 2) -> str:
 def _nothing(shown: Shown, calls: Calls, view: View, what: str) -> str:
     if shown.is_growing and not calls.none:  # calls may still come
         return f"No call is {what}."
-    return f"No call is {what}: {calls.none or why_nothing(shown.run, selection_of(shown, view))}."
-
-
-def selection_of(shown: Shown, view: View) -> Selection:
-    """Return the selection of the marked calls of a run, as the copied command has it.
-
-    Raises
-    ------
-    EnsioError
-        A filter is malformed, or nothing can match the filters and the marks.
-    """
-    given: dict[str, Any] = {
-        name: text.split("\n") if name == "file" and "\n" in text else text
-        for name, text in view.selecting().items()
-    }
-    return Selection.parse(**given).for_run(shown.run)
-
-
-def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
-    """Return the durations of the marked calls, of the layer, operation and size with most time among them.
-
-    ``ensio modes`` with the copied filters takes the same.
-
-    Parameters
-    ----------
-    shown : Shown
-        The run.
-    calls : Calls
-        The marked calls.
-    view : View
-
-    Raises
-    ------
-    EnsioError
-        They are too many, or are still being read.
-    """
-    if shown.is_large or shown.is_part:
-        return calls.ensemble("MiB" if view.per_byte else "call")
-    per: Per = "MiB" if view.per_byte else "call"
-    return main_ensemble(shown.run, selection_of(shown, view), per)[1]
+    return f"No call is {what}: {calls.none or why_nothing(shown.run, shown.selection(view.selecting()))}."
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
@@ -189,11 +147,11 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
     Raises
     ------
     EnsioError
-        As `ensemble_of`.
+        As `Shown.ensemble`.
     """
     if not calls.count:
         return calls.reading or "There is no call."
-    ensemble = ensemble_of(shown, calls, view)
+    ensemble = shown.ensemble(view)
     notes = [f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes]
     if view.per_byte:
         notes.append(_per_mib_text(ensemble))

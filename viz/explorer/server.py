@@ -18,16 +18,17 @@ from bokeh.settings import settings
 from tornado.ioloop import IOLoop
 
 from ensembles.model.errors import EnsioError
+from ensembles.viz.common.serving import Door, GuardedApplication, PageServer
+from ensembles.viz.common.theme import legend_keys_script, theme_script
 from ensembles.viz.explorer.first_image import first_image
 from ensembles.viz.explorer.follow import EVERY_S, Followed
 from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer, attach, explorer_of
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.serving import Door, GuardedApplication, PageServer
-from ensembles.viz.theme import legend_keys_script, theme_script
 
-# The colours are those of the report, light and dark (viz/theme.js). The page uses neither of the scripts
-# that are left out, the larger half of Bokeh; the tables are loaded when the first picture has been painted.
+# The colours are those of the report, light and dark (viz/common/theme.js). The page uses neither of the
+# scripts that are left out, the larger half of Bokeh; the tables are loaded when the first picture has been
+# painted.
 _PAGE = """
 {% block js_resources %}
 <meta name="viewport" content="width=device-width, initial-scale=1">

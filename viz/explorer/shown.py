@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import glob
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.from_run import Per
+from ensembles.ensemble.main_ensemble import main_ensemble
+from ensembles.model.calls import is_io_of_calls
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.model.filters import within_rates
+from ensembles.model.holds import Holds
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.structure.ordinals.numbering import compute_ordinals
-from ensembles.viz.explorer.calls import Calls, HeldCalls
-from ensembles.viz.explorer.structure import Structure, structure_of
+from ensembles.viz.common.single_calls import Window
+from ensembles.viz.explorer.background import Background
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.in_view import calls_in_view
+from ensembles.viz.explorer.reader import CallReader, can_be_read
+from ensembles.viz.explorer.structure import Structure, StructuresRead, structure_of
 from ensembles.viz.explorer.view import View
-from ensembles.viz.single_calls import Window
 
 MOST_EVENTS = 4_000_000
-"""Runs with more events are shown in part: all calls of some ranks."""
+"""Calls of larger runs are read from their file when they are needed, or those of some ranks are shown."""
 
 FEW_EVENTS = 100_000
 """Runs with at most as many events are examined for causes before they are shown; others when asked."""
-
 
 _KEPT_BY_FINDINGS = ("run", "beside", "causes", "zoom_s", "zoom_ranks")
 
@@ -56,19 +61,23 @@ class Causes:
 
 
 class Shown:
-    """The calls of a run that the explorer holds in memory.
+    """The calls of a run that the explorer shows: in memory, or read from a file when they are needed.
 
     Parameters
     ----------
     run : Run
     most_events : int
-        Of a run with more events, all calls of evenly spaced ranks are held, and `notes` says so.
+        Calls that are held in memory. Those of a larger run are read from its file if that has a pyramid
+        (`ensembles.viz.explorer.reader`); else all calls of evenly spaced ranks are held. `notes` says so.
+    in_background : bool
+        Read from a file in a thread, for pages that look whether `version` has grown. Else a call returns
+        when all has been read.
 
     Attributes
     ----------
     run : Run
-    events : Events
-        The calls that are held.
+    events : Events or None
+        The calls that are held; None: they are read from the file.
     notes : list of str
         What is missing.
     version : int
@@ -79,8 +88,6 @@ class Shown:
         When a reader last asked, by `time.monotonic`.
     is_part : bool
         Whether calls of some ranks only, or those so far, are held.
-    is_large : bool
-        Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
     Raises
     ------
@@ -88,39 +95,62 @@ class Shown:
         The run was recorded without events, or cannot be read.
     """
 
-    is_growing = is_large = is_part = False
+    is_growing = is_part = False
     answered = 0.0
 
-    def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
-        if not run.info.has_all_events and run.mode == "profile":
-            how = f"{run.info.how_to_keep_calls}, or use ensio report"
-            raise EnsioError(f"{run.path} {run.info.how_it_was_recorded}: {how}")
+    def __init__(self, run: Run, most_events: int | None = None, *, in_background: bool = False) -> None:
+        run.reading.need(Holds.SOME_CALLS, "there are no calls to explore (ensio report shows the sums)")
         self.run = run
         self.notes: list[str] = []
         self.version = 0
-        self._filtered = lru_cache(maxsize=4)(self._apply)
-        self._structured = lru_cache(maxsize=4)(self._structure)
-        self.events = self._read(most_events)
+        self.events = self._held_calls(MOST_EVENTS if most_events is None else most_events, in_background)
+        if self.events is None:
+            self.is_growing = in_background
+        self._causes_in_background = Background(
+            lambda key, error: self._failed(error), in_background and self.events is None
+        )
+        self._begin()
 
-    def _read(self, most_events: int) -> Events:
+    def _begin(self) -> None:
+        """Forget what was found of the calls."""
+        self._reader = CallReader(
+            self.run, self.events, self._news, self._failed, in_background=self.is_growing
+        )
+        self._structures = StructuresRead(self.run, self._causes_in_background, self._news)
+
+    def _held_calls(self, most_events: int, in_background: bool) -> Events | None:
         run = self.run
         if run.reading.most_events <= most_events:
             return run.events
+        if can_be_read(run):
+            self.notes.append(
+                f"The run has {run.reading.most_events:,} calls, more than are held in memory: what you mark "
+                "is read from its file"
+                + (" in the background, and shown as it is read." if in_background else ".")
+            )
+            return None
         events = run.reading.some_ranks(most_events, least_ranks=1)
         self.is_part = True
         self.notes.append(
             f"Part of the run: all {len(events):,} calls of {len(np.unique(events.rank)):,} evenly spaced "
             f"ranks of {run.tasks:,}. To see all of them, collect the run: ensio collect {run.path}"
         )
-        return events.with_derived(self._derived)
+        return run.reading.numbered(events)
 
-    def _derived(self, name: str) -> np.ndarray | None:
-        """Number the phases or the ordinals of the calls of some whole ranks."""
-        if not self.run.info.keeps_all_calls:
-            return None
-        if name == "ordinal":
-            return compute_ordinals(self.events)
-        return None if self.run.phases is None else self.run.phases.phase_index(self.events)
+    def _news(self) -> None:
+        if self.is_growing:
+            self.version += 1
+
+    def _failed(self, error: Exception) -> None:
+        self.notes.append(
+            str(error) if isinstance(error, EnsioError) else f"reading {self.run.path} failed: {error}"
+        )
+        self.version += 1
+
+    @property
+    def is_large(self) -> bool:
+        """Whether calls are read from a file when they are needed."""
+        return self.events is None
 
     @cached_property
     def causes(self) -> Causes:
@@ -135,20 +165,15 @@ class Shown:
         return Causes(diagnose(self.run), structure)
 
     def structure(self, view: View) -> Structure | None:
-        """Return phases and call indices of the calls that the filters of a view select; None: not yet.
+        """Return phases and call indices of the calls that the filters select; None: they are being read.
 
         Raises
         ------
         EnsioError
             As `causes`, or a filter is malformed.
         """
-        return (
-            self._structured(tuple(sorted(view.filters.items()))) if view.filters else self.causes.structure
-        )
-
-    def _structure(self, filters: tuple[tuple[str, str], ...]) -> Structure:
-        given: dict[str, Any] = dict(filters)
-        return structure_of(self.run, Selection.parse(**given))
+        selection = self.selection(view.filters)
+        return self.causes.structure if selection.selects_all else self._structures.of(selection)
 
     @property
     def examines(self) -> bool:
@@ -158,7 +183,7 @@ class Shown:
     @property
     def knows_causes(self) -> bool:
         """Whether `causes` needs no pass, or a short one."""
-        return "causes" in self.__dict__ or len(self.events) <= FEW_EVENTS
+        return "causes" in self.__dict__ or (self.events is not None and len(self.events) <= FEW_EVENTS)
 
     def find_causes(self) -> None:
         """Examine the run for causes; of a large run in the background, and then `version` grows.
@@ -168,7 +193,13 @@ class Shown:
         EnsioError
             As `causes`.
         """
+        if not self.knows_causes:
+            self._causes_in_background.ask("causes", self._find_causes)
+
+    def _find_causes(self) -> Iterator[None]:
         assert self.causes is not None
+        self._news()
+        yield
 
     def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
         """Return a context in which a page is answered, and what is read in the background rests.
@@ -180,23 +211,26 @@ class Shown:
         """
         if quiet_s:
             self.answered = time.monotonic()
-        return nullcontext()
+        return self._reader.answers.answering(quiet_s)
 
-    def filtered(self, view: View) -> Events:
-        """Return the calls that the filters of a view select.
+    def wait(self) -> None:
+        """Wait until everything that was asked for has been read."""
+        self._reader.wait()
+        self._causes_in_background.wait()
+
+    def selection(self, filters: Any) -> Selection:
+        """Return the calls of this run that filters select.
 
         Raises
         ------
         EnsioError
             A filter is malformed, or names what the run does not have.
         """
-        return self._filtered(tuple(sorted(view.filters.items())))
-
-    def _apply(self, filters: tuple[tuple[str, str], ...]) -> Events:
-        if not filters:
-            return self.events
-        given: dict[str, Any] = dict(filters)
-        return Selection.parse(**given).for_run(self.run).apply(self.events)
+        given: dict[str, Any] = {
+            name: text.split("\n") if name == "file" and "\n" in text else text
+            for name, text in filters.items()
+        }
+        return Selection.parse(**given).for_run(self.run)
 
     def calls(self, view: View) -> Calls:
         """Return the calls that the filters of a view select, for pictures and tables.
@@ -204,32 +238,36 @@ class Shown:
         Raises
         ------
         EnsioError
-            As `filtered`.
+            As `selection`.
         """
-        return self._held(self.filtered(view))
-
-    def _held(self, events: Events) -> HeldCalls:
-        make = partial(HeldCalls, tasks=self.run.tasks, is_part=events is not self.events)
-        return events.remembered(("calls", self.run.tasks), make)
+        return self._reader.calls(self.selection(view.filters))
 
     def marked_calls(self, view: View) -> Calls | None:
-        """Return the marked calls, for pictures and tables; None: no mark.
+        """Return the marked calls, as far as they have been read; None: no mark.
 
         Raises
         ------
         EnsioError
-            As `marked_places`.
+            A filter is malformed, or nothing can match the filters and the marks.
         """
-        places = self.marked_places(view)
-        return None if places is None else HeldCalls(self.filtered(view), self.run.tasks, places)
+        if not view.is_marked:
+            return None
+        has_others = view.filters or view.marks or view.offsets is not None or view.rates is not None
+        return self._reader.calls(self.selection(view.selecting()), None if has_others else view)
 
     def marked(self, view: View) -> Events:
-        """Return the marked calls, among those that the filters select.
+        """Return the marked calls themselves; if none is marked, those that the filters select.
 
         They are those that `View.command` and `View.python` select.
+
+        Raises
+        ------
+        EnsioError
+            They are too many, or are still being read.
         """
-        marked = self.marked_places(view)
-        return self.filtered(view) if marked is None else self.filtered(view)[marked]
+        selection = self.selection(view.selecting())
+        self._may_be_held(self._reader.calls(selection))
+        return self._reader.chosen(selection)
 
     def marked_in_view(self, view: View, window: Window | None) -> tuple[Events, bool]:
         """Return the marked calls for a picture of them, and whether they are those of a window only.
@@ -243,41 +281,44 @@ class Shown:
         Raises
         ------
         EnsioError
-            They are too many.
+            They are too many, and those of the window too.
         """
-        return self.marked(view), False
+        selection = self.selection(view.selecting())
+        calls = self._reader.calls(selection)
+        if not calls.reading and calls.count <= MOST_EVENTS:
+            return self._reader.chosen(selection), False
+        return calls_in_view(self.run, selection, window, MOST_EVENTS), True
 
-    def marked_places(self, view: View) -> np.ndarray | None:
-        """Return the indices of the marked calls among those that the filters select; None: no mark.
+    def _may_be_held(self, calls: Calls) -> None:
+        """Raise an error if calls have not been read, or are too many."""
+        if calls.reading:
+            raise EnsioError("these calls are still being read: ask again when they have been")
+        if calls.count > MOST_EVENTS:
+            raise EnsioError(
+                f"{calls.count:,} calls are more than the {MOST_EVENTS:,} that the explorer holds: mark a "
+                "shorter time or fewer ranks, add a filter such as op, or use ensio modes with these filters"
+            )
+
+    def ensemble(self, view: View) -> Ensemble:
+        """Return the durations of the marked calls, of the layer, operation and size with most time.
+
+        ``ensio modes`` with the copied filters takes the same. Of a part of a run, they are those of all
+        calls that do not wait for other tasks; of all, if there are no others.
 
         Raises
         ------
         EnsioError
-            A filter is malformed, or nothing can match the filters and the marks.
+            As `marked`.
         """
-        events = self.filtered(view)
-        if not view.is_marked:
-            return None
-        chosen = np.ones(len(events), bool)
-        if view.ranks is not None:
-            chosen &= (events.rank >= view.ranks[0]) & (events.rank <= view.ranks[1])
-        if view.time_s is not None:
-            low, high = (round(end * 1e9) for end in view.time_s)
-            chosen &= (events.start >= low) & (events.start < high)
-        if view.durations_s is not None:
-            low, high = (round(end * 1e9) for end in view.durations_s)
-            chosen &= (events.duration >= low) & (events.duration < high)
-        if view.rates is not None:
-            chosen &= within_rates(events.moved, events.duration, [view.rates])
-        if view.offsets is not None:
-            chosen &= (events.offset >= view.offsets[0]) & (events.offset < view.offsets[1])
-        if view.marks:
-            view.selecting()  # A mark outside of the filters is refused, as its command would be.
-            given: dict[str, Any] = {
-                name: text.split("\n") if name == "file" else text for name, text in view.marks.items()
-            }
-            chosen &= Selection.parse(**given).for_run(self.run).mask(events)
-        return np.flatnonzero(chosen)
+        per: Per = "MiB" if view.per_byte else "call"
+        if self.is_part:
+            events = self.marked(view)
+            is_io = is_io_of_calls(events.calls)[events.call]
+            return (events[is_io] if is_io.any() else events).ensemble(per)
+        selection = self.selection(view.selecting())
+        if self.events is None:
+            self._may_be_held(self._reader.calls(selection))
+        return main_ensemble(self.run, selection, per)[1]
 
 
 def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") -> View:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
+from ensembles.answers.phases import answer_phases
 from ensembles.diagnosis.finding import Diagnosis
+from ensembles.faces.words import sentence
 from ensembles.model.errors import EnsioError
-from ensembles.passes.summary import ignoring_run
-from ensembles.run.late_calls import with_late_calls
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.structure.phases.idle import idle_time
-from ensembles.structure.phases.table import PhaseTable, PhaseTotals
-from ensembles.structure.phases.waiting import with_known_idle
+from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.explorer.background import Background
 
 _MOST_KEPT = 8
@@ -29,7 +26,7 @@ class Structure:
 
     Attributes
     ----------
-    phases : list of PhaseTotals
+    phases : sequence of PhaseTotals
     ordinals : RunOrdinals or None
         Of the reads or writes, whichever took more time; None: there are none.
     reasons : list of str
@@ -38,7 +35,7 @@ class Structure:
         What tasks without a call in a phase could add to the idle times; empty: there are none.
     """
 
-    phases: list[PhaseTotals] = field(default_factory=list)
+    phases: Sequence[PhaseTotals] = ()
     ordinals: RunOrdinals | None = None
     reasons: list[str] = field(default_factory=list)
     absent: str = ""
@@ -66,27 +63,21 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     >>> {phase.calls for phase in found.phases}, found.ordinals.op
     ({4}, 'write')
     """
-    if not run.info.keeps_all_calls or run.phases is None:
+    known = run.reading.phases_of_calls
+    if known is None:
         why = f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
         return Structure(reasons=[why])
-    wanted = replace(selection, phases=None)
-    some = None if wanted.selects_all else wanted.for_run(run)
-    found = run.summarize(ignoring_run(partial(PhaseTable, run.phases)), selection=some).totals()
-    phases = [each for each in found if _is_within(each.phase, selection.phases)]
-    if not phases and not selection.selects_all:
+    found = answer_phases(run, selection)
+    if not found.phases and not selection.selects_all:
         return Structure()  # the sentence about the selected calls says why
-    phases = with_late_calls(run, run.phases, with_known_idle(run, run.phases, phases), some)
-    absent = idle_time(phases, run.tasks, 0.0).absent_text
+    absent_tasks = found.absent_tasks
+    absent = sentence(absent_tasks) if absent_tasks else ""
     try:
         # The columns of the table are times, also where the histogram is of times per MiB.
         ordinals = durations_by_ordinal(run, replace(selection, per_byte=False))
-        return Structure(phases, ordinals, absent=absent)
+        return Structure(found.phases, ordinals, absent=absent)
     except EnsioError as error:
-        return Structure(phases, None, [f"No call indices: {error}."], absent)
-
-
-def _is_within(number: int, ranges: Any) -> bool:
-    return ranges is None or any(low <= number <= high for low, high in ranges)
+        return Structure(found.phases, None, [f"No call indices: {error}."], absent)
 
 
 class StructuresRead:

@@ -12,8 +12,8 @@ from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatt
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.structure.phases.idle import idle_cells
 from ensembles.structure.phases.table import PhaseTotals
-from ensembles.viz.findings import short_gain
-from ensembles.viz.style import NUMBERS_JS
+from ensembles.viz.common.style import NUMBERS_JS
+from ensembles.viz.pictures.findings import short_gain
 
 TIME = f"<span><% {NUMBERS_JS} print(instant_text(value)); %></span>"
 """Format of a column of moments in seconds: of all rows with the same unit."""

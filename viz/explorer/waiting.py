@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from tornado.ioloop import IOLoop
 
 from ensembles.run.follow import EVERY_S, looks_until_begun
-from ensembles.viz.serving import Door, Guarded, GuardedApplication, PageServer
+from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

@@ -103,7 +103,7 @@ def experiment_data(
     Raises
     ------
     EnsioError
-        No run has the labels, or a record is damaged.
+        No run has the labels.
     """
     runs = history.runs(found.experiment, labels, last=MOST_RUNS)
     if not runs:
@@ -111,7 +111,8 @@ def experiment_data(
         raise EnsioError(f"no run of {found.experiment} has the labels {wanted}")
     if until is not None and until.start < runs[0].start:
         runs = history.runs(found.experiment, labels, last=MOST_RUNS, until=until)
-    records = history.records([run.id for run in runs])
+    read = history.readable(runs)
+    runs, records = [run for run in runs if run.id in read], list(read.values())
     times: dict[tuple[str, str], float] = {}
     for record in records:
         for kind in record.kinds:

@@ -23,10 +23,10 @@ from bokeh.plotting import figure
 
 from ensembles.history.check import BASELINE
 from ensembles.model.units import seconds_text
-from ensembles.viz.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
+from ensembles.viz.common.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
+from ensembles.viz.common.legend_buttons import add_legend_buttons
+from ensembles.viz.common.style import OVERLAID, op_colour, time_ticks
 from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
-from ensembles.viz.legend_buttons import add_legend_buttons
-from ensembles.viz.style import OVERLAID, op_colour, time_ticks
 
 _CHANGE = "#d62728"
 _KNOWN = "#2ca02c"

@@ -18,9 +18,9 @@ from ensembles import __version__
 from ensembles.history.check import Check, check, control_false_alarms
 from ensembles.history.store import Acknowledgement, Experiment, History, StoredRun
 from ensembles.model.errors import EnsioError
+from ensembles.viz.common.theme import theme_script
 from ensembles.viz.history.data import ExperimentData
 from ensembles.viz.history.figures import distribution, heat_map, over_runs
-from ensembles.viz.theme import theme_script
 
 SCRIPT = "bokeh.js"
 """Name of the copy of BokehJS that the pages share."""
@@ -74,11 +74,6 @@ def checked(history: History) -> dict[str, Check]:
     """Check the experiments with the latest runs, `MOST_EXPERIMENTS` at most, by name.
 
     False alarms are controlled over all of them.
-
-    Raises
-    ------
-    EnsioError
-        A record is damaged.
     """
     latest = sorted(history.experiments(), key=lambda one: one.latest, reverse=True)[:MOST_EXPERIMENTS]
     found = [check(history, name, compared=False) for name in sorted(one.name for one in latest)]

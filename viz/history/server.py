@@ -15,6 +15,7 @@ from ensembles.history.store import History, StoredRun
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import NS_PER_S
 from ensembles.run.open import open as open_run
+from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 from ensembles.viz.history.data import experiment_data
 from ensembles.viz.history.pages import (
     SCRIPT,
@@ -25,8 +26,7 @@ from ensembles.viz.history.pages import (
     no_runs,
     script_text,
 )
-from ensembles.viz.report import page_of_run
-from ensembles.viz.serving import Door, Guarded, GuardedApplication, PageServer
+from ensembles.viz.report.page import page_of_run
 
 _SAME_S = 1e-3
 """Times of a start differ by rounding only."""
@@ -130,10 +130,10 @@ class _Pages:
             ) from None
 
     def _run(self, text: str) -> StoredRun:
-        found = self.history.run(int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else None
-        if found is None:
-            raise EnsioError(f"there is no run {text}")
-        return found
+        numbers = [int(text)] if text.isascii() and text.isdigit() and len(text) < 10 else []
+        for found in self.history.runs(numbers=numbers):
+            return found
+        raise EnsioError(f"there is no run {text}")
 
     def _form(self, label: str, whole: str) -> dict[str, Any]:
         return {"label": label, "labels": self.history.labels(), "whole": whole, "hidden": {}}

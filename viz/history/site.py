@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ensembles.files.atomic_write import atomic_write
+from ensembles.files.atomic_write import followed, temporary_file
 from ensembles.history.store import History
 from ensembles.viz.history.data import experiment_data
 from ensembles.viz.history.pages import (
@@ -44,6 +44,7 @@ def write_site(history: History, folder: str) -> list[str]:
     rows = experiment_rows(history, checked(history))
     if not rows:
         raise no_runs()
+    followed(folder)
     os.makedirs(folder, exist_ok=True)
     _write(os.path.join(folder, SCRIPT), script_text())
     links = {row.check.experiment: f"experiment-{number}.html" for number, row in enumerate(rows, 1)}
@@ -56,5 +57,5 @@ def write_site(history: History, folder: str) -> list[str]:
 
 
 def _write(path: str, text: str) -> None:
-    with atomic_write(path) as descriptor, open(descriptor, "wb", closefd=False) as file:
+    with temporary_file(path) as descriptor, open(descriptor, "wb", closefd=False) as file:
         file.write(text.encode(errors="replace"))

@@ -55,9 +55,9 @@ def above_storage(run: Run) -> AboveStorage | None:
         Of the library with most time. None: less than a warning needs, or the log has no counters of storage
         or of libraries.
     """
-    modules = run.counters.modules if run.counters else {}
+    modules = run.counters.modules
     above = [modules[name] for name in _LIBRARIES if name in modules]
-    if run.counters is None or not above or "POSIX" not in modules:
+    if not above or "POSIX" not in modules:
         return None
     largest = max(above, key=lambda module: module.time_s)
     storage_s = sum(modules[name].time_s for name in _STORAGE if name in modules)

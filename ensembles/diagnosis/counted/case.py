@@ -88,8 +88,8 @@ def counted_case(run: Run, name: str = "POSIX") -> CountedCase:
     NotApplicable
         It has none.
     """
-    module = run.counters.modules.get(name) if run.counters else None
-    if run.counters is None or module is None or not len(module.by_file["file"]):
+    module = run.counters.modules.get(name)
+    if module is None or not len(module.by_file["file"]):
         raise NotApplicable(f"the log has no counters of {name}: switch the module on when you record")
     return CountedCase(run, module, run.counters.run_time_s, LAYERS[name])
 

@@ -20,8 +20,6 @@ def counted_bound_s(run: Run) -> float:
     NotApplicable
         The log has modules of I/O that are not read.
     """
-    if run.counters is None:
-        return 0.0
     if run.counters.unread:
         raise NotApplicable(
             f"Darshan's module {' or '.join(run.counters.unread)} may hold more I/O, and is not read: record "
@@ -34,7 +32,7 @@ def counted_bound_s(run: Run) -> float:
 def find_counted(run: Run, most_share: float) -> Finding | None:
     """Compare the time of the slowest rank in all interfaces with the length of the job."""
     counters = run.counters
-    if counters is None or counters.run_time_s <= 0 or not counters.modules:
+    if counters.run_time_s <= 0:
         raise NotApplicable("the log has no counters of I/O: switch the module POSIX on when you record")
     io_s = counted_bound_s(run)
     share = io_s / counters.run_time_s

@@ -52,8 +52,8 @@ BOTH_ADVICE = f"{ADVICE.removesuffix(_LOCKS)}Where writes are collective already
 
 def find_counted(run: Run) -> Finding | None:
     """Compare the bytes of MPI-IO and of POSIX, file by file: who asked for the reads is not in counters."""
-    modules = run.counters.modules if run.counters else {}
-    if run.counters is None or "MPI-IO" not in modules:
+    modules = run.counters.modules
+    if "MPI-IO" not in modules:
         return None
     if "POSIX" not in modules:
         raise NotApplicable("the log has counters of MPI-IO and none of POSIX: record both modules")

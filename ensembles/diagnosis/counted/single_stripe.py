@@ -29,7 +29,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     """
     case = counted_case(run)
     layouts = [run.info.striping_of(run.files[number]) for number in case.files["file"].tolist()]
-    if run.counters is not None and "MPI-IO" in run.counters.modules:
+    if "MPI-IO" in run.counters.modules:
         collective = counted_case(run, "MPI-IO")
         layouts += [run.info.striping_of(run.files[number]) for number in collective.files["file"].tolist()]
         found = _find_in(collective, advice, case)

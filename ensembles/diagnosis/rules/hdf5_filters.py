@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.hdf5_work import CALL_NS, COMPRESSED, LIKELY_PART, filter_ns_per_byte
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
 from ensembles.model.units import bytes_text, seconds_text, share_text
 
@@ -95,4 +95,4 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary("hdf5-filters", _find, "what happens inside calls of HDF5")
+rule = EvidenceRule("hdf5-filters", _find, FILE_USES)

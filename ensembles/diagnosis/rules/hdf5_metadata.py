@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.fixed_cost import JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.waits_in_libraries import with_waits_in_hdf5
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -97,4 +97,4 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary("hdf5-metadata", _find, "what happens inside calls of HDF5", of_each_call=True)
+rule = EvidenceRule("hdf5-metadata", _find, FILE_USES, of_each_call=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.hdf5_work import (
@@ -15,7 +16,6 @@ from ensembles.diagnosis.hdf5_work import (
     refill_advice,
 )
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.rules.hdf5_metadata import rule as metadata
 from ensembles.model.units import bytes_text
 
@@ -92,4 +92,4 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary("hdf5-refill", _find, "what happens inside calls of HDF5", of_each_call=True)
+rule = EvidenceRule("hdf5-refill", _find, FILE_USES, of_each_call=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.imbalance import find_counted
+from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.imbalance import NO_OTHERS, NOBODY_WAITS, find_summed
 from ensembles.diagnosis.uneven_tasks import ADVICE, find_heavy_tasks, find_one_task
 from ensembles.passes.group import SummaryRequest
@@ -26,12 +26,10 @@ def _find(case: Case, entries: CollectiveEntries) -> Remedy | None:
     return alone if alone is not None or len(case.ranks) < 2 else find_heavy_tasks(case)
 
 
-rule = RuleWithSummary(
+rule = EvidenceRule(
     "imbalance",
     _find,
-    "the calls of each phase and task",
-    ENTRIES,
-    SummaryRequest(ignoring_run(CollectiveEntries), CollectiveEntries.columns),
+    {ENTRIES: SummaryRequest(ignoring_run(CollectiveEntries), CollectiveEntries.columns)},
     counted=lambda run: find_counted(run, ADVICE),
     summed=lambda run: find_summed(run, ADVICE),
 )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.stripe_writes import REQUEST, StripeWrites, alternation
 from ensembles.model.units import number_text, seconds_text
 
@@ -93,6 +93,4 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary(
-    "lock-contention", _find, "the order of writes in a stripe", "stripe-writes", REQUEST, _check
-)
+rule = EvidenceRule("lock-contention", _find, {"stripe-writes": REQUEST}, _check)

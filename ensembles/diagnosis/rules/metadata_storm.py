@@ -11,11 +11,11 @@ import numpy as np
 from ensembles.diagnosis.avoidable_calls import ADVICE, leave_out_calls, refuse_long_calls
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.diagnosis.library_opens import KEEP_OPEN, opened_again
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.metadata import find_summed
 
 
@@ -53,10 +53,10 @@ def _of_habits(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary(
+rule = EvidenceRule(
     "metadata-storm",
     _find,
-    "the files of each phase and task",
+    FILE_USES,
     counted=lambda run: find_counted(run, ADVICE),
     summed=lambda run: find_summed(run, ADVICE),
     counts_more=True,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.file_uses import FileUses, opened_with_flags, share_of_rows
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.o_sync import find_summed
 from ensembles.model.metadata import OPEN_FLAGS
 from ensembles.model.units import bytes_text, seconds_text
@@ -34,30 +36,28 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     facts = [case.run.info.file_facts.get(path, {}).get(OPEN_FLAGS, "") for path in case.run.files]
     flagged = np.array([bool(flags) for flags in facts])
     if not flagged.any():
-        if not ((case.op == "write") & (case.layer == "posix")).any():
-            return None
-        if not ((case.op == "open") & (case.layer == "posix")).any():
-            raise NotApplicable(
-                "no open was recorded, and so no flags: record the whole program, with the layer posix"
-            )
+        posix = case.layer == "posix"
+        if ((case.op == "write") & posix).any() and not ((case.op == "open") & posix).any():
+            raise NotApplicable("no open was recorded, and so no flags: record the whole program, with posix")
         return None
     table = uses.table.columns()
     op = np.array([call.op for call in case.run.calls])[table["call"]]
     posix = np.array([call.layer == "posix" for call in case.run.calls])[table["call"]]
     writes = (op == "write") & posix & (table["bytes"] > 0)
-    waits = opened_with_flags(case, table, flagged)
+    writes_flagged = writes & flagged[table["file"]]
+    waits = writes_flagged & (table["waits"] > 0)
+    if writes_flagged.any() and not waits.any():
+        raise NotApplicable(
+            "files were opened with O_SYNC, O_DSYNC or O_DIRECT, and no event says that its write used such "
+            "a descriptor: recorders up to version 0.1.0 do not note it, so record the run again"
+        )
     chosen = writes & waits & (table["bytes"] < MOST_BYTES * np.maximum(table["n"], 1))
     count = int(table["n"][chosen].sum())
     if count < LEAST_CALLS:
         return None
     each_ns = float(table["time_ns"][chosen].sum()) / count
     size = float(table["bytes"][chosen].sum()) / count
-    left = np.divide(
-        table["bytes"] / _MEMORY_BYTES_PER_NS,
-        table["time_ns"],
-        out=np.ones(len(chosen)),
-        where=table["time_ns"] > 0,
-    )
+    left = table["bytes"] / _MEMORY_BYTES_PER_NS / np.maximum(table["time_ns"], 1)
     share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
     saved = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
@@ -83,18 +83,18 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
 
 
 def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, each_ns: float) -> Check:
-    """Compare with writes of about the same size to other files."""
+    """Compare with writes of about the same size without these flags."""
     mean = table["bytes"] / np.maximum(table["n"], 1)
     others = others & (mean > size / 2) & (mean < 2 * size)
     count = int(table["n"][others].sum())
     if count < LEAST_CALLS:
-        why = "no writes of this size go to files without these flags: the disk may be slow as such"
+        why = "no writes of this size are without these flags: the disk may be slow as such"
         return Check("flags-cost", None, why)
     usual_ns = float(table["time_ns"][others].sum()) / count
-    sentence = f"{count:,} writes of about this size to other files take {seconds_text(usual_ns * 1e-9)} each"
+    sentence = (
+        f"{count:,} writes of about this size without these flags take {seconds_text(usual_ns * 1e-9)} each"
+    )
     return Check("flags-cost", usual_ns < _FASTER * each_ns, sentence)
 
 
-rule = RuleWithSummary(
-    "o-sync", _find, "the writes to each file", summed=lambda run: find_summed(run, ADVICE), of_each_call=True
-)
+rule = EvidenceRule("o-sync", _find, FILE_USES, summed=partial(find_summed, advice=ADVICE), of_each_call=True)

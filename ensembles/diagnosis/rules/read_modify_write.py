@@ -6,12 +6,12 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.sieving import ADVICE, COLLECTIVE_ADVICE, WHOLE_ADVICE, find_counted
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.model.units import bytes_text, number_text
 
 LEAST_READS = 4
@@ -87,6 +87,4 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary(
-    "read-modify-write", _find, "what happens inside calls of MPI-IO", counted=find_counted, of_each_call=True
-)
+rule = EvidenceRule("read-modify-write", _find, FILE_USES, counted=find_counted, of_each_call=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import NOT_READ_BY_PROGRAM, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.read_again import read_again
 from ensembles.diagnosis.reads_of_files import reads_of_files
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.model.units import number_text, share_text
 
 LEAST_REDUNDANCY = 2.0
@@ -95,4 +95,4 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary("redundant-reads", _find, "the calls of each phase and task")
+rule = EvidenceRule("redundant-reads", _find, FILE_USES)

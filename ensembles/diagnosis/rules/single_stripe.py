@@ -7,10 +7,10 @@ import numpy as np
 from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.single_stripe import find_counted
 from ensembles.diagnosis.crowded_files import WIDER, find_crowded
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.model.units import count_text, number_text, share_text
 
 _MOST_SMALL = 0.5
@@ -84,6 +84,4 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary(
-    "single-stripe", _find, "the writes to each file", counted=lambda run: find_counted(run, ADVICE)
-)
+rule = EvidenceRule("single-stripe", _find, FILE_USES, counted=lambda run: find_counted(run, ADVICE))

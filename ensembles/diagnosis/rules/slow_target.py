@@ -6,10 +6,10 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.slow_target import find_counted
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
 from ensembles.diagnosis.target_residuals import find_slow_target, share_on_target
 from ensembles.model.units import number_text, share_text
@@ -85,6 +85,4 @@ def _of_calls(case: Case) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary(
-    "slow-target", _find, "the calls on each file", counted=lambda run: find_counted(run, ADVICE)
-)
+rule = EvidenceRule("slow-target", _find, FILE_USES, counted=lambda run: find_counted(run, ADVICE))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.small_requests import find_counted
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.small_calls import between_others, join_calls
 from ensembles.diagnosis.small_library_calls import join_library_calls
 from ensembles.diagnosis.summed.small_requests import find_summed
@@ -34,10 +34,10 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     return of_library
 
 
-rule = RuleWithSummary(
+rule = EvidenceRule(
     "small-requests",
     _find,
-    "the calls of each phase and task",
+    FILE_USES,
     counted=lambda run: find_counted(run, ADVICE),
     summed=lambda run: find_summed(run, ADVICE),
     of_each_call=True,

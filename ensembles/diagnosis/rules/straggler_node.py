@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.slow_calls import find_slow
 from ensembles.diagnosis.summed.cannot_tell import check_straggler
 
@@ -11,9 +11,9 @@ ADVICE = (
     "memory is slow"
 )
 
-rule = RuleWithSummary(
+rule = EvidenceRule(
     "straggler-node",
     lambda case, uses: find_slow(case, uses, by_node=True, advice=ADVICE),
-    "the calls of each phase and task",
+    FILE_USES,
     summed=check_straggler,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.slow_calls import find_slow
 from ensembles.diagnosis.summed.cannot_tell import check_straggler
 
@@ -11,9 +11,9 @@ ADVICE = (
     "file system); pin tasks; ask the administrator to check its node"
 )
 
-rule = RuleWithSummary(
+rule = EvidenceRule(
     "straggler-task",
     lambda case, uses: find_slow(case, uses, by_node=False, advice=ADVICE),
-    "the calls of each phase and task",
+    FILE_USES,
     summed=check_straggler,
 )

@@ -6,11 +6,11 @@ import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_syncs_of_steps
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.sync_per_write import find_summed, how_often
 from ensembles.diagnosis.synced_files import before_moves, to_synced_files
 from ensembles.model.units import seconds_text
@@ -27,14 +27,14 @@ MOST_BYTES = 1 << 20
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
-    "sync less often: once {}, or when the file is closed; a checkpoint that is renamed "
-    "when it is whole needs one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
+    "sync less often: once {}, or when the file is closed; a checkpoint that is renamed when it is whole "
+    "needs one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
 )
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     syncs = (case.op == "sync") & (case.layer == "posix") & ~before_moves(case, uses)
-    posix = case.run.counters.modules.get("POSIX") if case.run.counters else None
+    posix = case.run.counters.modules.get("POSIX")
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
     if counted and not syncs.any():
         raise NotApplicable(
@@ -60,9 +60,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / number), 0.0)
     bytes_ = case.of_cells(moved)
     # What a sync no longer waits for, the last one still has to write: at best at the fastest rate.
-    rate = bytes_[rows] / np.maximum(
-        case.of_cells(case.by_cell(np.where(syncs, case.rows["time_ns"], 0)))[rows], 1
-    )
+    syncs_ns = case.of_cells(case.by_cell(np.where(syncs, case.rows["time_ns"], 0)))
+    rate = bytes_[rows] / np.maximum(syncs_ns[rows], 1)
     moving_ns = bytes_ / max(float(np.quantile(rate, 0.95)), 0.1)
     low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
     total, time_s = int(case.rows["n"][rows].sum()), float(case.rows["time_ns"][rows].sum()) * 1e-9
@@ -91,10 +90,10 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
 
 def _median_of_windows(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Return the median of the chosen values of each window as a column; infinite where none is chosen."""
-    medians = [
-        np.median(row[mine]) if mine.any() else np.inf for row, mine in zip(values, chosen, strict=True)
-    ]
-    return np.array(medians)[:, None]
+    pairs = zip(values, chosen, strict=True)
+    return np.array([[np.median(row[mine]) if mine.any() else np.inf] for row, mine in pairs])
 
 
-rule = RuleWithSummary("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE.format(RECORDS)))
+rule = EvidenceRule(
+    "sync-per-write", _find, FILE_USES, summed=lambda run: find_summed(run, ADVICE.format(RECORDS))
+)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.writes_by_sample import WritesBySample, memory_of_nodes
 from ensembles.model.units import count_text, number_text, share_text
 from ensembles.passes.group import SummaryRequest
@@ -88,11 +88,9 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     return Remedy(rows, saved, title, ADVICE, checks, evidence, np.zeros(len(case)), saved)
 
 
-rule = RuleWithSummary(
+rule = EvidenceRule(
     "write-back",
     _find,
-    "the writes between samples",
-    "writes-by-sample",
-    SummaryRequest(WritesBySample.for_run, WritesBySample.columns),
+    {"writes-by-sample": SummaryRequest(WritesBySample.for_run, WritesBySample.columns)},
     _check,
 )

@@ -15,7 +15,6 @@ import numpy as np
 from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.summaries.bins import bin_low_ns
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
 
 MARGIN = 0.1
 """Least uncertainty of a gain, as a part of it."""
-
-
-def has_sums_only(run: Run) -> bool:
-    """Whether a run has sums by function, size class and task instead of all calls."""
-    if run.info.has_all_events or run.counters is not None or not run.summary.durations_known:
-        return False
-    try:
-        return len(run.reading.ranks) > 0
-    except EnsioError:  # sums of another tool, over all ranks
-        return False
 
 
 class SummedCase:

@@ -6,23 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.finding import Check, Finding
+from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
-from ensembles.model.spans import find_spans, some_spans_text
-from ensembles.model.units import count_text, number_text
+from ensembles.diagnosis.uneven_tasks import find_uneven
 from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-LEAST_RATIO, MOST_PER_BYTE = 1.25, 3.0
 NO_OTHERS = "one task has no others to be compared with"
 NOBODY_WAITS = (
     "the tasks are processes without MPI and without barriers: nothing recorded shows that they wait for "
     "each other"
 )
-_MOVING = 0.5
 
 
 def find_summed(run: Run, advice: str) -> Finding | None:
@@ -36,34 +33,10 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         return None  # aggregators move the bytes of others
     moved = case.of_tasks("bytes", ("read", "write"), "posix")
     time_s = case.of_tasks("own_ns", ("read", "write"), "posix") * 1e-9
-    mean = float(moved.mean())
-    heavy = moved >= LEAST_RATIO * max(mean, 1.0)
-    light = (moved > 0) & ~heavy
-    if not heavy.any() or not light.any() or (moved > 0).mean() < _MOVING:
+    uneven = find_uneven(case.ranks, moved, time_s)
+    if uneven is None:
         return None
-    per_byte = np.divide(time_s, moved, out=np.zeros(len(moved)), where=moved > 0)
-    alike = float(np.median(per_byte[heavy]) / max(float(np.median(per_byte[light])), 1e-30))
-    if alike > MOST_PER_BYTE:
-        return None  # something else than the bytes makes these tasks slow
-    saved = np.where(heavy, time_s * (1 - mean / np.maximum(moved, 1)), 0.0)
-    tasks, most = case.ranks[heavy], float(moved.max() / mean)
-    move = "moves" if len(tasks) == 1 else "move"
-    who = f"{count_text(len(tasks), 'task')} ({some_spans_text(find_spans(tasks))})"
-    checks = (
-        Check("more-bytes", True, f"{who} {move} up to {number_text(most)} times the mean"),
-        Check(
-            "same-time-per-byte",
-            True,
-            f"their time per byte is {number_text(alike, 2)} times that of the others",
-        ),
-        without_order("whether the others wait for them"),
-    )
-    return summed_finding(
-        case,
-        "imbalance",
-        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {number_text(most)} times the mean",
-        advice,
-        checks,
-        {"most_to_mean": most, "tasks_heavy": len(tasks)},
-        (np.zeros(len(saved)), saved, saved),
-    )
+    saved = time_s * (1 - uneven.left[0])
+    bounds = (np.zeros(len(saved)), saved, saved)
+    checks = (*uneven.checks, without_order("whether the others wait for them"))
+    return summed_finding(case, "imbalance", uneven.title, advice, checks, uneven.evidence, bounds)

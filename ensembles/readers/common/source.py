@@ -20,12 +20,15 @@ class EventSource(ChunkSource, Protocol):
     ----------
     is_complete : bool
         Whether every process has ended, so that the files are final.
+    is_checked : bool
+        Whether checksums guard all times, so that none is a changed byte.
     spool_identities : dict of str to (int, int)
         By name of each spool and job file that was read: size in bytes and modification time in ns.
     metadata : RunMetadata
     """
 
     is_complete: bool
+    is_checked: bool
     spool_identities: dict[str, tuple[int, int]]
 
     @property

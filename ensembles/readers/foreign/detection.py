@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ensembles.files.untrusted import beginning_of
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import header
-from ensembles.readers.foreign.dftracer.files import dftracer_files, is_dftracer
+from ensembles.readers.foreign.dftracer.lines import dftracer_files, is_dftracer
 from ensembles.readers.foreign.otf2 import source as otf2
 from ensembles.readers.foreign.strace.lines import files_of
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ensembles.files.names import process_file_of
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import MISSING
@@ -122,12 +122,10 @@ class BlockReader:
             if not self._place:
                 yield
             rest = window.from_slot(slot) if slot else window
-            try:
+            with Reading(decoding.path):
                 done = read_window(
                     descriptor, decoding, thread, rest, self._raw_bytes, self._out, self._place
                 )
-            except OSError as error:
-                raise EnsioError(f"{decoding.path} cannot be read: {error.strerror}") from error
             if done.slots == 0:
                 return
             if self._flights is not None or self._has_flight_columns:
@@ -195,10 +193,8 @@ class BlockReader:
 
 @contextmanager
 def _opened(path: str) -> Iterator[int]:
-    try:
+    with Reading(path):
         file = open_regular(path)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
     with file:
         yield file.fileno()
 
@@ -212,10 +208,8 @@ def _coded_since(paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
         folder, name = os.path.split(process_file_of(path))
         if folder not in names:
-            try:
+            with Reading(folder):
                 names[folder] = set(os.listdir(folder or "."))
-            except OSError as error:
-                raise EnsioError(f"{folder} cannot be read: {error.strerror}") from error
         if name in names[folder]:
             yield path
 

@@ -43,10 +43,7 @@ def notes_on_clocks(spools: Sequence[Spool], clocks: Clocks, alignment: Alignmen
 
 
 def notes_on_ends(processes: Sequence[Process]) -> list[str]:
-    """Describe the processes that did not end their recording, in one sentence.
-
-    `ensembles.model.notes.short_note` shortens it.
-    """
+    """Describe the processes that did not end their recording, in one sentence."""
     running = [process for process in processes if not process.ended]
     if not running:
         return []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native.kernel_bytes import POSITION
+from ensembles.readers.native.kernel_bytes import POSITION, io_counters
 from ensembles.readers.native.spool import read_spool
 
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
@@ -54,18 +54,12 @@ def complete_account(path: Path, pid: int) -> None:
         if read_spool(os.fspath(path)).ended:
             return
         stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        lines = (line.split(b": ") for line in Path(f"/proc/{pid}/io").read_bytes().splitlines())
-        io = {name: int(number) for name, number in lines}
         facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
         facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
         file.seek(POSITION)
         account = ACCOUNT.unpack(file.read(ACCOUNT.size))
-        account = account._replace(
-            end_read_by_calls=io[b"rchar"],
-            end_written_by_calls=io[b"wchar"],
-            end_read_bytes=io[b"read_bytes"],
-            end_write_bytes=max(io[b"write_bytes"] - io[b"cancelled_write_bytes"], 0),
-            facts=account.facts | facts,
-        )
+        counters, cancelled = io_counters(Path(f"/proc/{pid}/io").read_bytes())
+        counters["end_write_bytes"] = max(counters["end_write_bytes"] - cancelled, 0)
+        account = account._replace(**counters, facts=account.facts | facts)
         file.seek(POSITION)
         file.write(b"".join(number.to_bytes(8, sys.byteorder) for number in account))

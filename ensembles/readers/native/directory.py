@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
-from ensembles.model.errors import EnsioError, SeveralRuns
+from ensembles.files.untrusted import Reading
+from ensembles.model.errors import SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.readers.native.owners import Chosen, choose, user_name
 
@@ -91,8 +92,14 @@ def _listed(paths: list[str]) -> str:
 
 
 def lies_elsewhere(path: str) -> bool:
-    """Test whether a spool is a dangling link to a node-local folder (``ENSIO_SPOOL``) of another node."""
-    return os.path.islink(path) and not os.path.exists(path)
+    """Test whether a spool is a link to a node-local folder (``ENSIO_SPOOL``) of another node."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return os.path.islink(path) and os.path.isabs(os.readlink(path))
+    except OSError:
+        pass  # its reader says why
+    return False
 
 
 def chosen_records(directory: str) -> Chosen:
@@ -103,10 +110,8 @@ def chosen_records(directory: str) -> Chosen:
     EnsioError
         The directory cannot be read.
     """
-    try:
+    with Reading(directory):
         return choose(directory, record_paths(directory))
-    except OSError as error:
-        raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
 
 
 def record_paths(directory: str) -> list[str]:
@@ -122,11 +127,8 @@ def record_paths(directory: str) -> list[str]:
     EnsioError
         The directory cannot be read.
     """
-    try:
-        with os.scandir(directory) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith(RECORDS))
-    except OSError as error:
-        raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
+    with Reading(directory), os.scandir(directory) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith(RECORDS))
     names.sort(key=lambda name: name.endswith(JOB_FILE_SUFFIX))
     return [os.path.join(directory, name) for name in names]
 

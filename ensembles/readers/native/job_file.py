@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.c_layout import (
     CONSTANTS,
     EVENT,
@@ -30,6 +30,7 @@ from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.job_summary import MOST_BYTES, JobSummary
 from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
 from ensembles.readers.native.spool_bytes import Piece
+from ensembles.readers.native.spool_texts import KnownTexts
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 
@@ -67,19 +68,15 @@ def read_job_file(path: str) -> list[Spool]:
     EnsioError
         The file cannot be read, is not a job file, or is damaged as a whole.
     """
-    try:
-        with open_regular(path) as file:
-            status = os.fstat(file.fileno())
-            head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)
-            file.seek(head.records)
-            records = file.read(head.bytes - head.records)
-            if len(records) != head.bytes - head.records:
-                raise _damaged(path)
-            return _read_records(
-                _JobFile(path, file.fileno(), status, head, head.version == _SUMMED), records
-            )
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    with Reading(path), open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)
+        file.seek(head.records)
+        records = file.read(head.bytes - head.records)
+        if len(records) != head.bytes - head.records:
+            raise _damaged(path)
+        job = _JobFile(path, file.fileno(), status, head, head.version == _SUMMED)
+        return _read_records(job, records, file.read(1 << 18))
 
 
 def _damaged(path: str) -> EnsioError:
@@ -140,49 +137,55 @@ class _JobFile(NamedTuple):
     has_sums: bool
 
 
-def _read_records(job: _JobFile, records: bytes) -> list[Spool]:
+def _read_records(job: _JobFile, records: bytes, copy: bytes) -> list[Spool]:
     path, head = job.path, job.head
     spools: list[Spool] = []
     notes: list[str] = []
     position, summary = 0, _summary_of(path, head)
-    shared = b""
+    shared = decode_text(copy[_SUM_BYTES:], b"", head.shared_bytes) if copy and _has_sum(copy) else b""
     for number in range(head.processes):
         if position + JOB_PROCESS.size > len(records):
             raise _damaged(path)
         process = JOB_PROCESS.unpack(records, position)
-        record = records[position : position + process.bytes]
-        position += process.bytes
-        whole = JOB_PROCESS.size <= process.bytes == len(record)
-        if process.magic != CONSTANTS["ENSIO_JOB_PROCESS_MAGIC"] or not whole:
-            raise _damaged(path)
         try:
-            spool, text = _read_record(job, process, record, shared)
+            spool, text, end = _read_record(job, process, records, position, shared if number else b"")
             if process.summarised:
                 if summary is None:
                     raise ValueError("the record refers to a missing summary")
                 spool.job_summary = summary
                 spool.has_events |= process.calls > 0
         except ValueError:
-            if number == 0:  # the texts of all others refer to its texts
-                raise _damaged(path) from None
+            if not shared or process.bytes < JOB_PROCESS.size:
+                raise _damaged(path) from None  # the texts of all others refer to its texts
             notes.append(f"{os.path.basename(path)} is damaged: the record of one process cannot be read")
+            position += process.bytes
             continue
+        position = end
+        if number == 0:
+            text = text if text is not None or not shared else shared
+            if text is None:
+                raise _damaged(path)  # what its calls did is not known
+            shared = text[: head.shared_bytes]
+        if text is None or len(text) < process.text_bytes:
+            spool.notes.append(
+                f"{os.path.basename(path)} is damaged: texts of {spool.name} cannot be read, so files, "
+                "phases and properties of it have no names"
+            )
+        read_texts(spool, text or b"")
+        if text is None:  # one recorder wrote all of them
+            spool.calls_text = KnownTexts().parsed(shared).calls_text
         spool.rest_in_spool = head.rest_in_spool != 0
         spools.append(spool)
-        if text is None and number == 0:
-            raise _damaged(path)  # what its calls did is not known
-        if number == 0:
-            shared = (text or b"")[: head.shared_bytes]
-        elif text is None:  # one recorder wrote all of them
-            spool.calls_text = spools[0].calls_text
-    if position != len(records):
+    if position != len(records) or not spools:
         raise _damaged(path)
     spools[0].notes.extend(notes)
     return spools
 
 
-def _read_record(job: _JobFile, process: Any, record: bytes, shared: bytes) -> tuple[Spool, bytes | None]:
-    """Decode a record into a spool and its texts; None: these are damaged.
+def _read_record(
+    job: _JobFile, process: Any, records: bytes, position: int, shared: bytes
+) -> tuple[Spool, bytes | None, int]:
+    """Decode a record into a spool without its texts, these (None: they are damaged), and the record's end.
 
     Raises
     ------
@@ -197,33 +200,27 @@ def _read_record(job: _JobFile, process: Any, record: bytes, shared: bytes) -> t
     }
     texts = {"texts": process.coded_bytes}
     lengths = lengths | texts if job.has_sums else {"name": process.name_bytes} | texts | lengths
-    *begins, end = accumulate(lengths.values(), initial=JOB_PROCESS.size)
+    *begins, end = accumulate(lengths.values(), initial=position + JOB_PROCESS.size)
     at = {part: slice(begin, begin + lengths[part]) for part, begin in zip(lengths, begins, strict=True)}
-    summed = record[_CHECKED_FROM : at["texts"].start if job.has_sums else end]
-    if end != len(record) or process.checksum != zlib.crc32(summed):
+    summed = records[position + _CHECKED_FROM : at["texts"].start if job.has_sums else end]
+    if end > len(records) or process.checksum != zlib.crc32(summed):
         raise ValueError("the record's checksum is wrong")
-    name = os.fsdecode(record[at["name"]])
+    name = os.fsdecode(records[at["name"]])
     if "/" in name or not name:
         raise ValueError("the record's name is not a file name")
+    head_bytes = records[position + _HEAD_FROM : position + _HEAD_FROM + SPOOL.size]
     try:
-        head = checked_head(name, record[_HEAD_FROM : _HEAD_FROM + SPOOL.size])
+        head = checked_head(name, head_bytes)
     except EnsioError as error:
         raise ValueError(str(error)) from error
     spool = Spool(os.path.join(os.path.dirname(job.path), name), head, job.status, job_path=job.path)
-    spool.head_bytes = record[_HEAD_FROM : _HEAD_FROM + SPOOL.size]
-    text = _texts(job, record[at["texts"]], shared, process.text_bytes)
-    if text is None:
-        spool.notes.append(
-            f"{os.path.basename(job.path)} is damaged: the texts of {name} cannot be read, so its files, "
-            "phases and properties have no names"
-        )
-    read_texts(spool, text or b"")
-    windows = np.frombuffer(record, JOB_WINDOW.dtype, process.windows, at["windows"].start)
-    data = np.frombuffer(record, JOB_DATA.dtype, process.data, at["data"].start)
+    spool.head_bytes = head_bytes
+    windows = np.frombuffer(records, JOB_WINDOW.dtype, process.windows, at["windows"].start)
+    data = np.frombuffer(records, JOB_DATA.dtype, process.data, at["data"].start)
     _find_data(job, spool, windows, data)
     if process.summarised:
-        spool.call_rows = np.frombuffer(record, JOB_CALL.dtype, process.calls, at["calls"].start)
-    return spool, text
+        spool.call_rows = np.frombuffer(records, JOB_CALL.dtype, process.calls, at["calls"].start)
+    return spool, _texts(job, records[at["texts"]], shared, process.text_bytes), end
 
 
 def _texts(job: _JobFile, coded: bytes, shared: bytes, length: int) -> bytes | None:

@@ -17,8 +17,19 @@ POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
 PROPERTY = b"account"
 """Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
 
-_FACTS = {"linked": "LINKED", "go": "GO", "libaio": "AIO", "io_uring": "URING"}
+CANCELLED = b"cancelled"
+"""Property of a launcher: bytes made dirty that were deleted again."""
+
+_FACTS = {
+    "linked": "LINKED",
+    "go": "GO",
+    "libaio": "AIO",
+    "io_uring": "URING",
+    "piped-in": "PIPED_IN",
+    "piped-out": "PIPED_OUT",
+}
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
+_COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
 _MOST = 1 << 62
 _NUMBERS = ACCOUNT.size // 8
 _REWRITTEN_NS = 30 * 10**9
@@ -49,13 +60,34 @@ def left_by_raw_call(spool: Spool) -> bool:
     return spool.account is not None and bool(spool.account.facts & _EXITED)
 
 
-def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
+def io_counters(text: bytes) -> tuple[dict[str, int], int]:
+    """Parse /proc/PID/io into members of the account, and bytes made dirty that were deleted again.
+
+    Raises
+    ------
+    ValueError
+        A counter is missing or no number.
+    """
+    io = dict(line.partition(b": ")[::2] for line in text.splitlines())
+    names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes", b"cancelled_write_bytes")
+    *counts, cancelled = (int(io.get(name, b"")) for name in names)
+    return {f"end_{name}": count for name, count in zip(_COUNTERS, counts, strict=True)}, cancelled
+
+
+def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> KernelBytes | None:
     """Add up what the kernel counted in the processes of a run.
 
     The kernel adds the counters of a child to those of the process that waits for it. They are taken off
-    there if the child is recorded. A child of a process that is not recorded (a shell) may belong to any
-    process that waited for children meanwhile, so that its bytes are taken off, too: rather too few bytes
-    are found than bytes that are recorded elsewhere.
+    there if the child is recorded. A child of a process that is not recorded (a shell) may belong to all
+    processes that waited for children meanwhile, so that its bytes are taken off there, too: rather too few
+    bytes are found than bytes that are recorded elsewhere. What is left of a launcher are the bytes of
+    programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+    launchers : sequence of Spool
+        Shells and launchers that ``ensio run`` started, with nothing but an account.
 
     Returns
     -------
@@ -66,6 +98,7 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
     known = [spool for spool in begun if spool.account.facts & _TAKEN]
     if not begun:
         return None
+    known += launchers
     sums = {id(spool): _own(spool) for spool in known}
     waiting: dict[bytes, list[Spool]] = {}
     heads: dict[bytes, dict[int, Any]] = {}
@@ -76,13 +109,18 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
             waiting.setdefault(host, []).append(spool)
     for spool in known:
         host = spool.properties.get(b"host", b"")
-        if (owner := _waiting_process(spool.head, waiting.get(host, ()), heads[host])) is not None:
-            end, rest, own = spool.account, sums[id(owner)], spool.head.allocated_bytes
-            # The recorder itself reads and writes after it has taken the child's account.
-            for place, taken in enumerate(
-                (end.end_read_by_calls, end.end_written_by_calls, end.end_read_bytes, end.end_write_bytes)
-            ):
-                rest[place] = max(rest[place] - taken - own, 0)
+        for owner in _waiting_processes(spool.head, waiting.get(host, ()), heads[host]):
+            rest, own = sums[id(owner)], spool.head.allocated_bytes
+            # The recorder itself reads and writes after it has taken the child's account. What the child
+            # wrote before it was recorded, as another program, is not; it read its libraries then.
+            for place, name in enumerate(_COUNTERS):
+                is_other = spool.head.pid == owner.head.pid or place % 2
+                begin = getattr(spool.account, f"begin_{name}") if is_other else 0
+                rest[place] = max(rest[place] - getattr(spool.account, f"end_{name}") + begin - own, 0)
+    for spool in launchers:
+        rest = sums[id(spool)]
+        rest[1] = min(rest[1], rest[3])
+        rest[3] = max(rest[3] - int(spool.properties[CANCELLED]), rest[1])
     read, written, fetched, dirtied = (
         min(sum(own[place] for own in sums.values()), _MOST) for place in range(4)
     )
@@ -93,6 +131,8 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
     }
     if "go" in facts and not all(spool.ended or left_by_raw_call(spool) for spool in begun):
         facts.add("unchecked")
+    if any(sums[id(spool)][0] >= 1 << 19 for spool in launchers):
+        facts.add("piped-in")  # shells and launchers themselves read from pipes
     libraries: dict[str, None] = {}
     for spool in known:
         names = spool.properties.get(b"libraries", b"").split(b":")
@@ -115,15 +155,14 @@ def _own(spool: Spool) -> list[int]:
     lasted_ns = max(head.last_realtime_ns - head.first_realtime_ns, 0)
     dirtied = head.allocated_bytes * (1 + lasted_ns // _REWRITTEN_NS) + account.own_written
     own = (account.own_read, account.own_written, 0, dirtied)
-    names = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
     return [
         max(getattr(account, f"end_{name}") - getattr(account, f"begin_{name}") - mine, 0)
-        for name, mine in zip(names, own, strict=True)
+        for name, mine in zip(_COUNTERS, own, strict=True)
     ]
 
 
-def _waiting_process(head: Any, waiting: Sequence[Spool], heads: Mapping[int, Any]) -> Spool | None:
-    """Return the process that waited for this one, or for an ancestor, as far as one may have done so.
+def _waiting_processes(head: Any, waiting: Sequence[Spool], heads: Mapping[int, Any]) -> list[Spool]:
+    """Return the processes that may have waited for this one, or for an ancestor, or became this one.
 
     Parameters
     ----------
@@ -138,11 +177,14 @@ def _waiting_process(head: Any, waiting: Sequence[Spool], heads: Mapping[int, An
     while head is not None and head.pid not in seen:
         seen.add(head.pid)
         parent = heads.get(head.parent_pid)
+        found = []
         for other in waiting:
             is_parent = other.head.pid == head.parent_pid
             may_be = is_parent if parent is not None else other.head.parent_pid != head.parent_pid
             meanwhile = other.head.first_realtime_ns <= head.first_realtime_ns <= other.head.last_realtime_ns
-            if may_be and meanwhile and other.head.pid != head.pid:
-                return other
+            if may_be and meanwhile and other.head is not head:
+                found.append(other)
+        if found:
+            return found
         head = parent
-    return None
+    return []

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 
+from ensembles.files.names import LAUNCHER_SUFFIX
+from ensembles.files.untrusted import open_regular
+from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import count_text
+from ensembles.readers.native.kernel_bytes import CANCELLED, io_counters
+from ensembles.readers.native.owners import choose
 from ensembles.readers.native.spool import Spool
 
 _MOST_LISTED = 20
+_WAITED = CONSTANTS["ENSIO_ACCOUNT_TAKEN"] | CONSTANTS["ENSIO_ACCOUNT_CHILDREN"]
 _FIRST_WITH_LAUNCHES = 4
 """Version of spools from which on ``ensio run`` gives its programs one key."""
 
@@ -56,6 +63,29 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
     if number > len(launches):
         raise EnsioError(f"{directory} holds {count_text(len(launches), 'run')}: there is no #{number}")
     return launches[number - 1]
+
+
+def launchers_in(directory: str) -> list[Spool]:
+    """Read what ``ensio run`` kept of shells and launchers: processes with an account alone.
+
+    Those that cannot be read are left out: without them, less is known.
+    """
+    with os.scandir(directory) as entries:
+        paths = sorted(entry.path for entry in entries if entry.name.endswith(LAUNCHER_SUFFIX))
+    found = []
+    for path in choose(directory, paths).paths:
+        with suppress(OSError, ValueError), open_regular(path) as file:
+            lines = (line.partition(b"=") for line in file.read(1 << 12).split(b"\0"))
+            facts = {key: value for key, _, value in lines}
+            pid, begin, end = (int(facts.get(key, b"")) for key in (b"pid", b"begin", b"end"))
+            counters, cancelled = io_counters(facts.get(b"io", b""))
+            account = ACCOUNT.unpack(bytes(ACCOUNT.size))._replace(facts=_WAITED, **counters)
+            head = SPOOL.unpack(bytes(SPOOL.size))._replace(
+                pid=pid, first_realtime_ns=begin, last_realtime_ns=end
+            )
+            properties = {b"host": facts.get(b"host", b""), CANCELLED: b"%d" % cancelled}
+            found.append(Spool(path, head, os.fstat(file.fileno()), properties, own_account=account))
+    return found
 
 
 def _launches(spools: Sequence[Spool]) -> list[list[Spool]]:

@@ -181,7 +181,9 @@ def _described(
     )
 
 
-def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int) -> RunMetadata:
+def described(
+    spools: Sequence[Spool], processes: list[Process], origin_ns: int, launchers: Sequence[Spool] = ()
+) -> RunMetadata:
     """Make the metadata of a run from its processes.
 
     Parameters
@@ -190,6 +192,8 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
     processes : list of Process
     origin_ns : int
         Time 0 of the run, ns since 1970.
+    launchers : sequence of Spool
+        Processes with an account alone (`ensembles.readers.native.launches.launchers_in`).
 
     Returns
     -------
@@ -223,7 +227,7 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
             (spool.losses for spool in spools), sum(process.dropped_events for process in processes)
         ),
         calls_on_other_paths=sum(spool.losses.calls_on_other_paths for spool in spools),
-        kernel_bytes=kernel_bytes(spools),
+        kernel_bytes=kernel_bytes(spools, launchers),
     )
 
 

@@ -13,7 +13,9 @@ from ensembles.summaries.cells import LARGEST, CellSummary
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 
-CARRIED = CONSTANTS["ENSIO_CARRIED_READ"] | CONSTANTS["ENSIO_CARRIED_WRITE"]
+CARRIED = CONSTANTS["ENSIO_WAITS_FOR_DEVICE"] + sum(
+    CONSTANTS[f"ENSIO_{name}_{way}"] for name in ("CARRIED", "OPENED_TO") for way in ("READ", "WRITE")
+)
 """The flags of an event that the column ``carried`` has."""
 _SAME = ("count", "errors", "moved", "time_ns", "inner_ns", "min_ns", "max_ns", "without_bin")
 

@@ -11,7 +11,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import few
 from ensembles.readers.native import job_file
 from ensembles.readers.native.directory import chosen_records, lies_elsewhere, record_paths
-from ensembles.readers.native.launches import spools_of_launch
+from ensembles.readers.native.launches import launchers_in, spools_of_launch
 from ensembles.readers.native.spool import READABLE, Spool, read_spool
 from ensembles.readers.native.spool_source import SpoolSource
 from ensembles.readers.native.spool_texts import KnownTexts
@@ -103,8 +103,10 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
             count = len(record_paths(path))
             raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
         raise EnsioError(f"{path} is not a run directory, it has no recorded calls: {READABLE}")
-    everything = spools_of_launch(everything, path, launch)
-    return SpoolSource(everything, few(sentences, "spools cannot be read"))
+    chosen = spools_of_launch(everything, path, launch)
+    # What a launcher started is known only if all of it is there.
+    launchers = launchers_in(path) if len(chosen) == len(everything) and not sentences else []
+    return SpoolSource(chosen, few(sentences, "spools cannot be read"), launchers)
 
 
 def _spool_or_process_file(path: str, known: KnownTexts) -> Spool:

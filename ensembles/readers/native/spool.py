@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, WINDOW
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
@@ -315,11 +315,8 @@ def read_spool(path: str, known: KnownTexts | None = None) -> Spool:
     EnsioError
         The file cannot be read, is not a spool, or its head is implausible.
     """
-    try:
-        with open_regular(path) as file:
-            return _read(path, file.fileno(), known)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    with Reading(path), open_regular(path) as file:
+        return _read(path, file.fileno(), known)
 
 
 def _read(path: str, descriptor: int, known: KnownTexts | None) -> Spool:

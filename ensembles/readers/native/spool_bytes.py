@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO, NamedTuple
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import decode_text
 
@@ -53,10 +53,8 @@ class Contents:
 
     def __enter__(self) -> Contents:
         path = self._job_path or self.path
-        try:
+        with Reading(path):
             self._file = open_regular(path)
-        except OSError as error:
-            raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -52,6 +52,8 @@ class SpoolSource:
         At least one.
     notes : sequence of str
         Sentences about data that are known to be missing.
+    launchers : sequence of Spool
+        Processes with an account alone (`ensembles.readers.native.launches.launchers_in`).
 
     Attributes
     ----------
@@ -66,7 +68,11 @@ class SpoolSource:
         Whether the recorder kept summaries.
     """
 
-    def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
+    is_checked = True
+
+    def __init__(
+        self, spools: Sequence[Spool], notes: Sequence[str] = (), launchers: Sequence[Spool] = ()
+    ) -> None:
         clocks = Clocks(spools)
         members = assign_ranks(spools)
         members.sort(key=lambda member: (member.rank, member.first_thread, member.spool.path))
@@ -108,11 +114,9 @@ class SpoolSource:
             os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
         }
         processes = describe_processes(members, alignment)
-        self.metadata = described(spools, processes, origin_ns)
+        self.metadata = described(spools, processes, origin_ns, launchers)
         # If all events of a process are in a job file, its summary is not: it is computed from the events.
-        bare = any(spool.coded and not spool.is_summarised for spool in spools)
-        kept = any(spool.is_summarised for spool in spools)
-        self.has_summary = kept and not (bare and self.metadata.has_all_events)
+        self.has_summary = any(spool.is_summarised for spool in spools)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
         self.metadata.sites = SiteTable(list(dictionary.sites))

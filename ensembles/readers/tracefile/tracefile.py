@@ -14,6 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ensembles.model.counters import Counters
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING, OPS, Call, Events
 from ensembles.model.filters import within_ranges
@@ -184,6 +185,7 @@ class TraceFileSource:
             self.spool_identities = dict(zip(read_texts(spools, "name"), identities, strict=True))
 
     is_quick_to_open = True
+    is_checked = True
 
     @cached_property
     def _index(self) -> TraceIndex:
@@ -433,7 +435,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         calls_on_other_paths=other,
         kernel_bytes=kernel,
         summed=os.fsdecode(read_attribute(file, "summed")) if "summed" in file.attrs else "",
-        counters=None,
+        counters=Counters(),
         **text,
     )
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ensembles.model.enclosed import are_outermost
 from ensembles.model.events import OPS, Call, Events, of_calls
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
@@ -92,7 +93,7 @@ class AccessSummary(Summary):
         views = _may_leave_holes(chunk.calls)[chunk.call]
         self.views |= set(np.unique(chunk.file[views]).tolist())
         wanted = np.isin(chunk.op, (READ, WRITE, SEEK, SYNC)) & (chunk.file > 0)
-        chunk = chunk[wanted & ((chunk.depth == 0) | self._nested)]
+        chunk = chunk[wanted & (are_outermost(chunk) | self._nested)]
         if not len(chunk):
             return
         order = order_by_start(chunk)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.holds import Holds
 from ensembles.model.regions import RegionTable
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
@@ -132,12 +133,9 @@ def detect_phases(
         rule does not apply.
     """
     named = AnnotatedPhases.from_regions(run.regions)
-    if run.mode in ("profile", "tail") and not named:
-        raise EnsioError(
-            f"{run.path} {run.info.how_it_was_recorded}, and phase detection needs all calls: "
-            f"{run.info.how_to_keep_calls}"
-        )
-    if named and rule in (None, "named"):
+    if not named:
+        run.reading.need(Holds.UNBIASED_CALLS, "phase detection needs all calls")
+    elif rule in (None, "named"):
         return Phases.from_annotated(named)
     _refuse_named(rule)
     if most_events is None:

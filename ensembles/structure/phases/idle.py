@@ -1,4 +1,4 @@
-"""Idle time of the tasks of a run in its phases, in words that commands, reports and pages share."""
+"""Idle time of the tasks of a run in its phases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.table import PhaseTotals
 
 
@@ -41,38 +41,6 @@ class IdleTime:
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes, without those of the run."""
         return {key: value for key, value in asdict(self).items() if key not in ("tasks", "run_s")}
-
-    @property
-    def text(self) -> str:
-        """The sum and its share of the run, as ``49.4 ms summed over tasks, 3 % of the run (...)``."""
-        of_run = of_run_text(self.lost_s, self.tasks, self.run_s)
-        return f"{seconds_text(self.lost_s)} summed over tasks{of_run}"
-
-    @property
-    def absent_text(self) -> str:
-        """A sentence on the tasks without calls, which are not in the sum; ``""``: there are none."""
-        if not self.phases_without_all_tasks or self.lost_without_calls_s is None:
-            return ""
-        return (
-            "Tasks without a call in a phase are not counted: in "
-            f"{count_text(self.phases_without_all_tasks, 'phase')}, where they could wait up to "
-            f"{seconds_text(self.lost_without_calls_s)} more."
-        )
-
-
-def of_run_text(time_s: float, tasks: int, run_s: float) -> str:
-    """Return a clause on the share of a run that a time summed over its tasks is; ``""``: of no time.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.idle import of_run_text
-    >>> of_run_text(0.05, 4, 0.5)
-    ', 2.5 % of the run (4 tasks × 500 ms)'
-    """
-    if not tasks or not run_s > 0:
-        return ""
-    of = f"{count_text(tasks, 'task')} × {seconds_text(run_s)}"
-    return f", {share_text(time_s / (tasks * run_s), None)} of the run ({of})"
 
 
 def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTime:

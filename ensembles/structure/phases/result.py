@@ -10,10 +10,8 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
-from ensembles.model.notebook_html import facts_html, table_html
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.spans import find_spans
-from ensembles.model.units import seconds_text, share_text
 from ensembles.passes.reading import Ranges, ascending_ranges
 
 _FIRST_NS, _LAST_NS = -(1 << 62), (1 << 63) - 2
@@ -255,27 +253,6 @@ class Phases:
         unused = self.number[1:-1] < 0
         lengths_ns = np.diff(self.cuts_ns)[unused]
         return {"steps": len(lengths_ns), "time_s": float(lengths_ns.sum()) * 1e-9}
-
-    def _repr_html_(self) -> str:
-        facts = [
-            ("phases", f"{self.count:,}"),
-            ("how they were found", self.sentence),
-            ("confidence", share_text(float(self.confidence), None)),
-        ]
-        if self.message_steps:
-            facts.append(("with messages only", f"{len(self.message_steps):,}"))
-        if self.names is not None:
-            return facts_html(facts) + table_html(
-                ("phase", "name"), [(str(number), name) for number, name in enumerate(self.names, 1)]
-            )
-        ends = ["", *(seconds_text(float(cut) * 1e-9) for cut in self.cuts_ns), ""]
-        rows = [
-            (str(number), ends[place], ends[place + 1])
-            for place, number in enumerate(self.number.tolist())
-            if number > 0
-        ]
-        headers = ("phase", "begins after", "ends before")
-        return facts_html(facts) + (table_html(headers, rows) if rows else "")
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -38,6 +38,7 @@ class SyncTime(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     requires = ANY_ORDER
+    results = ("_time_ns",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases

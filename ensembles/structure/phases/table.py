@@ -74,7 +74,7 @@ class PhaseTotals:
     late_calls : LateCalls or None
         The calls of the slowest task that made it late: those of the function with the largest difference
         from the task in the middle, if this or that of all functions is at least half of `later_s`. None: it
-        is not, or they were not looked for (`ensembles.run.late_calls`).
+        is not, or they were not looked for (`ensembles.structure.phases.late_calls`).
     late_outside : LateInPhase or None
         If not its calls, what made the slowest task late: time before its first call of the phase, or between
         its calls. None: less than half of `later_s`, or not looked for.

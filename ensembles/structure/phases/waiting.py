@@ -16,18 +16,6 @@ if TYPE_CHECKING:
 MEETINGS = ("named", "barriers")
 """Rules whose phases all tasks end together, whatever started the tasks."""
 
-NOT_MEETING = (
-    "Idle times are not known: the tasks are processes without MPI and without barriers, and may run one "
-    "after the other or side by side. Nothing recorded shows that they wait for each other."
-)
-"""What is said in place of idle times."""
-
-ONLY_FAILED = (
-    "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile "
-    "(ensio phases without --failed and --error has them)."
-)
-"""The same where only failed calls are selected."""
-
 
 def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     """Tell whether the slowest task of a phase is the one for which the others wait.

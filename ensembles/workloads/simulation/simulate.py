@@ -208,13 +208,6 @@ def _metadata(
             user=user,
             start_unix_ns=origin_ns,
             end_unix_ns=end_ns,
-            ended=True,
-            threads=1,
-            first_thread=0,
-            dropped_events=0,
-            excluded_calls=0,
-            lost_calls=0,
-            source="",
         )
         for rank in range(text.tasks)
     ]

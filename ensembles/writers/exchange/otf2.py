@@ -9,6 +9,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -121,7 +122,7 @@ def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
     if ranks_per_location < 1:
         raise ValueError("a location has at least one rank")
     tool = link.program()
-    path = os.path.normpath(path)
+    path = str(Path(path))
     if os.path.lexists(path):
         raise EnsioError(f"{path} exists already: name a folder that does not exist yet")
     try:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
@@ -25,24 +24,15 @@ class Extract:
     Parameters
     ----------
     run : Run
+        With an event of each call that is counted.
     selection : Selection
     words : str
         Description of the selection, for the note.
-
-    Raises
-    ------
-    EnsioError
-        The run's summary includes calls without an event, and a summary cannot be filtered.
     """
 
     is_complete = True
 
     def __init__(self, run: Run, selection: Selection, words: str) -> None:
-        if not run.info.has_all_events:
-            raise EnsioError(
-                f"{run.path} does not have an event of every call, and its summary cannot be filtered: "
-                "export it without filters"
-            )
         self._run = run
         self._selection = selection
         self._words = words

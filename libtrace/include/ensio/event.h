@@ -60,6 +60,11 @@
 #define ENSIO_IS_EVENT 4
 /* The event is for the summary only: once it is there, its slot is emptied. */
 #define ENSIO_SUMMED_ONLY 8
+/* Of a call that opens a file: the access that it asked for, as far as that is known. */
+#define ENSIO_OPENED_TO_READ 16
+#define ENSIO_OPENED_TO_WRITE 32
+/* Of a write: its descriptor was opened with O_SYNC, O_DSYNC or O_DIRECT. */
+#define ENSIO_WAITS_FOR_DEVICE 64
 
 /* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */
@@ -167,9 +172,12 @@ struct ensio_losses {
 #define ENSIO_ACCOUNT_LINKED 2   /* the recorder is linked into the program: shared libraries are not seen */
 #define ENSIO_ACCOUNT_GO 4       /* the program is written in Go */
 #define ENSIO_ACCOUNT_CHILDREN 8 /* the process has waited for children, whose bytes the kernel adds to its own */
-#define ENSIO_ACCOUNT_AIO 16     /* a context of libaio was there at the end */
-#define ENSIO_ACCOUNT_URING 32   /* rings of io_uring were there at the end */
+#define ENSIO_ACCOUNT_AIO 16     /* a context of libaio was there at some sample, or at the end */
+#define ENSIO_ACCOUNT_URING 32   /* rings of io_uring were there at some sample, or at the end */
 #define ENSIO_ACCOUNT_EXITED 64  /* the process exited, and its end was read by the process that waited for it */
+/* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
+#define ENSIO_ACCOUNT_PIPED_IN 128
+#define ENSIO_ACCOUNT_PIPED_OUT 256
 
 /* Counters of /proc/self/io: those of the process, and of the children that it has waited for. */
 struct ensio_kernel_bytes {

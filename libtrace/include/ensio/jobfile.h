@@ -7,6 +7,7 @@
  *     data                  coded events, and the contents of other windows, of all processes in any order
  *     the summary           of all processes, coded as a text; missing if the data hold every event
  *     records               for each process a struct ensio_job_process with what belongs to it, contiguous
+ *     a copy                of the texts that other records lean on, coded as a text with a sum; missing if none do
  *
  * A record describes one process and locates its data. It consists of
  *
@@ -63,7 +64,7 @@ struct ensio_job {
     uint32_t event_bytes;   /* sizeof(struct ensio_event) */
     uint32_t spool_version; /* ENSIO_SPOOL_VERSION, of what the records hold */
     uint32_t processes;     /* number of records */
-    uint64_t bytes;         /* length of the file */
+    uint64_t bytes;         /* length of the file without the copy */
     uint64_t records;       /* from the start of the file to the first record */
     uint64_t shared_bytes;  /* length of the texts of the first record, uncoded: all other texts lean on them */
     uint64_t summary;       /* from the start of the file to the summary; 0: no process is in it */

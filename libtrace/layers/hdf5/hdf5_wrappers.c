@@ -87,7 +87,9 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         RECORD_OR_PASS_REAL(call, symbol, arguments); \
         int64_t result; \
         TIMED_OUTERMOST(result, REAL(symbol) arguments); \
-        const struct ensio_object file = ensio_hdf5_file_opened(hdf5, result, name); \
+        struct ensio_object file = ensio_hdf5_file_opened(hdf5, result, name); \
+        const int is_writable = CALL_##call == CALL_H5Fcreate || flags & 1; /* H5F_ACC_RDWR */ \
+        file.access = ENSIO_OPENED_TO_READ | (is_writable ? ENSIO_OPENED_TO_WRITE : 0); \
         ensio_object_store(thread, CALL_##call, &file, -1, 0, failure, start, duration); \
         errno = error; \
         return result; \

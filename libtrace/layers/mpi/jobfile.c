@@ -107,6 +107,9 @@ static int write_records(struct ensio_node_gather *all, struct ensio_job *head)
         head->shared_bytes = shared_bytes;
         head->checksum = ensio_checksum(head, offsetof(struct ensio_job, checksum));
         all->error = ensio_node_gather_write(all, head, sizeof *head, 0, 0);
+        const uint8_t *copy = ensio_collect_copy(shared, shared_bytes, &length);
+        if (!all->error)
+            all->error = ensio_node_gather_write(all, copy, length, head->bytes, 0);
     }
     if (shared)
         ensio_raw_unmap(shared, ENSIO_SHARED_BYTES);

@@ -22,6 +22,8 @@ ENSIO_PMPI_DECLARE(File_get_position, (uintptr_t file, int64_t *offset))
 ENSIO_PMPI_DECLARE(Type_get_extent, (uintptr_t type, intptr_t *from, intptr_t *bytes))
 
 #define MODE_SEQUENTIAL 256
+#define MODE_WRONLY 4
+#define MODE_RDWR 8
 #define DISPLACEMENT_CURRENT (-54278278)
 
 /* Handles are looked up without the lock: a slot's handle is stored last, and a closed file leaves a gap that does not
@@ -198,13 +200,13 @@ static uint32_t number_of(const char *path, int result, int *left_out)
     return number;
 }
 
-static void store_on_path(struct ensio_thread *thread, uint16_t call, uint32_t file, int left_out, int result,
-                          uint64_t start, uint64_t duration)
+static void store_on_path(struct ensio_thread *thread, uint16_t call, uint8_t access, uint32_t file, int left_out,
+                          int result, uint64_t start, uint64_t duration)
 {
     if (left_out)
         thread->excluded_calls++;
     else
-        ensio_store(thread, call, file, -1, 0, -(int64_t)ensio_mpi_errno(result), start, duration);
+        ensio_store_with(access, thread, call, file, -1, 0, -(int64_t)ensio_mpi_errno(result), start, duration);
 }
 
 enum {
@@ -229,12 +231,15 @@ void ensio_mpiio_opened(struct ensio_thread *thread, uintptr_t comm, const char 
         if (!left_out)
             ensio_mpiio_hints(file, comm, asked, handle);
     }
-    store_on_path(thread, CALL_MPI_File_open, file, left_out, result, start, duration);
+    const int access = mode & MODE_RDWR     ? ENSIO_OPENED_TO_READ | ENSIO_OPENED_TO_WRITE
+                       : mode & MODE_WRONLY ? ENSIO_OPENED_TO_WRITE
+                                            : ENSIO_OPENED_TO_READ;
+    store_on_path(thread, CALL_MPI_File_open, (uint8_t)access, file, left_out, result, start, duration);
 }
 
 void ensio_mpiio_deleted(struct ensio_thread *thread, const char *path, int result, uint64_t start, uint64_t duration)
 {
     int left_out;
     const uint32_t file = number_of(path, result, &left_out);
-    store_on_path(thread, CALL_MPI_File_delete, file, left_out, result, start, duration);
+    store_on_path(thread, CALL_MPI_File_delete, 0, file, left_out, result, start, duration);
 }

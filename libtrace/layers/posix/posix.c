@@ -33,7 +33,7 @@ static int flags_without_asking(const struct ensio_name *name, int flags)
         return ENSIO_NO_POSITION;
     if (!ensio_name_is_regular(name) || (flags & O_TMPFILE) == O_TMPFILE)
         return -1;
-    return flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS : 0;
+    return (flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS : 0) | ensio_waits_for_device(flags);
 }
 
 /* Binds a new descriptor, which asks the kernel, and needs the lock. Returns the open file, or ENSIO_LEFT_OUT. */
@@ -104,7 +104,8 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
         recorded = file_of(folder, path, (uint32_t)length, &file);
     }
     if (recorded)
-        ensio_store(thread, call, file, -1, 0, result < 0 ? -(int64_t)error : 0, start, duration);
+        ensio_store_with(ensio_access_of(flags), thread, call, file, -1, 0, result < 0 ? -(int64_t)error : 0, start,
+                         duration);
     else
         thread->excluded_calls++;
 }
@@ -154,12 +155,12 @@ void ensio_write_left_out(struct ensio_thread *thread, uint16_t call, int fd, ui
         thread->excluded_calls++;
 }
 
-void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
-                        int64_t moved, uint64_t start, uint64_t duration)
+void ensio_store_of_mpi(uint8_t flags, struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
+                        uint64_t requested, int64_t moved, uint64_t start, uint64_t duration)
 {
     const uint32_t depth = thread->depth;
     thread->depth = ensio_depth_of_mpi(depth);
-    ensio_store(thread, call, file, offset, requested, moved, start, duration);
+    ensio_store_with(flags, thread, call, file, offset, requested, moved, start, duration);
     thread->depth = depth;
 }
 
@@ -175,31 +176,27 @@ static void store_end(struct ensio_thread *thread, const struct ensio_end *end, 
 {
     struct ensio_open_file *open_file = &ensio_open_files[end->number];
     const int64_t offset = !end->at ? ensio_position(end->fd, open_file, moved) : moved < 0 ? -1 : *end->at - moved;
-    ensio_store(thread, end->call, end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
-}
-
-static void leave_out_end(const struct ensio_end *end, int64_t moved)
-{
-    ensio_leave_out_bytes(ensio_call_ops[end->call] == ENSIO_OP_WRITE ? ENSIO_WRITES : ENSIO_READS, moved);
+    ensio_store_with(ensio_flags_of_transfer(open_file, ensio_call_ops[end->call] == ENSIO_OP_WRITE), thread, end->call,
+                     end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
 }
 
 void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,
                   int64_t moved, uint64_t start, uint64_t duration)
 {
-    const int has_first = first->number > ENSIO_LEFT_OUT;
-    const int has_second = second->number > ENSIO_LEFT_OUT && (moved > 0 || !has_first);
-    const uint64_t ticks = has_second ? duration / 2 : duration;
-    const struct ensio_end *const into = ensio_call_ops[first->call] == ENSIO_OP_WRITE ? first : second;
-    if (has_first)
-        store_end(thread, first, moved, start, ticks);
-    if (has_second)
-        store_end(thread, second, moved, has_first ? start + ticks : start, has_first ? duration - ticks : duration);
-    if (!has_first)
-        leave_out_end(first, moved);
-    if (second->number <= ENSIO_LEFT_OUT)
-        leave_out_end(second, moved);
-    if (!has_first && !has_second)
-        ensio_write_left_out(thread, into->call, into->fd, 0, moved < 0 ? moved : 0, start);
+    const int writes = ensio_call_ops[first->call] == ENSIO_OP_WRITE, has_first = first->number > ENSIO_LEFT_OUT;
+    const struct ensio_end *const ends[] = {writes ? first : second, writes ? second : first};
+    const uint32_t depth = thread->depth;
+    const int has_both = has_first && second->number > ENSIO_LEFT_OUT && moved > 0;
+    for (int reads = 0; reads <= 1; reads++) {
+        thread->depth = depth + (has_both && !reads);
+        if (ends[reads]->number <= ENSIO_LEFT_OUT)
+            ensio_leave_out_bytes(reads ? ENSIO_READS : ENSIO_WRITES, moved);
+        else if (has_both || ends[reads] == first || !has_first)
+            store_end(thread, ends[reads], moved, start, duration);
+    }
+    thread->depth = depth;
+    if (!has_first && second->number <= ENSIO_LEFT_OUT)
+        ensio_write_left_out(thread, ends[0]->call, ends[0]->fd, 0, moved < 0 ? moved : 0, start);
 }
 
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)

@@ -3,12 +3,22 @@
 #define ENSIO_LAYERS_POSIX_POSIX_H
 
 #include <core/recorder.h>
+#include <files/descriptors.h>
 
+#include <fcntl.h>
 #include <sys/uio.h>
 
 /* Bytes requested by a vector. It is read after the call, and only if the kernel has read it too; 0 for a failed
  * call. */
 uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved);
+
+/* The access that flags of open(2) ask for, as flags of an event. */
+static inline uint8_t ensio_access_of(int flags)
+{
+    return (uint8_t)((flags & O_ACCMODE) == O_RDWR     ? ENSIO_OPENED_TO_READ | ENSIO_OPENED_TO_WRITE
+                     : (flags & O_ACCMODE) == O_WRONLY ? ENSIO_OPENED_TO_WRITE
+                                                       : ENSIO_OPENED_TO_READ);
+}
 
 /* After an open: binds the descriptor to its file, and stores the event. */
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
@@ -35,14 +45,21 @@ static inline uint32_t ensio_depth_of_mpi(uint32_t depth)
 }
 
 /* Stores a call on such a file. */
-void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
-                        int64_t moved, uint64_t start, uint64_t duration);
+void ensio_store_of_mpi(uint8_t flags, struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
+                        uint64_t requested, int64_t moved, uint64_t start, uint64_t duration);
+
+/* The flags of the event of a read or write on an open file. */
+static inline uint8_t ensio_flags_of_transfer(const struct ensio_open_file *open_file, int writes)
+{
+    return (uint8_t)(writes ? open_file->flags & ENSIO_WAITS_FOR_DEVICE : 0);
+}
 
 #define ENSIO_OWN_POSITION INT64_MIN /* the offset of a call that is given none */
 
 /* A call that copies reads one file and writes another. It is an event on each, if both are recorded and it moved
- * bytes: as the kernel tells the time of neither, each has one half. A call that moved nothing is an event on the first
- * file only. The program has no buffer, so the count that it gives is a limit: what moved is what was requested. */
+ * bytes: both have its whole time, and the write is inside the read, so that sums of time have it once. A call that
+ * moved nothing is an event on the first file only. The program has no buffer, so the count that it gives is a limit:
+ * what moved is what was requested. */
 struct ensio_end {
     uint16_t call;
     int fd;

@@ -59,10 +59,11 @@ enum {
             given == AT_POSITION ? ensio_position(fd, open_file, moved) \
             : (int)OP_OF_##call == (int)OP_write && ENSIO_UNLIKELY(open_file->flags & ENSIO_APPENDS) ? -1 \
                                                                                                      : given; \
+        const uint8_t flags = ensio_flags_of_transfer(open_file, (int)OP_OF_##call == (int)OP_write); \
         if (ENSIO_UNLIKELY(open_file->of_mpi)) \
-            ensio_store_of_mpi(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+            ensio_store_of_mpi(flags, thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
         else \
-            ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+            ensio_store_with(flags, thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
         return result; \
     }
 

@@ -5,6 +5,13 @@
 #include <core/recorder.h>
 
 #include <fcntl.h>
+#include <string.h>
+
+int ensio_stream_flags(const char *mode)
+{
+    const int access = !mode || strchr(mode, '+') ? O_RDWR : *mode == 'r' ? O_RDONLY : O_WRONLY;
+    return access | (mode && *mode == 'a' ? O_APPEND : 0);
+}
 
 /* libc's own reads and writes move the position of the descriptor, so the kernel is asked for it from now on. */
 void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char *path, const char *mode, FILE *stream,
@@ -12,15 +19,16 @@ void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char 
 {
     const int error = errno, fd = stream ? ensio_stream_descriptor(stream) : -1;
     if (path) {
-        ensio_opened(thread, call, AT_FDCWD, path, stream && *mode == 'a' ? O_APPEND : 0, fd, start, duration);
+        ensio_opened(thread, call, AT_FDCWD, path, ensio_stream_flags(mode), fd, start, duration);
     } else if (ensio_is_owner()) {
         ensio_forget(fd, fd);
         const uint32_t number = fd < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(fd);
         if (stream && number <= ENSIO_LEFT_OUT)
             thread->excluded_calls++;
         else
-            ensio_store(thread, call, stream ? ensio_open_files[number].file : 0, -1, 0, stream ? 0 : -(int64_t)error,
-                        start, duration);
+            ensio_store_with(ensio_access_of(ensio_stream_flags(mode)), thread, call,
+                             stream ? ensio_open_files[number].file : 0, -1, 0, stream ? 0 : -(int64_t)error, start,
+                             duration);
     }
     if (fd >= 0)
         ensio_descriptor_moved(fd, -1);

@@ -34,6 +34,9 @@ static inline int64_t ensio_read_failed(FILE *stream)
     return feof_unlocked(stream) ? 0 : -(int64_t)errno;
 }
 
+/* Flags of open(2) for a mode of fopen; NULL: of tmpfile. */
+int ensio_stream_flags(const char *mode);
+
 /* After an open: binds the descriptor to its file, and stores the event. `path`: NULL for a file without a name;
  * `mode`: as for fopen; `stream`: NULL if the call failed. */
 void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char *path, const char *mode, FILE *stream,

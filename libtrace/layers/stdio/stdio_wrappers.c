@@ -128,6 +128,18 @@ enum {
 
 #define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
 
+/* Code in headers, which no wrapper sees, calls these where a buffer is empty or full. On pipes, all bytes are seen. */
+#define REFILL(symbol, parameters, arguments, directions, moved) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base; \
+        const int result = ENSIO_REAL(symbol) arguments, fd = ensio_stream_descriptor(stream); \
+        (void)waiting; \
+        if (result != EOF && fd >= 0 && ensio_ready(&ensio_thread) && ensio_descriptor(fd) <= ENSIO_LEFT_OUT) \
+            ensio_leave_out_bytes(directions, moved); \
+        return result; \
+    }
+
 #define OPEN(call, symbol) \
     ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode)) \
     { \
@@ -150,7 +162,8 @@ enum {
         if (result) \
             ensio_descriptor_moved(fd, *mode == 'a' ? 1 : -1); \
         errno = error; \
-        ensio_store(thread, CALL_##call, file, -1, 0, result ? 0 : -(int64_t)error, start, duration); \
+        ensio_store_with(ensio_access_of(ensio_stream_flags(mode)), thread, CALL_##call, file, -1, 0, \
+                         result ? 0 : -(int64_t)error, start, duration); \
         return result; \
     }
 

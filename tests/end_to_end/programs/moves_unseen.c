@@ -1,6 +1,7 @@
 /* Moves bytes where no wrapper sees it, or in small writes that all are seen: moves_unseen FILE KIND MiB [exit]. */
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,39 @@ static void by_libaio(int fd, long at)
     struct io_event event;
     request.aio_buf = (unsigned long)block;
     request.aio_offset = at;
-    if (!context)
+    if (!context) {
+        mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 1); /* fails */
         syscall(SYS_io_setup, 8, &context);
+    }
     syscall(SYS_io_submit, context, 1, requests);
     syscall(SYS_io_getevents, context, 1, 1, &event, NULL);
+}
+
+/* A ring that is there for the time of three samples, and not at the end. */
+static void by_io_uring(int fd, long all)
+{
+    struct io_uring_params how = {0};
+    const int ring = (int)syscall(SYS_io_uring_setup, 8, &how);
+    const size_t bytes = how.sq_off.array + 8 * sizeof(unsigned);
+    char *queue = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+    struct io_uring_sqe *entry = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+    if (ring < 0 || queue == MAP_FAILED || entry == MAP_FAILED)
+        exit(77);
+    *entry = (struct io_uring_sqe){.opcode = IORING_OP_WRITE, .fd = fd, .len = MIB, .addr = (unsigned long)block};
+    for (unsigned long at = 0; at < (unsigned long)all; at += MIB) {
+        entry->off = at;
+        ((unsigned *)(queue + how.sq_off.array))[*(unsigned *)(queue + how.sq_off.tail) % how.sq_entries] = 0;
+        __atomic_fetch_add((unsigned *)(queue + how.sq_off.tail), 1, __ATOMIC_RELEASE);
+        if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
+            exit(77);
+    }
+    for (int i = 0; i < 320; i++) {
+        pwrite(fd, block, 1, 0);
+        usleep(10000);
+    }
+    munmap(entry, 4096);
+    munmap(queue, bytes);
+    syscall(SYS_close, ring);
 }
 
 int main(int count, char **words)
@@ -47,6 +77,10 @@ int main(int count, char **words)
     }
     ftruncate(fd, all);
     char *mapped = strcmp(kind, "mmap") ? NULL : mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (strcmp(kind, "io_uring") == 0) {
+        by_io_uring(fd, all);
+        return 0;
+    }
     for (long at = 0; at < all; at += MIB) {
         if (strcmp(kind, "raw") == 0)
             syscall(SYS_write, fd, block, MIB);

@@ -138,7 +138,7 @@ static void create(int region, int handle, OTF2_IoStatusFlag status)
     CHECK(OTF2_EvtWriter_IoCreateHandle(writer, NULL, tick(), handle, OTF2_IO_ACCESS_MODE_READ_WRITE,
                                         OTF2_IO_CREATION_FLAG_CREATE, status));
     leave(region);
-    say(region, files[handle], -1, 0, 0, 0, 0, from, now);
+    say(region, files[handle], -1, 0, 0, 0, 16 | 32, from, now); /* to read and to write */
 }
 
 static void destroy(int handle)

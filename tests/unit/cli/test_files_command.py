@@ -37,10 +37,11 @@ def test_tables_of_long_paths_and_many_calls_fit_a_terminal(
 
 
 def test_requests_of_an_api_without_collective_calls_fit_a_terminal() -> None:
-    from ensembles.cli.requests import _text
+    from ensembles.answers.requests import request_parts
+    from ensembles.faces.text import answer_text
     from ensembles.run.requests import RequestTotals
 
     row = RequestTotals("posix", "write", 4746, 0, 12_478_054, 0.0189, None, 4746, 2412, 1803, (), 0, {})
-    table = _text([row], 5).split("\n\n")[0]
+    table = answer_text(request_parts([row], 5)).split("\n\n")[0]
     assert max(map(len, table.split("\n"))) <= 80
     assert "2,412 (50.8 %)  1,803 (38 %)" in table

@@ -179,7 +179,62 @@ OUTPUTS = [
     ["export", "RUN", "--to", "csv", "OUT"],
     ["history", "add", "RUN", "--db", "OUT", "--experiment", "x"],
     ["history", "site", "OUT.folder", "--db", "OUT"],
+    ["history", "upgrade", "--db", "OUT"],
+    ["history", "merge", "OUT", "--db", "OUT.folder"],
 ]
+
+
+FOLDERS = [
+    ["history", "site", "OUT", "--db", "DB"],
+    ["run", "-o", "OUT", "--", "true"],
+    ["simulate", "ior", "--fs", "healthy", "--tasks", "2", "-o", "OUT"],
+    ["scenarios", "run", "--scenario", "imbalance", "-o", "OUT"],
+    ["export", "RUN", "--to", "otf2", "OUT/new"],
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "inside"),
+    [(words, inside) for words in FOLDERS for inside in ("", "/", "/../folder/name")]
+    + [(words, "/name") for words in OUTPUTS[:5]],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value[:2]),
+)
+def test_nor_is_such_a_link_to_a_folder(
+    run: Path, anyones: Path, tmp_path: Path, words: list[str], inside: str
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a link of another user")
+    folder, planted = tmp_path / "folder", anyones / "planted"
+    folder.mkdir()
+    planted.symlink_to(folder)
+    os.chown(planted, NOBODY, NOBODY, follow_symlinks=False)
+    given = {"RUN": str(run), "DB": str(tmp_path / "runs.db")}
+    if "DB" in words:
+        assert command(tmp_path, "history", "add", str(run), "--db", given["DB"], "--experiment", "x")[0] == 0
+    out = f"{planted}{inside}"
+    code, told = command(tmp_path, *(given.get(word, word.replace("OUT", out)) for word in words))
+    assert code == 2
+    assert f"{planted} was made by another user" in told.splitlines()[-1]
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("words", OUTPUTS[:5], ids=lambda words: " ".join(words[:2]))
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_a_file_of_another_user_in_a_folder_of_everybody_is_not_written(
+    run: Path, anyones: Path, tmp_path: Path, words: list[str], kind: str
+) -> None:
+    """Who made it could read what is written, as the kernel knows with ``fs.protected_regular``."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a file of another user")
+    planted = anyones / "planted"
+    planted.touch() if kind == "file" else os.mkfifo(planted)
+    planted.chmod(0o666)
+    os.chown(planted, NOBODY, NOBODY)
+    given = {"RUN": str(run), "OUT": str(planted)}
+    code, told = command(tmp_path, *(given.get(word, word) for word in words))
+    assert (code, told.count("\n")) == (2, 1)
+    assert planted.lstat().st_size == 0
+    assert [path.name for path in anyones.iterdir()] == ["planted"]
 
 
 @pytest.mark.parametrize("words", OUTPUTS, ids=lambda words: " ".join(words[:2]))
@@ -200,7 +255,7 @@ def test_a_link_of_another_user_in_a_folder_of_everybody_is_not_followed(
     given = {"RUN": str(run), "OUT": str(out), "OUT.folder": str(tmp_path / "site")}
     code, told = command(tmp_path, *(given.get(word, word) for word in words))
     assert (code, told.count("\n")) == (2, 1)
-    assert f"{planted} is a symbolic link that another user made, to {victim}" in told
+    assert f"{planted} was made by another user, in a folder that all users can write to" in told
     assert is_unchanged(victim)
 
 

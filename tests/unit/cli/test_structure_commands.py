@@ -128,7 +128,7 @@ def test_the_table_of_phases_has_a_row_for_each(folder: Path, made: SyntheticRun
     assert "written" in lines[first - 2]
     assert "MiB" in lines[first + 1]
     assert lines[first + 6].endswith(" pread")
-    assert "9 more phases not shown" in ensio("phases", folder, "--limit", "3").stdout
+    assert "9 more phases: raise" in ensio("phases", folder, "--limit", "3").stdout
 
 
 def test_filters_choose_calls_of_the_phases_of_the_whole_run(folder: Path, made: SyntheticRun) -> None:

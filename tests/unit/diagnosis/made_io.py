@@ -65,6 +65,7 @@ class Made(NamedTuple):
     inside: Sequence[Made] = ()
     gap_us: float = 1.0
     error: int = 0
+    carried: int = 0
 
 
 def _rows(calls: Iterable[Made], now: float, depth: int) -> tuple[list[tuple], float]:
@@ -110,6 +111,7 @@ def io_run(
             event["requested"] = event["moved"] = call.size
             if call.error:
                 event["moved"] = -call.error
+            event["flags"] = call.carried
             event["offset"], event["file"] = call.offset, 0 if call.name in _WITHOUT_FILE else call.file
         taken = np.zeros(len(samples) if rank == 0 else 0, SURROUNDINGS.dtype)
         for row, sample in zip(taken, samples, strict=False):

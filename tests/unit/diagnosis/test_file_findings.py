@@ -12,6 +12,7 @@ from made_io import KIB, MIB, Made, found_ids, io_run, refusal
 
 import ensembles as en
 from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, SIEVED, FileUses
+from ensembles.model.metadata import WAITS_FOR_DEVICE
 
 TWO = {1: "/scratch/log", 2: "/scratch/data"}
 
@@ -22,8 +23,10 @@ def finding(run: en.Run, cause: str):
 
 
 def writes(file: int, us: float, count: int = 64, size: int = 64 * KIB) -> list[Made]:
+    """Those of file 1 use a descriptor with flags."""
     begin = [Made("open", 20, file=file)]
-    return begin + [Made("pwrite", us, size, number * size, file) for number in range(count)]
+    flags = WAITS_FOR_DEVICE if file == 1 else 0
+    return begin + [Made("pwrite", us, size, number * size, file, carried=flags) for number in range(count)]
 
 
 def test_writes_that_wait_because_of_o_sync_are_named_and_compared_with_others(tmp_path):
@@ -42,7 +45,9 @@ def test_a_task_that_is_slow_because_of_o_sync_is_explained_by_it(tmp_path):
         steps = []
         for step in range(8):
             file, us = (1, 600) if rank == 2 else (2, 20)
-            steps += [Made("pwrite", us, 4096, (16 * step + n) * 4096, file) for n in range(16)]
+            flags = WAITS_FOR_DEVICE if rank == 2 else 0
+            places = range(16 * step * 4096, 16 * (step + 1) * 4096, 4096)
+            steps += [Made("pwrite", us, 4096, at, file, carried=flags) for at in places]
             steps.append(Made("MPI_Barrier", 10 if rank == 2 else 9_290))
         return steps
 
@@ -73,6 +78,12 @@ def test_flags_that_cost_nothing_are_no_finding(others_us, tmp_path):
 def test_large_direct_writes_are_as_they_should_be(tmp_path):
     calls = writes(1, 5000, count=16, size=16 * MIB)
     assert "o-sync" not in found_ids(io_run(tmp_path / "a", [calls], TWO, {1: {"open.flags": "O_DIRECT"}}))
+
+
+def test_a_record_that_does_not_say_which_writes_used_the_flags_is_refused(tmp_path):
+    calls = [call._replace(carried=0) for call in writes(1, 600)]
+    run = io_run(tmp_path / "a", [calls], TWO, {1: {"open.flags": "O_SYNC"}})
+    assert "no event says that its write used such a descriptor" in refusal(run, "o-sync")
 
 
 def test_without_an_open_the_flags_are_unknown(tmp_path):
@@ -350,7 +361,7 @@ def test_profiles_and_lost_events_are_refused_with_what_to_record(tmp_path):
     lost = io_run(tmp_path / "b", [sieved()], head={"dropped_events": 5})
     for cause in RULES:
         assert "ensio run --mode trace" in refusal(profile, cause)
-        assert "5 calls are not among the events" in refusal(lost, cause)
+        assert "lacks the events of 5 calls" in refusal(lost, cause)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])

@@ -12,6 +12,7 @@ import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.rules import small_requests
+from ensembles.model.metadata import WAITS_FOR_DEVICE
 
 TASKS, STEPS, CALLS, SLICE_US = 8, 4, 500, 4000.0
 
@@ -70,7 +71,10 @@ def test_two_long_writes_are_not_a_habit_of_small_requests(tmp_path: Path) -> No
 def test_calls_that_take_as_long_as_their_bytes_are_not_slow_requests(tmp_path: Path) -> None:
     # Three tasks write at the rate of memory. The fourth waits for the device, and now and then for long.
     fast = [Made("pwrite", 15, 64 * KIB, 64 * KIB * at) for at in range(320)]
-    slow = [Made("pwrite", 12_000 if at % 12 == 0 else 205, 64 * KIB, 64 * KIB * at, 2) for at in range(320)]
+    slow = [
+        Made("pwrite", us, 64 * KIB, 64 * KIB * at, 2, carried=WAITS_FOR_DEVICE)
+        for at, us in enumerate([12_000, *[205] * 11] * 26 + [12_000, *[205] * 7])
+    ]
     run = io_run(
         tmp_path / "run",
         [fast, fast, fast, slow],

@@ -136,6 +136,8 @@ def test_flags_of_all_files_are_named_and_of_some_refused(tmp_path):
     assert "small-requests" not in found_ids(all_files)
     some = summed(tmp_path / "b", [writes(40, 2000, 64 * KIB)], TWO, facts=flags)
     assert "1 file with O_SYNC" in refusal(some, "o-sync")
+    twice = [Made("open", 20)] * 2 + writes(40, 2000, 64 * KIB)  # one of them may be without flags
+    assert "which writes" in refusal(summed(tmp_path / "c", [twice], ONE, facts=flags), "o-sync")
     assert None in [check.holds for check in finding(some, "small-requests").checks]
 
 

@@ -16,7 +16,7 @@ from ensembles.run.selection import Selection
 from ensembles.structure.phases.outside import late_outside
 from ensembles.viz.explorer.structure import about_causes, structure_of
 from ensembles.viz.explorer.tables import phase_columns
-from ensembles.viz.report import write_report
+from ensembles.viz.report.page import write_report
 
 STEPS = 8
 

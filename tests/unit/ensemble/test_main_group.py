@@ -99,7 +99,10 @@ def test_an_ensemble_is_of_the_calls_that_move_most(
         assert found.notes[0] == whole.notes[0]
         assert "200 writes of 43 B (posix), --layer" in str(found)
     assert mixed.ensemble(op="read").moments().notes[:1] != whole.notes[:1]
-    subtitles = [" ".join(title.text.split()) for title in viz.cdf(whole).select({"type": Title})]
+    subtitles = [
+        " ".join(title.text.split())
+        for title in viz.histogram(whole, cumulative=True).select({"type": Title})
+    ]
     assert any(text.startswith("Taken are 40 writes of 1.00 MiB") for text in subtitles)
     # Writes and reads of 1 ms, 40 and 20, and 200 writes of 10 us.
     assert f"and took {100 * 40 / 62:.3g} % of the time" in whole.notes[0]

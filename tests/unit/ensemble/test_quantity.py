@@ -110,7 +110,7 @@ def test_commands_take_flights(overlapped: Path, capsys: pytest.CaptureFixture[s
 def test_modes_without_single_flights_say_what_to_record(tmp_path: Path) -> None:
     calls = [("pwrite", 0.1 * call, 0.01, 1 << 20) for call in range(9)]
     run = run_of(tmp_path / "profile", [calls], properties={"mode": "profile"})
-    with pytest.raises(EnsioError, match=r"keeps sums of flights .*--mode trace"):
+    with pytest.raises(EnsioError, match=r"flights are of single calls .*--mode trace"):
         run.ensemble(quantity="flight")
 
 

@@ -9,6 +9,7 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
+from ensembles.model.metadata import WAITS_FOR_DEVICE
 from ensembles.writers.native.spool import POSIX_CALLS
 
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
@@ -23,6 +24,7 @@ def run_of_writes(folder: Path, size: int, flags: str = "", share: float = 1.0) 
         events["duration"] = np.rint(1e6 * np.random.default_rng(rank).lognormal(0, 0.2, 200))
         events["requested"] = events["moved"] = size
         events["file"] = np.where(np.arange(200) < 200 * share, 1, 2)
+        events["flags"] = np.where(events["file"] == 1, WAITS_FOR_DEVICE, 0) if flags else 0
         facts = {1: {"open.flags": flags}} if flags else {}
         spool(folder / f"{rank}.spool", [events], files={1: "/a", 2: "/b"}, rank=rank, tasks=2, facts=facts)
     return en.open(folder)

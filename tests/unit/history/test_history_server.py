@@ -17,10 +17,10 @@ import pytest
 from bokeh.models import CustomJSTickFormatter, Legend
 from night import night, night_record, simulated
 
-from ensembles import viz
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
-from ensembles.viz.figures import titles_of
+from ensembles.viz.common.figures import titles_of
+from ensembles.viz.history.experiment import experiment
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))
 
@@ -87,7 +87,7 @@ def browse(link: str) -> Browser:
 
 
 def test_pictures_of_an_experiment_have_units_and_say_what_lines_are(place: str) -> None:
-    picture = viz.experiment(place, "nightly")
+    picture = experiment(place, "nightly")
     first = picture.children[0]
     assert first.yaxis.axis_label == "duration"
     assert isinstance(first.yaxis.formatter, CustomJSTickFormatter)  # each tick has a unit

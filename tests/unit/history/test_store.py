@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -13,12 +15,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
 from night import night_record
 
+from ensembles.cli.main import main
 from ensembles.files.readership import Readership
 from ensembles.history.record import RunRecord
 from ensembles.history.sqlite_file import SqliteFile
@@ -204,11 +208,16 @@ def test_an_earlier_schema_is_refused_and_upgraded_on_request(tmp_path: Path, re
     assert [one.reason for one in History(str(place)).acknowledgements("nightly")] == ["known"]
 
 
-def test_a_database_of_others_holds_no_history(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", ["other", "alembic_version"])
+def test_a_database_of_others_is_no_history_and_stays_as_it_is(tmp_path: Path, table: str) -> None:
     place = tmp_path / "other.db"
-    asked(place, "CREATE TABLE other (x)")
-    with pytest.raises(EnsioError, match="holds no history: ensio history add makes one"):
-        History(str(place))
+    asked(place, f"CREATE TABLE {table} (version_num)")
+    asked(place, f"INSERT INTO {table} VALUES ('1a2b3c4d')")
+    before = place.read_bytes()
+    for how in ({}, {"make": True}, {"upgrade": True}):
+        with pytest.raises(EnsioError, match=r"is the database of another program: name another file$"):
+            History(str(place), **how)
+    assert place.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -231,12 +240,59 @@ def test_a_row_of_other_types_is_one_sentence(tmp_path: Path, record: RunRecord,
         print(History(str(place)).runs(), History(str(place)).labels())
 
 
-def test_a_record_of_another_type_is_one_sentence(tmp_path: Path, record: RunRecord) -> None:
+@pytest.mark.parametrize("damage", ["'text'", "7", "x'00'", "substr(record, 1, 100)"])
+def test_a_damaged_record_is_named_with_the_command_that_removes_it(
+    tmp_path: Path, record: RunRecord, damage: str
+) -> None:
     place = tmp_path / "runs.db"
     History(str(place), make=True).add(record, "nightly")
-    asked(place, "UPDATE run SET record = 'text'")
-    with pytest.raises(EnsioError, match="a row of the history is damaged"):
+    asked(place, f"UPDATE run SET record = {damage}")
+    when = datetime.fromtimestamp(record.start_unix_ns / 1e9, UTC)
+    says = (
+        f"run 1 of nightly, started {when:%Y-%m-%d %H:%M:%S} UTC: the record is damaged: ensio history "
+        f"remove 1 --db {place} removes it"
+    )
+    with pytest.raises(EnsioError, match=re.escape(says)):
         History(str(place)).records([1])
+    assert not History(str(place)).readable(History(str(place)).runs())
+
+
+def test_one_damaged_record_blocks_no_other(
+    tmp_path: Path, record: RunRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, site = tmp_path / "runs.db", tmp_path / "site"
+    monkeypatch.setenv("ENSIO_HISTORY", str(place))
+    history = History(str(place), make=True)
+    for name in ("alone", "nightly", "whole"):
+        for number in range(1 if name == "alone" else 5):
+            one = msgspec.structs.replace(record, identity=str(number), start_unix_ns=(number + 1) * 10**9)
+            history.add(one, name)
+    whole, left_out = {7, 8, 9, 10, 11}, "the record is damaged: ensio history remove"
+    # The only one of an experiment, one of a baseline, the latest.
+    for damaged, verdict in ((1, "ok"), (3, "ok"), (6, "too-few-runs")):
+        asked(place, f"UPDATE run SET record = 'x' WHERE id = {damaged}")
+        assert main(["history", "check", "--json"]) == 0
+        told = capsys.readouterr()
+        assert told.err.count(left_out) == told.err.count("\n") == told.err.count("left out: run ")
+        checks = {one["experiment"]: one for one in json.loads(told.out)["experiments"]}
+        assert (checks["nightly"]["verdict"], checks["whole"]["verdict"]) == (verdict, "ok")
+        assert not checks["whole"]["unread"]
+    assert checks["alone"]["verdict"] == "too-few-runs"
+    assert [run["id"] for run in checks["nightly"]["unread"]] == [3, 6]
+    assert checks["nightly"]["reason"].endswith("the record cannot be read: run 3, run 6 (the latest)")
+    assert main(["history", "export"]) == 0
+    exported = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert sorted(exported) == [2, 4, 5, *sorted(whole)]
+    assert main(["history", "metrics"]) == 0
+    metrics = capsys.readouterr().out
+    assert 'ensio_verdict{experiment="nightly",verdict="ok"} 0.0' in metrics
+    assert 'ensio_calls{experiment="whole"' in metrics
+    assert main(["history", "site", str(site)]) == 0
+    assert len(list(site.glob("experiment-*.html"))) == 3
+    assert main(["history", "context", "5", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out[out.index("{") :])["others"] == 2
+    assert main(["history", "merge", str(place), "--db", str(tmp_path / "other.db")]) == 2
 
 
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, record: RunRecord) -> None:

@@ -14,7 +14,7 @@ from ensembles.model.enclosed import among_themselves
 from ensembles.model.events import Call, Events
 from ensembles.model.units import bytes_text
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.data_for import data_for
+from ensembles.viz.common.data_for import data_for
 
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
 CALLS = [Call("pwrite", "posix", "write")]

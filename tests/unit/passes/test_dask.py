@@ -31,9 +31,9 @@ from ensembles.run.selection import Selection
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.pyramid import pyramid_request
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.data_for import data_for
-from ensembles.viz.single_calls import Window
-from ensembles.viz.task_order import rows_of_tasks, window_of
+from ensembles.viz.common.data_for import data_for
+from ensembles.viz.common.single_calls import Window
+from ensembles.viz.common.task_order import rows_of_tasks, window_of
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow

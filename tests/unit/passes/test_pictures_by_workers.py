@@ -19,7 +19,8 @@ from ensembles.passes.spec import PassRun, PassSpec
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.data_for import data_for
+from ensembles.viz.common.data_for import data_for
+from ensembles.viz.report.moments import moments
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302
@@ -76,9 +77,9 @@ def test_a_table_of_moments_is_made_in_one_pass_by_worker_processes(
     run_path: Path, pool: CountingExecutor
 ) -> None:
     before = pool.passes
-    found = viz.moments(en.open(run_path, pool))
+    found = moments(en.open(run_path, pool))
     assert pool.passes == before + 1
-    assert found.rows == viz.moments(en.open(run_path)).rows
+    assert found.rows == moments(en.open(run_path)).rows
 
 
 @pytest.mark.parametrize("kind", [RateCurve, LogHistogram, Raster])
@@ -101,7 +102,7 @@ def test_a_number_of_workers_starts_processes(run_path: Path) -> None:
     assert len(run.reading.executor._pool._processes) == 2
 
 
-@pytest.mark.parametrize("draw", [viz.rate, viz.moments, viz.trace_diagram], ids=lambda draw: draw.__name__)
+@pytest.mark.parametrize("draw", [viz.rate, moments, viz.trace_diagram], ids=lambda draw: draw.__name__)
 def test_a_picture_keeps_to_the_memory_of_its_run(draw: Callable, run_path: Path) -> None:
     with pytest.raises(EnsioError, match=r"more memory than the 16\.0 MiB"):
         draw(en.open(run_path, memory_bytes=16 << 20))

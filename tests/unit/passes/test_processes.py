@@ -26,7 +26,7 @@ from ensembles.passes.reading import ReadRequest, divide, even_spans
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.collect import collect
 from ensembles.summaries.eventcount import EventCount
-from ensembles.viz.report import ReportData
+from ensembles.viz.report.page import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
@@ -117,7 +117,6 @@ def test_comparisons_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     synthetic_run(tmp_path / "other", TASKS, EVENTS, seed=6)
-    monkeypatch.setattr("ensembles.comparison.call_groups.IN_MEMORY", 0)
     monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
     arguments = ("compare", str(run_path), str(tmp_path / "other"), "--json", "--op", "write")
     arguments += ("--memory", "64GiB")  # the process of the tests has grown

@@ -35,6 +35,7 @@ from ensembles.structure.phases.messages import MessageStarts
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import _StartCounts
 from ensembles.structure.phases.starts import CallStarts
+from ensembles.structure.phases.sync_time import SyncTime
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.structure.strides.summary import StridedReads
 from ensembles.summaries.active_time import ActiveTime
@@ -65,7 +66,7 @@ from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 from ensembles.summaries.target_load import TargetLoad
 from ensembles.summaries.totals_by import TotalsBy
-from ensembles.viz.task_order import TaskTimes
+from ensembles.viz.common.task_order import TaskTimes
 
 DIGESTS = Path(__file__).with_name("kept_digests.json")
 
@@ -141,6 +142,7 @@ MADE = {
     SizesOfOrdinals: partial(SizesOfOrdinals, "write", Selection(), Selection(), False, None, False),
     PhaseCounts: partial(PhaseCounts, CUTS),
     PhaseTable: partial(PhaseTable, PHASES),
+    SyncTime: partial(SyncTime, PHASES),
     RankTable: partial(RankTable, CALLS),
     Pyramid: partial(Pyramid, RANKS, 4),
     Raster: partial(Raster, RANKS, 4, 64),

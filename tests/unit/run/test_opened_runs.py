@@ -129,3 +129,4 @@ def test_what_is_implausible_is_noted(tmp_path: Path, change: tuple[str, str], n
     notes = [each for each in collect_information(en.open(tmp_path / "log"))["notes"] if "impl" in each]
     assert len(notes) == bool(note)
     assert all(note in each for each in notes)
+    assert [each for each in en.open(tmp_path / "log").notes if "impl" in each] == notes

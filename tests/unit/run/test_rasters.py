@@ -24,9 +24,9 @@ from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
 from ensembles.summaries.raster import Raster, raster_request
 from ensembles.summaries.raster_images import share_images
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz import task_order
-from ensembles.viz.data_for import data_for
-from ensembles.viz.single_calls import MOST_CALLS, Window
+from ensembles.viz.common import task_order
+from ensembles.viz.common.data_for import data_for
+from ensembles.viz.common.single_calls import MOST_CALLS, Window
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.tracefile import events as written
 from ensembles.writers.tracefile import kept as kept_in_file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,44 +88,35 @@ def test_requests_of_a_run_are_those_of_its_events(tmp_path, capsys):
     text = capsys.readouterr().out
     assert text.splitlines()[0].split()[:3] == ["API", "op", "requests"]
     assert max(map(len, text.splitlines())) <= 80
-    assert "misaligned: offsets" not in text  # no boundary is known
+    assert "Misaligned: offsets" not in text  # no boundary is known
     assert main(["requests", str(tmp_path / "run"), "--align", "3MiB"]) == 0
     text = capsys.readouterr().out
-    assert text.endswith("misaligned: offsets are not multiples of 3 MiB\n")
+    assert text.endswith("Misaligned: offsets are not multiples of 3 MiB.\n")
 
 
 def test_a_profile_has_the_same_sizes_and_no_alignment(tmp_path, capsys):
     synthetic_run(tmp_path / "run", 3, 42, seed=3)
     run = ensembles.open(tmp_path / "run")
     in_full = requests_of_run(run)
-    profile = _as_profile(run)
+    profile = ensembles.open(tmp_path / "run")
+    profile.reading.source.metadata.mode = "profile"
     from_summary = requests_of_run(profile)
     for a, b in zip(in_full, from_summary, strict=True):
         assert (a.layer, a.op, a.count, a.bytes, a.sizes) == (b.layer, b.op, b.count, b.bytes, b.sizes)
         assert (b.located, b.misaligned, b.crossing) == (None, None, None)
-    with pytest.raises(EnsioError, match="does not keep every call as an event"):
+    with pytest.raises(EnsioError, match="keeps no events, and filters choose among single calls"):
         requests_of_run(profile, op="write")
 
 
-def _as_profile(run):
-    """The run as one that keeps only the summary of its calls."""
-
-    class Profile:
-        path, files, summary = run.path, run.files, run.summary
-        info = SimpleNamespace(has_all_events=False)
-
-    return Profile()
-
-
 def test_collective_calls_are_counted_where_names_show_them():
-    from ensembles.run.requests import _requests
+    from ensembles.run.requests import requests_from_sums
     from ensembles.summaries.calltable import CallTable
 
     events = events_of([(3, 0, 1312, 1), (3, 0, 1312, 1), (2, 0, 8, 1)])
     table, sizes, alignment = CallTable(), SizeTable(operations_of_transfers), Alignment(1024)
     for summary in (table, sizes, alignment):
         summary.add(events)
-    mpiio, posix = _requests(table, sizes, {}, alignment, 10)
+    mpiio, posix = requests_from_sums({"table": table, "transfer_sizes": sizes, "alignment": alignment})
     assert (mpiio.layer, mpiio.count, mpiio.collective) == ("mpiio", 2, 2)
     assert (posix.layer, posix.collective) == ("posix", None)
     assert mpiio.sizes[0].share == 1.0

@@ -94,7 +94,7 @@ def test_a_run_that_counts_twice_is_told(folders, tmp_path, capsys):
             events = made_events(10, seed=rank)
             spool(tmp_path / name / f"{rank}.spool", [events], files={1: f"/data/{names[rank]}"}, rank=rank)
     paths = [str(tmp_path / name) for name in ("one", "two", "both")]
-    told = "runs of one task are of both kinds"
+    told = "Runs of one task are of both kinds"
     assert main(["scaling", *paths]) == 0
     text = capsys.readouterr().out
     assert told in text

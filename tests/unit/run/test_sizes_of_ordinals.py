@@ -13,7 +13,7 @@ from ensembles import viz
 from ensembles.cli.main import main
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.report import write_report
+from ensembles.viz.report.page import write_report
 
 MIB = 1 << 20
 

@@ -65,6 +65,24 @@ def test_bytes_of_pipes_and_excluded_files_are_not_missing() -> None:
     assert find_unseen(kernel, {WRITE: (1, MIB)}) is None
 
 
+def test_bytes_that_may_have_been_on_pipes_need_evidence_of_a_file() -> None:
+    """A program without recorded calls between two pipes, as the kernel counted it; then into a file."""
+    facts = ("piped-in", "piped-out")
+    unseen = find_unseen(KernelBytes(9 * MIB, 9 * MIB, 0, 0, facts=facts), {})
+    assert unseen is not None
+    assert (unseen.written_bytes, unseen.is_much) == (0, False)
+    assert "through a pipe" in unseen.sentence
+    unseen = find_unseen(KernelBytes(0, 9 * MIB, 0, 9 * MIB, facts=facts), {})
+    assert unseen is not None
+    assert (unseen.written_bytes, unseen.is_much) == (9 * MIB, True)
+
+
+def test_of_one_process_no_share_of_its_bytes_is_passed_over() -> None:
+    kernel, calls = KernelBytes(0, 62 * MIB, 0, 62 * MIB), {WRITE: (60, 60 * MIB)}
+    assert find_unseen(kernel, calls) is not None
+    assert find_unseen(kernel, calls, processes=64) is None
+
+
 def test_a_page_for_each_small_write_is_explained() -> None:
     """5,000 files of 100 B, as the kernel counted them: a page each."""
     calls = {OPEN: (5_000, 0), WRITE: (5_000, 500_000)}

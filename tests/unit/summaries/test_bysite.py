@@ -6,15 +6,17 @@ from collections import Counter, defaultdict
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from builders import make_events
 from generated_events import CALLS, events, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.cli.sites import _text
+from ensembles.answers.sites import site_parts
+from ensembles.faces.text import answer_text
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bysite import BySite, SitesByDuration
-from ensembles.viz.report_tables import site_table
+from ensembles.viz.report.tables import sites_html
 
 BIT = {"read": 1, "write": 2}
 
@@ -70,12 +72,16 @@ def test_sites_that_only_wait_come_after_those_of_io() -> None:
     table.add(make_events({name: np.array(column) for name, column in columns.items()}, calls))
     assert [(site.number, site.only_waits) for site in table.sites] == [(5, False), (3, False), (4, True)]
     frames = [SimpleNamespace(frames=()) for _ in range(6)]
-    info = SimpleNamespace(sites=frames, label_of_site=str, environment={})
+    info = SimpleNamespace(sites=frames, label_of_site=str, environment={}, notes_on_calls=[])
     run = SimpleNamespace(info=info, calls=tuple(calls), files=[""])
-    report = site_table(run, table)
-    assert report is not None
-    assert [(row[0], row[4]) for row in report.rows] == [("5", "58.3 %"), ("3", "41.7 %"), ("4", "")]
-    assert "Share: of the time in I/O calls." in report.note
+    shown, said = site_parts(run, table.sites)
+    columns = {column.header: column.values for column in shown.columns}
+    assert columns["site"] == ("5", "3", "4")
+    assert columns["share"] == (pytest.approx(0.583, abs=5e-4), pytest.approx(0.417, abs=5e-4), None)
+    assert [each.id for each in said] == ["sites.only_wait"]
+    report = sites_html(run, table).replace("\N{NO-BREAK SPACE}", " ")
+    assert "<td>41.7 %</td>" in report
+    assert "Share: of the time in I/O calls." in report
 
 
 def test_a_site_of_few_columns_is_in_one_line() -> None:
@@ -84,15 +90,17 @@ def test_a_site_of_few_columns_is_in_one_line() -> None:
     columns = {"start": [0], "duration": [35_400_000], "call": [0], "site": [1], "moved": [96 << 20]}
     table = BySite()
     table.add(make_events({name: np.array(column) for name, column in columns.items()}, calls))
-    run = SimpleNamespace(info=SimpleNamespace(label_of_site=lambda _: label))
-    head, _, row = _text(run, table.sites, 20).splitlines()
+    run = SimpleNamespace(
+        info=SimpleNamespace(label_of_site=lambda _: label, sites=[SimpleNamespace(frames=())] * 2)
+    )
+    head, _, row = answer_text(site_parts(run, table.sites)).splitlines()
     assert head.split() == ["exclusive", "share", "slowest", "bytes", "calls", "site"]
     label = "POSIX_GetFileSize, aiori-POSIX.c:914"
-    head, _, row = _text(run, table.sites, 20).splitlines()
+    head, _, row = answer_text(site_parts(run, table.sites)).splitlines()
     assert head.split() == ["exclusive", "share", "bytes", "calls", "site"]
     assert row.endswith(label)
     label = "x" * 80
-    assert _text(run, table.sites, 20).splitlines()[-1] == f"    {label}"
+    assert answer_text(site_parts(run, table.sites)).splitlines()[-1] == f"    {label}"
 
 
 def test_exclusive_time_is_without_the_calls_inside() -> None:

@@ -105,10 +105,10 @@ def test_other_summaries_come_out_as_from_the_events():
 
 def test_sizes_are_exact_where_a_class_has_one_and_a_range_where_it_has_more():
     all_events = events()
-    table, classes = sizes_from_cells(whole([all_events]))
+    table = sizes_from_cells(whole([all_events]))
     posix = all_events.requested[np.isin(all_events.call, [1, 2])]
     assert dict(table.frequent("posix")) == {size: int((posix == size).sum()) for size in (0, 1, 4096)}
-    assert classes["posix"] == [(512, 700, int(np.isin(posix, [512, 700]).sum()))]
+    assert table.classes["posix"] == [(512, 700, int(np.isin(posix, [512, 700]).sum()))]
 
 
 def test_longest_calls_are_the_longest_of_each_cell():

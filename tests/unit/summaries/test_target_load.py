@@ -12,7 +12,7 @@ import ensembles as en
 from ensembles.model.layouts import Layouts
 from ensembles.run.run import Run
 from ensembles.summaries.target_load import AMOUNTS, ROWS, TargetLoad
-from ensembles.viz.targets import load_of, load_request
+from ensembles.viz.pictures.targets import load_of, load_request
 
 MIB = 1 << 20
 STRIPES = {11: (MIB, [7, 3, 9]), 12: (MIB // 2, [3])}

@@ -14,7 +14,7 @@ from made_runs import run_of
 
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.viz import histogram, write_report
-from ensembles.viz.style import COLOURS, LABELS
+from ensembles.viz.common.style import COLOURS, LABELS
 from ensembles.workloads.synthetic import synthetic_run
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ensembles.viz.figures import cells_of_time
+from ensembles.viz.common.figures import cells_of_time
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pytest
 from colour_vision import VISION, ciede2000, lab
 
 from ensembles.ensemble.display import _COLOURS
-from ensembles.viz.metadata import _COLOURS as METADATA
-from ensembles.viz.style import COLOURS, READS_AND_WRITES
-from ensembles.viz.theme import DARK
+from ensembles.viz.common.style import COLOURS, READS_AND_WRITES
+from ensembles.viz.common.theme import DARK
 
 LEAST = 14.0
 PHASES = ("write", "read", "metadata", "wait", "sync")
@@ -47,13 +46,6 @@ def test_operations_are_told_apart_by_all_eyes(vision: str, page: str) -> None:
     assert near == {}
     both = {name: ciede2000(seen(COLOURS[name]), seen(READS_AND_WRITES)) for name in PHASES}
     assert {name: found for name, found in both.items() if found < LEAST} == {}
-
-
-@pytest.mark.parametrize("vision", VISION)
-def test_metadata_calls_are_told_apart_by_all_eyes(vision: str) -> None:
-    pairs = combinations(METADATA, 2)
-    assert min(ciede2000(lab(one, vision), lab(other, vision)) for one, other in pairs) > LEAST
-    assert {METADATA[0], METADATA[-1]} == {COLOURS["metadata"], COLOURS["sync"]}
 
 
 def test_an_ensemble_shows_itself_in_the_colours_of_pictures() -> None:

@@ -12,7 +12,7 @@ from made_runs import run_of
 import ensembles
 from ensembles import viz
 from ensembles.model.errors import EnsioError
-from ensembles.viz.report_folded import _of_ordinals
+from ensembles.viz.report.folded import _of_ordinals
 
 # Reads of two tasks: the second of each takes longer, and task 1 begins its own later.
 TASKS = [
@@ -105,7 +105,9 @@ def test_progress_refuses_what_it_cannot_draw(run) -> None:
 
 
 def test_cdf_is_the_share_of_calls_up_to_each_duration() -> None:
-    fig = viz.cdf({"one": ensembles.Ensemble([0.4, 0.1, 0.1, 0.2]), "two": ensembles.Ensemble([0.3])})
+    fig = viz.histogram(
+        {"one": ensembles.Ensemble([0.4, 0.1, 0.1, 0.2]), "two": ensembles.Ensemble([0.3])}, cumulative=True
+    )
     assert curves(fig) == {
         "one (4)": ([0.1, 0.1, 0.2, 0.4], [0.0, 0.5, 0.75, 1.0]),
         "two (1)": ([0.3, 0.3], [0.0, 1.0]),
@@ -114,21 +116,23 @@ def test_cdf_is_the_share_of_calls_up_to_each_duration() -> None:
 
 def test_cdf_of_a_run_agrees_with_its_durations(run) -> None:
     reads = run.select(op="read")
-    ((time_s, share),) = curves(viz.cdf(reads)).values()
+    ((time_s, share),) = curves(viz.histogram(reads, cumulative=True)).values()
     for at_s, part in zip(time_s[1:], share[1:], strict=True):
         assert np.mean(reads.duration * 1e-9 <= at_s * (1 + 1e-9)) == part
-    assert len(curves(viz.cdf([reads, run.select(op="write")]))) == 2
+    assert len(curves(viz.histogram([reads, run.select(op="write")], cumulative=True))) == 2
     # Of many durations that differ much, bins are drawn, whose values have another mean.
     durations_s = np.concatenate([np.full(3000, 6e-6), np.geomspace(1e-3, 40, 3000)])
-    ((time_s, share),) = curves(viz.cdf(ensembles.Ensemble(durations_s))).values()
+    ((time_s, share),) = curves(viz.histogram(ensembles.Ensemble(durations_s), cumulative=True)).values()
     assert time_s[0] > 5e-6
     np.testing.assert_allclose(np.searchsorted(durations_s, time_s[1:], "right") / 6000, share[1:], atol=1e-3)
 
 
 def test_cdf_refuses_mixed_units(run) -> None:
     with pytest.raises(ValueError, match="cannot share an axis"):
-        viz.cdf([run.select(op="read").ensemble(), run.select(op="read").ensemble("MiB")])
-    assert viz.cdf([]).select_one({"name": "empty"}) is not None
+        viz.histogram(
+            [run.select(op="read").ensemble(), run.select(op="read").ensemble("MiB")], cumulative=True
+        )
+    assert viz.histogram([], cumulative=True).select_one({"name": "empty"}) is not None
 
 
 def test_histogram_overlays_ensembles_of_runs(run) -> None:

@@ -21,13 +21,12 @@ from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.model.units import seconds_text
+from ensembles.viz.common.style import COLOURS, darker
 from ensembles.viz.explorer.layout import name_of
 from ensembles.viz.explorer.page import Explorer, add_explorer
-from ensembles.viz.explorer.sentences import ensemble_of
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.summed import RankSums, table_of
+from ensembles.viz.explorer.sums import RankSums
 from ensembles.viz.explorer.view import View
-from ensembles.viz.style import COLOURS, darker
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
@@ -122,7 +121,7 @@ def test_a_range_of_seconds_per_mib_marks_calls_by_their_rate(shown: Shown) -> N
     box = explorer._panels[0].durations._box
     assert (box.visible, round(box.left, 3), round(box.right, 3)) == (True, 0.4, 1.25)
     panel = explorer._panels[0]
-    assert ensemble_of(panel.shown, panel.of_marked, explorer.view).per == "MiB"
+    assert panel.shown.ensemble(explorer.view).per == "MiB"
     marked = explorer._panels[0].durations._marked
     explorer.look(explorer.view.marking(ranks=(2, 2)))
     assert {name: source.data["top"] for name, source in marked.items() if len(source.data["top"])} == {
@@ -378,7 +377,7 @@ def test_a_window_with_few_calls_has_single_calls(tmp_path: Path) -> None:
 
 
 def test_the_image_of_a_window_is_the_time_spent_in_it(tmp_path: Path) -> None:
-    from ensembles.viz.single_calls import Window
+    from ensembles.viz.common.single_calls import Window
 
     rng = np.random.default_rng(3)
     tasks = [
@@ -393,7 +392,7 @@ def test_the_image_of_a_window_is_the_time_spent_in_it(tmp_path: Path) -> None:
     events = shown.events
     mine = (events.rank >= 2) & (events.rank <= 5)
     part = np.minimum(events.end, window.high_ns) - np.maximum(events.start, window.low_ns)
-    raster, first = shown.calls(View()).window(window)
+    raster, first = shown.calls(View()).window(window).drawn
     assert first == 2
     assert raster.time_ns.sum() == part[mine & (part > 0)].sum()
     for rank in range(2, 6):
@@ -485,71 +484,6 @@ def test_two_runs_share_the_time_axis_and_the_marks(shown: Shown, tmp_path: Path
     assert html.escape(expected) in document.select_one({"name": "of_modes"}).text
 
 
-def test_many_marked_calls_keep_their_bytes_in_the_access_map() -> None:
-    from ensembles.summaries.offset_map import MiddlesMap, OffsetMap, PlacedCalls
-    from ensembles.workloads.synthetic import synthetic_events
-
-    made = synthetic_events(tasks=4, events_per_task=52)
-    ranks = np.repeat(np.arange(4), 52)
-    events = ensembles.Events(
-        {
-            **ensembles.Events.empty().columns,
-            **{name: np.zeros(208) for name in ("thread", "depth", "error", "site", "carried")},
-            "rank": ranks,
-            "call": np.zeros(208),
-            "file": np.zeros(208),
-            "offset": made.offset.ravel(),
-            "requested": np.tile(made.requested, 4),
-            "moved": np.tile(made.requested, 4),
-            "start": made.start_ns.ravel(),
-            "duration": made.duration_ns.ravel(),
-            "flight": np.full(208, -1),
-            "request": np.zeros(208),
-        },
-        [ensembles.Call("pwrite", "posix", "write")],
-        ["/scratch/a"],
-    )
-    span = int(events.start.min()), int(events.end.max())
-    exact, quick = OffsetMap(0, "posix", 4, span), MiddlesMap(0, "posix", 4, span)
-    exact.add(events)
-    quick.add(events)
-    assert quick.by_time("write").sum() == exact.by_time("write").sum() == events.moved.sum()
-    # Offsets are the same but for single bytes; in time, the bytes of a call move by less than its duration.
-    by_offset = [each.by_time("write").sum(axis=0) for each in (quick, exact)]
-    assert np.abs(by_offset[0] - by_offset[1]).max() <= 40  # of 1 MiB
-    # Found once for all calls, the cells of any of them add up to their bytes.
-    some = np.flatnonzero(np.arange(208) % 3 > 0)
-    placed, some_exact = PlacedCalls(exact, events).map_of(some), OffsetMap(0, "posix", 4, span)
-    some_exact.add(events[some])
-    assert placed.calls == some_exact.calls == np.count_nonzero(events.moved[some]) > 100
-    assert placed.by_time("write").sum() == events.moved[some].sum()
-    assert placed.by_time("read").sum() == 0
-    assert np.array_equal(placed.offset_edges, exact.offset_edges)
-    width = int(exact.offset_edges[1] - exact.offset_edges[0])
-    assert events.moved.max() > width  # spread over their offsets, as in the exact map
-    by_offset = [each.by_time("write").sum(axis=0) for each in (placed, some_exact)]
-    assert np.abs(by_offset[0] - by_offset[1]).max() <= 40
-
-    # Calls of less than a cell: the bytes are in the cell of the middle of each.
-    small = events.moved > 0
-    columns = {name: getattr(events, name)[small] for name in COLUMNS}
-    columns["moved"] = columns["moved"] // 16
-    narrow = ensembles.Events(columns, events.calls, events.files)
-    whole = OffsetMap(0, "posix", 4, span)
-    whole.add(narrow)
-    edges = whole.offset_edges
-    assert narrow.moved.max() <= edges[1] - edges[0]
-    some = np.flatnonzero(np.arange(len(narrow)) % 3 > 0)
-    found = PlacedCalls(whole, narrow).map_of(some)
-    expected, _ = np.histogram(
-        (narrow.offset + narrow.moved // 2)[some], bins=edges, weights=narrow.moved[some]
-    )
-    assert np.array_equal(found.by_time("write").sum(axis=0), expected.astype(np.int64))
-    middle = ((narrow.start + narrow.duration // 2)[some] - span[0]) * 1e-9
-    of_time, _ = np.histogram(middle, bins=whole.time_edges_s - span[0] * 1e-9, weights=narrow.moved[some])
-    assert np.abs(found.by_time("write").sum(axis=1) - of_time).max() <= narrow.moved.max()
-
-
 def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(shown: Shown) -> None:
     document, whole = Document(), explore(shown, "op=write")[1]
     explorer = add_explorer(document, [shown], {}, in_stages=True)
@@ -576,7 +510,7 @@ def test_marked_calls_inside_others_have_their_time_and_bytes(tmp_path: Path) ->
     assert chosen.depth[chosen.rank == 0].all()
     sums = RankSums(2)
     sums.add(chosen)
-    assert dict(zip(*(table_of(sums)[name].tolist() for name in ("rank", "slowest_s")), strict=True)) == {
+    assert dict(zip(*(sums.table()[name].tolist() for name in ("rank", "slowest_s")), strict=True)) == {
         1: 0.5,
         0: 0,
     }

@@ -17,14 +17,13 @@ from ensembles.summaries.bins import BIN_COUNT, bin_index
 from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.raster import CLASSES, class_of_calls
-from ensembles.viz.explorer import large
-from ensembles.viz.explorer.large import LargeRun
+from ensembles.viz.common.single_calls import Window
+from ensembles.viz.explorer import reader
+from ensembles.viz.explorer import shown as of_shown
 from ensembles.viz.explorer.page import add_explorer
-from ensembles.viz.explorer.runs import shown_run
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.summed import FileBytes
+from ensembles.viz.explorer.sums import FileSums
 from ensembles.viz.explorer.view import View
-from ensembles.viz.single_calls import Window
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000
@@ -45,10 +44,10 @@ def held(trace: Path) -> Shown:
 
 
 @pytest.fixture
-def summed(trace: Path, monkeypatch: pytest.MonkeyPatch) -> LargeRun:
+def summed(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Shown:
     """The run, read in four portions when it is asked for."""
-    monkeypatch.setattr(large, "PORTION", TASKS * EVENTS // 4 + 1)
-    return LargeRun(en.open(trace), in_background=False)
+    monkeypatch.setattr(reader, "PORTION", TASKS * EVENTS // 4 + 1)
+    return Shown(en.open(trace), most_events=0)
 
 
 def some_views(held: Shown) -> dict[str, View]:
@@ -96,7 +95,7 @@ def times_by_class(calls) -> dict[str, int]:
 
 def test_seconds_per_mib_are_counted_in_the_bins_of_durations(held: Shown) -> None:
     view = View(filters={"per_byte": "yes", "op": "write"})
-    events = held.filtered(view)
+    events = held.marked(view)
     per_mib_s = events.duration * 1e-9 / (events.moved / (1 << 20))
     ((edges_s, counts),) = held.calls(view).durations(True).values()
     assert counts.sum() == len(events) > 0
@@ -104,7 +103,7 @@ def test_seconds_per_mib_are_counted_in_the_bins_of_durations(held: Shown) -> No
 
 
 @pytest.mark.parametrize("name", [*NAMES, "call index", "rank", "per MiB", "rates"])
-def test_a_run_that_is_not_held_shows_the_same(held: Shown, summed: LargeRun, name: str) -> None:
+def test_a_run_that_is_not_held_shows_the_same(held: Shown, summed: Shown, name: str) -> None:
     view = some_views(held)[name]
     expected, found = shown_by(held, view), shown_by(summed, view)
     assert not found.reading
@@ -132,7 +131,7 @@ def test_a_run_that_is_not_held_shows_the_same(held: Shown, summed: LargeRun, na
     assert len(summed.marked(view)) == expected.count
 
 
-def test_offsets_are_those_of_the_marked_calls(held: Shown, summed: LargeRun) -> None:
+def test_offsets_are_those_of_the_marked_calls(held: Shown, summed: Shown) -> None:
     view = some_views(held)["offsets"]
     whole, path = held.calls(View()).access_map()
     found, same = summed.calls(View()).access_map()
@@ -154,29 +153,30 @@ def test_the_access_map_is_of_the_file_with_most_bytes(tmp_path: Path) -> None:
     columns = {name: np.concatenate([getattr(run.events, name) for run in runs]) for name in several.columns}
     columns["file"] = np.repeat([1, 2, 3], [len(run.events) for run in runs])
     events = en.Events(columns, several.calls, several.files)
-    summary = FileBytes("posix", 4)
+    summary = FileSums(("posix",), 4)
     for part in (events[:30], events[30:]):
-        other = FileBytes("posix", 4)
+        other = FileSums(("posix",), 4)
         other.add(part)
         summary.merge(other)
-    assert summary.moved.tolist() == [0, 4000, 28000, 12000]
+    assert summary.moved.tolist() == [[0, 4000, 28000, 12000]]
+    assert (summary.layer, summary.busiest()) == ("posix", 2)
 
 
-def test_a_window_has_the_same_single_calls_and_times(held: Shown, summed: LargeRun) -> None:
+def test_a_window_has_the_same_single_calls_and_times(held: Shown, summed: Shown) -> None:
     start = held.events.start
     low, high = (int(each) for each in np.quantile(start, [0.5, 0.505]))
     window = Window(low, high, 2, 4)
     for view in (View(), some_views(held)["durations"]):
         expected, found = shown_by(held, view), shown_by(summed, view)
-        inside = found.inside(window)
-        assert 0 < len(inside) == len(expected.inside(window))
-        np.testing.assert_array_equal(inside.start, expected.inside(window).start)
-        raster, first = found.window(window)
+        inside = found.window(window).events
+        assert 0 < len(inside) == len(expected.window(window).events) == expected.window(window).count
+        np.testing.assert_array_equal(inside.start, expected.window(window).events.start)
+        raster, first = found.window(window).drawn
         assert first == 2
-        assert raster.time_ns.sum() == expected.window(window)[0].time_ns.sum() > 0
+        assert raster.time_ns.sum() == expected.window(window).drawn[0].time_ns.sum() > 0
 
 
-def test_rates_of_windows_and_marks_are_those_of_the_calls(held: Shown, summed: LargeRun) -> None:
+def test_rates_of_windows_and_marks_are_those_of_the_calls(held: Shown, summed: Shown) -> None:
     span = tuple(int(each) for each in np.quantile(held.events.start, [0.5, 0.51]))
     for view in (View(), some_views(held)["durations"]):
         expected, found = shown_by(held, view), shown_by(summed, view)
@@ -194,9 +194,9 @@ def test_rates_of_windows_and_marks_are_those_of_the_calls(held: Shown, summed: 
 
 
 def test_marks_are_first_shown_from_sums_and_never_too_small(trace: Path, held: Shown) -> None:
-    shown = LargeRun(en.open(trace))
+    shown = Shown(en.open(trace), most_events=0, in_background=True)
     shown.wait()
-    shown._background.ask = lambda key, steps: None  # nothing is read
+    shown._reader._background.ask = lambda key, steps: None  # nothing is read
     for name in ("durations", "rectangle", "both"):
         view = some_views(held)[name]
         first, exact = shown.marked_calls(view), held.marked_calls(view)
@@ -211,7 +211,7 @@ def test_marks_are_first_shown_from_sums_and_never_too_small(trace: Path, held: 
 
 
 def test_a_page_shows_what_has_been_read(trace: Path, held: Shown) -> None:
-    shown = LargeRun(en.open(trace))
+    shown = Shown(en.open(trace), most_events=0, in_background=True)
     document = Document()
     explorer = add_explorer(document, [shown], {})
     diagram = document.select_one({"name": "explorer_trace"})
@@ -303,14 +303,13 @@ def test_a_cube_counts_each_call_and_its_time() -> None:
 
 def test_runs_that_cannot_be_summed_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthetic_run(tmp_path / "run", 8, 100, seed=1)
-    monkeypatch.setattr("ensembles.viz.explorer.runs.MOST_EVENTS", 300)
-    monkeypatch.setattr(Shown.__init__, "__defaults__", (300,))
-    shown = shown_run(en.open(tmp_path / "run"))
-    assert not isinstance(shown, LargeRun)
+    monkeypatch.setattr(of_shown, "MOST_EVENTS", 300)
+    shown = Shown(en.open(tmp_path / "run"), in_background=True)
+    assert not shown.is_large
     assert "Part of the run: all" in shown.notes[0]
     assert f"ensio collect {tmp_path / 'run'}" in shown.notes[0]
     collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))
-    assert isinstance(shown_run(en.open(tmp_path / "run.h5"), in_background=False), LargeRun)
+    assert Shown(en.open(tmp_path / "run.h5")).is_large
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +323,7 @@ def layered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_filter_by_layer_draws_the_calls_of_the_command(layered: Path) -> None:
-    shown = LargeRun(en.open(layered), in_background=False)
+    shown = Shown(en.open(layered), most_events=0)
     events = shown.run.select(layer="posix")
     assert 0 < np.count_nonzero(events.depth) < len(events)
     classes = class_of_calls(events.calls)[events.call]
@@ -338,13 +337,13 @@ def test_a_filter_by_layer_draws_the_calls_of_the_command(layered: Path) -> None
     assert calls.count == len(events)
     assert times_by_class(calls) == time_ns(events.duration)
     low, high = (int(place) for place in np.quantile(events.start, [0.3, 0.9]))
-    raster, _ = calls.window(Window(low, high, 0, 0))
+    raster, _ = calls.window(Window(low, high, 0, 0)).drawn
     parts = np.clip(np.minimum(events.end, high) - np.maximum(events.start, low), 0, None)
     assert dict(zip(CLASSES, raster.time_ns.sum(axis=(1, 2)).tolist(), strict=True)).items() >= (
         time_ns(parts).items()
     )
     # A window inside of one that was read is cut from its calls.
-    raster, _ = calls.window(Window(low + 1, high - 1, 0, 0))
+    raster, _ = calls.window(Window(low + 1, high - 1, 0, 0)).drawn
     parts = np.clip(np.minimum(events.end, high - 1) - np.maximum(events.start, low + 1), 0, None)
     assert raster.time_ns.sum() == parts.sum()
 
@@ -352,8 +351,8 @@ def test_a_filter_by_layer_draws_the_calls_of_the_command(layered: Path) -> None
 def test_layers_of_too_many_calls_are_drawn_after_a_zoom(
     layered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = LargeRun(en.open(layered), in_background=False)
-    monkeypatch.setattr(large, "MOST_EVENTS", 150)
+    shown = Shown(en.open(layered), most_events=0)
+    monkeypatch.setattr(of_shown, "MOST_EVENTS", 150)
     document = Document()
     explorer = add_explorer(document, [shown], {})
 

@@ -13,12 +13,12 @@ from ensembles.run.collect import collect
 from ensembles.run.rasters import kept_levels, whole_raster
 from ensembles.summaries.pyramid import Pyramid
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
-from ensembles.viz.explorer.calls import CELLS, ROWS
-from ensembles.viz.explorer.large import LargeRun
+from ensembles.viz.common.single_calls import MOST_CALLS, Window
 from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.page import add_explorer
+from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.sums import CELLS, ROWS
 from ensembles.viz.explorer.view import View
-from ensembles.viz.single_calls import MOST_CALLS, Window
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000
@@ -113,19 +113,19 @@ def test_large_times_are_held_and_joined_to_the_last_ns() -> None:
 
 def test_a_window_within_one_that_was_read_needs_no_reading(trace: Path) -> None:
     run = en.open(trace)
-    shown = LargeRun(run, in_background=False)
+    shown = Shown(run, most_events=0)
     start = run.events.start
     low, high = (int(each) for each in np.quantile(start, [0.5, 0.51]))
     calls = shown.calls(View())
     outer = Window(low, high, 1, 4)
-    assert 0 < len(calls.inside(outer)) <= MOST_CALLS
-    shown._background.ask = lambda key, steps: pytest.fail("read again")
+    assert 0 < len(calls.window(outer).events) <= MOST_CALLS
+    shown._reader._background.ask = lambda key, steps: pytest.fail("read again")
     inner = Window(low + (high - low) // 4, low + (high - low) // 2, 2, 3)
     events = run.events
     mine = (events.rank >= 2) & (events.rank <= 3) & (events.start < inner.high_ns)
     mine &= events.start + np.maximum(events.duration, 1) > inner.low_ns
-    np.testing.assert_array_equal(calls.inside(inner).start, events.start[mine])
-    raster, first = calls.window(inner)
+    np.testing.assert_array_equal(calls.window(inner).events.start, events.start[mine])
+    raster, first = calls.window(inner).drawn
     assert first == 2
     np.testing.assert_array_equal(
         raster.time_ns.sum(axis=(1, 2)), times_in(events, inner.low_ns, inner.high_ns, 2, 3)
@@ -133,20 +133,20 @@ def test_a_window_within_one_that_was_read_needs_no_reading(trace: Path) -> None
 
 
 def test_the_diagram_says_in_what_cells_it_is_drawn_until_the_calls_have_been_read(trace: Path) -> None:
-    shown = LargeRun(en.open(trace))
+    shown = Shown(en.open(trace), most_events=0, in_background=True)
     document = Document()
     explorer = add_explorer(document, [shown], {})
     shown.wait()
     explorer.renew()
-    ask, waiting = shown._background.ask, {}
-    shown._background.ask = lambda key, steps: waiting.setdefault(key, steps)
+    ask, waiting = shown._reader._background.ask, {}
+    shown._reader._background.ask = lambda key, steps: waiting.setdefault(key, steps)
     low, high = (each * 1e-9 for each in shown.calls(View()).extent_ns)
     view = View(zoom_s=(round(low + (high - low) * 0.4, 9), round(low + (high - low) * 0.42, 9)))
     explorer.look(view)
     title = explorer._panels[0].diagram.figure.title
     assert "; in cells of " in title.text
     assert "ranks: calls are being read" in title.text
-    shown._background.ask = ask
+    shown._reader._background.ask = ask
     for key, steps in waiting.items():
         ask(key, steps)
     shown.wait()

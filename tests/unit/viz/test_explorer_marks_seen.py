@@ -112,7 +112,7 @@ def test_calls_inside_of_others_are_seen_when_the_others_are_left_out(tmp_path: 
     """Rank 0 of the log writes only inside calls of MPI-IO."""
     run = ensembles.open(traced_log().write(tmp_path / "a.darshan"))
     document, explorer = explore(run, query)
-    assert explorer._panels[0].of_marked.column("depth").max() > 0
+    assert explorer._panels[0].of_marked.held.events.depth.max() > 0
     # The title says so where inner calls are left out.
     assert explorer._panels[0].calls.hides_inner == query.startswith("marked")
     drawn = seen(document, *FRAMES[0], number=int(query.startswith("marked")))

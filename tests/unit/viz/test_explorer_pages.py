@@ -11,12 +11,12 @@ from bokeh.core.validation.check import check_integrity
 from bokeh.document import Document
 from made_runs import run_of
 
+from ensembles.viz.common.serving import Door
 from ensembles.viz.explorer import server as servers
 from ensembles.viz.explorer.page import add_explorer, attach, explorer_of
 from ensembles.viz.explorer.server import ExplorerServer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.serving import Door
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],

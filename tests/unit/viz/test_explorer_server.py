@@ -22,9 +22,9 @@ from made_runs import run_of
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
+from ensembles.viz.common.style import COLOURS
+from ensembles.viz.common.theme import DARK
 from ensembles.viz.explorer.first_image import png_of
-from ensembles.viz.style import COLOURS
-from ensembles.viz.theme import DARK
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)

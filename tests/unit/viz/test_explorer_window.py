@@ -21,12 +21,11 @@ from made_runs import run_of
 import ensembles
 from ensembles.cli.main import main
 from ensembles.model.units import seconds_text, share_text
-from ensembles.viz.explorer.large import LargeRun
+from ensembles.viz.common.single_calls import call_columns
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.tables import FINDINGS, Table
 from ensembles.viz.explorer.view import Chosen, View, end_of
-from ensembles.viz.single_calls import call_columns
 
 MIB = 1 << 20
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
@@ -97,7 +96,7 @@ def test_offsets_of_a_window_of_a_large_run_are_those_of_its_calls(tmp_path: Pat
     shown = Shown(run_of(tmp_path / "run", TASKS))
     trace = tmp_path / "trace.h5"
     subprocess.run(["ensio", "collect", shown.run.path, "-o", str(trace)], check=True, capture_output=True)
-    summed = LargeRun(ensembles.open(trace), in_background=False)
+    summed = Shown(ensembles.open(trace), most_events=0)
     for query in ("", "&marked-ranks=0..0"):
         held, large = (
             explore(each, f"shown-time=0.585..0.62{query}")[1]._panels[0].offsets for each in (shown, summed)
@@ -218,7 +217,7 @@ def test_the_times_of_a_run_that_goes_on_get_another_unit(tmp_path: Path) -> Non
     assert labels == {"time since the start of the run (ms)"}
     now = Shown(run_of(tmp_path / "now", [[*calls, ("pwrite", 30.0, 0.1, MIB, 2 * MIB)]], lasted_s=31.0))
     followed.run, followed.events, followed.version = now.run, now.events, 1
-    followed._filtered.cache_clear()
+    followed._begin()
     figures = explorer._panels[0].figures
     explorer.renew()
     assert explorer._panels[0].figures == figures  # they may be in use
@@ -333,14 +332,14 @@ def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, 
 def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, query: str, capsys) -> None:
     document, explorer = explore(waiting, query)
     of_marked = explorer._panels[0].of_marked
-    calls = of_marked.events.calls
+    calls = explorer.shown.run.calls
     button = document.select_one({"name": "modes"})
     button._trigger_event(ButtonClick(button))
     words = shlex.split(explorer.view.command(waiting.run.path))
     assert words[-2:] == ["--format", "csv"]
     assert main(["modes", *words[2:-2], "--json"]) == 0
     modes = json.loads(capsys.readouterr().out)
-    waits = sum(calls[number].waits_for_tasks for number in of_marked.column("call").tolist())
+    waits = sum(calls[number].waits_for_tasks for number in waiting.marked(explorer.view).call.tolist())
     assert modes["n"] <= of_marked.count - waits
     text = text_of(document, "of_modes")
     assert f"{modes['n']:,} calls" in text

@@ -18,7 +18,7 @@ from bokeh.models.layouts import LayoutDOM
 
 from ensembles import viz
 from ensembles.cli.main import main
-from ensembles.viz.report_drawing import embed_pictures
+from ensembles.viz.report.drawing import embed_pictures
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
@@ -30,7 +30,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 SHOWN = list(tool.shown(TEXT))
 MOST_BYTES = 60_000
 
-NO_PICTURES = {"experiment", "explore", "moments", "save", "surroundings", "theme", "write_report"}
+NO_PICTURES = {"explore", "save", "theme", "write_report"}
 """Functions of viz that the page names without an image."""
 
 

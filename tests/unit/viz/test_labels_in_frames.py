@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,8 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
-from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.table import PhaseTable, PhaseTotals
-from ensembles.viz.report_drawing import embed_pictures, library_for
+from ensembles.answers.phases import PhasesAnswer, answer_phases
+from ensembles.viz.report.drawing import embed_pictures, library_for
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     BROWSER = None
@@ -58,8 +56,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ranks": viz.ranks(run),
         "files": viz.files(run),
         "trace": viz.trace_diagram(run),
-        "size": viz.size_duration(run),
-        "order": viz.order_statistic(modes, tasks=[80, 1024]),
+        "order": viz.tail(modes, tasks=[80, 1024]),
     }
     script, divisions = embed_pictures(pictures, linked=())
     # The margins of a report.
@@ -70,14 +67,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def long_names(run: en.Run) -> list[PhaseTotals]:
-    """Totals of phases with names that are too long for the axis."""
-    row = run.summarize(partial(_table_of, run.phases)).totals()[0]
-    return [replace(row, phase=number, name=f"metadata of one record {number}") for number in range(1, 60)]
-
-
-def _table_of(phases: Phases, _: object) -> PhaseTable:
-    return PhaseTable(phases)
+def long_names(run: en.Run) -> PhasesAnswer:
+    """Phases with names that are too long for the axis."""
+    found = answer_phases(run)
+    names = ((number, f"metadata of one record {number}") for number in range(1, 60))
+    rows = (replace(found.phases[0], phase=number, name=name) for number, name in names)
+    return replace(found, phases=tuple(rows))
 
 
 @pytest.mark.parametrize("width", [700, 1400])

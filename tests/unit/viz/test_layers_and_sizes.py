@@ -13,9 +13,9 @@ from builders import make_events
 import ensembles as en
 from ensembles import viz
 from ensembles.model.events import Call, Events
-from ensembles.viz.figures import titles_of
-from ensembles.viz.size_classes import ensembles_by_size
-from ensembles.viz.style import COLOURS
+from ensembles.viz.common.figures import titles_of
+from ensembles.viz.common.style import COLOURS
+from ensembles.viz.pictures.size_classes import ensembles_by_size
 
 MIB = 1 << 20
 LAYERS = [

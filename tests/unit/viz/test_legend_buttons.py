@@ -11,9 +11,9 @@ from made_runs import run_of
 import ensembles as en
 from ensembles import viz
 from ensembles.viz.explorer.page import Explorer
-from ensembles.viz.explorer.runs import shown_runs
+from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.report_drawing import embed_pictures, library_for
+from ensembles.viz.report.drawing import embed_pictures, library_for
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_a_page_has_neither_the_buttons_nor_the_widgets_of_bokeh(run) -> None:
 
 @pytest.mark.parametrize("in_page", [True, False])
 def test_the_explorer_has_them_where_its_page_does_not_make_them(run, in_page: bool) -> None:
-    explorer = Explorer(shown_runs(run), View(), in_page=in_page)
+    explorer = Explorer([Shown(run)], View(), in_page=in_page)
     for name, direction in (("explorer_rates", "write"), ("explorer_rates_read", "read")):
         rates = explorer.layout.select_one({"name": name})
         names = [] if in_page else [f"show or hide {direction}"]

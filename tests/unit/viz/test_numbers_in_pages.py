@@ -13,7 +13,7 @@ if importlib.util.find_spec("playwright") is None:
 from browser import chromium, new_context
 
 from ensembles.model.units import bytes_text, seconds_text
-from ensembles.viz.style import NUMBERS_JS
+from ensembles.viz.common.style import NUMBERS_JS
 
 TIMES_S = [
     0,

@@ -19,8 +19,9 @@ from ensembles.model.units import share_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.figures import time_range
-from ensembles.viz.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
+from ensembles.viz.common.figures import time_range
+from ensembles.viz.common.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
+from ensembles.viz.report.moments import moments
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
 TASKS = [
@@ -116,8 +117,8 @@ def test_rates_of_short_calls_have_no_ripples_and_say_when_they_are_above_the_cu
 
 def test_logarithmic_axes_of_decades_have_small_ticks() -> None:
     wide, narrow = (en.Ensemble(np.geomspace(1e-6, end, 50)) for end in (1e-2, 2e-5))
-    assert viz.cdf(wide).xaxis[0].minor_tick_line_color is not None
-    assert viz.cdf(narrow).xaxis[0].minor_tick_line_color is None
+    assert viz.histogram(wide, cumulative=True).xaxis[0].minor_tick_line_color is not None
+    assert viz.histogram(narrow, cumulative=True).xaxis[0].minor_tick_line_color is None
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
@@ -160,7 +161,7 @@ def test_picture_shares_the_time_axis_that_it_is_given(run) -> None:
 
 
 def test_moments_table_shows_itself_in_a_notebook(run) -> None:
-    table = viz.moments(run)
+    table = moments(run)
     assert table.headers[:4] == ("call", "n", "mean", "std")
     assert {row[0]: row[1] for row in table.rows} == {"pwrite": "1", "pread": "1", "open": "2"}
     open_row = next(row for row in table.rows if row[0] == "open")

@@ -23,8 +23,9 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.run.collect import collect
 from ensembles.run.reading import RunReading
-from ensembles.viz import report, write_report
-from ensembles.viz.report import ReportData
+from ensembles.viz import write_report
+from ensembles.viz.report import page as report
+from ensembles.viz.report.page import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
@@ -78,12 +79,16 @@ def test_report_shows_the_steps_of_collective_calls_that_phases_finds(
     (step,) = json.loads(capsys.readouterr().out)["collective_steps"]["rows"]
     assert step["call"] == "MPI_File_write_all"
     text = page.read_text(encoding="utf-8").replace("\xa0", " ")
-    _, _, table = text.partition("<h2>Steps of collective calls</h2>")
-    table, _, _ = table.partition("</section>")
+    table = next(part for part in text.split("</table>") if "<th>collective call</th>" in part)
+    table = table.rpartition("<table>")[2]
     headers = re.findall(r"<th>([^<]*)</th>", table)
     assert headers[4:] == ["communication", "storage", "entry", "others"]
     cells = re.findall(r"<td>([^<]*)</td>", table)
-    assert cells[:3] == [step["call"], str(step["collective_calls"]), str(step["tasks"])]
+    assert cells[:3] == [
+        step["call"].removeprefix("MPI_File_"),
+        str(step["collective_calls"]),
+        str(step["tasks"]),
+    ]
     shown = [float(cell.removesuffix(" %").removeprefix("< ")) for cell in cells[4:8]]
     assert shown == pytest.approx([100 * share for share in step["shares"].values()], abs=0.51)
     assert sum(shown) == pytest.approx(100, abs=2)
@@ -91,7 +96,7 @@ def test_report_shows_the_steps_of_collective_calls_that_phases_finds(
 
 def test_report_of_calls_that_are_not_collective_has_no_steps(run_path: Path, tmp_path: Path) -> None:
     assert main(["report", str(run_path), "-o", str(tmp_path / "a.html")]) == 0
-    assert "Steps of collective calls" not in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "collective call" not in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_report_and_info_count_nested_transfers_once(
@@ -234,15 +239,16 @@ def test_report_has_the_phases_and_what_happens_between_layers(
     told = json.loads(capsys.readouterr().out)
     assert main(["report", str(run), "-o", str(page)]) == 0
     text = text_of(page.read_text(encoding="utf-8"))
-    assert f"{told['count']} phases: {told['sentence']}. Idle is the time" in text
+    assert f"{told['count']} phases: {told['sentence']}" in text
+    assert "Idle, because other tasks took longer" in text
     section = (
         page.read_text(encoding="utf-8").partition('<section id="phases">')[2].partition("</section>")[0]
     )
-    assert section.count("<tr") == told["count"] + 1
+    assert section.partition("</table>")[0].count("<tr") == told["count"] + 1
     last = told["phases"][-1]
     # Its last call, a close of 326 µs, is not why it came last: it began 11.7 ms after the others.
     assert last["late_outside"]["begins_s"] > last["later_s"]
-    assert f"{last['slowest_task']}: late start" in text
+    assert f"{last['slowest_task']} late start" in text
     share = f"({100 * told['collective']['above_storage_share']:.0f} %) no task was in a storage call"
     assert "Collective I/O: some task was in a collective call" in text
     assert share in text
@@ -280,7 +286,7 @@ def test_ensembles_of_the_report_are_those_of_the_commands(tmp_path: Path) -> No
 def test_the_title_of_phases_names_the_task_that_most_idle_time_is_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ensembles.viz.report_folded._MUCH_IDLE", 0.01)
+    monkeypatch.setattr("ensembles.viz.report.folded._MUCH_IDLE", 0.01)
     synthetic_run(tmp_path / "run", 8, 600, seed=3)
     run = en.open(tmp_path / "run")
     assert main(["phases", str(tmp_path / "run"), "--json"]) == 0
@@ -379,5 +385,5 @@ def test_filters_are_of_one_run_whose_calls_are_events(
     corpus = Path(__file__).resolve().parents[2] / "corpus" / "runs"
     subprocess.run(["tar", "-xJf", corpus / "replay-profile.tar.xz", "-C", tmp_path], check=True)
     assert main(["report", str(tmp_path / "replay-profile"), "--op", "write", "-o", words[-1]]) == 2
-    assert "does not keep every call as an event, which filters need" in capsys.readouterr().err
+    assert "keeps no events, and filters choose among single calls" in capsys.readouterr().err
     assert not (tmp_path / "a.html").exists()

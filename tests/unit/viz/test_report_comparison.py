@@ -16,8 +16,8 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.model.units import ratio_text, seconds_text
-from ensembles.viz.report import ReportData
-from ensembles.viz.report_comparison import _traces, write_comparison
+from ensembles.viz.report.comparison import _traces, write_comparison
+from ensembles.viz.report.page import ReportData
 
 
 def made(folder: Path, factor: float, seed: int):

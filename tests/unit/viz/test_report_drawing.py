@@ -14,7 +14,7 @@ from bokeh.plotting import figure
 from made_runs import run_of
 
 from ensembles.viz import write_report
-from ensembles.viz.report_drawing import embed_pictures
+from ensembles.viz.report.drawing import embed_pictures
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip(

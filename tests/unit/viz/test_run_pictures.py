@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Step, Title
+from bokeh.models import Legend, Quad, Step, Title
 from bokeh.plotting import figure
-from colour_vision import lab
 from made_runs import run_of
 
 import ensembles
 from ensembles import viz
+from ensembles.answers.phases import answer_phases
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, Where
 from ensembles.model.errors import EnsioError
@@ -23,10 +23,8 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
-from ensembles.viz.report_folded import _of_phases
-from ensembles.viz.report_phases import find_phases
-from ensembles.viz.style import COLOURS
-from ensembles.viz.theme import DARK
+from ensembles.viz.common.style import COLOURS
+from ensembles.viz.report.folded import _of_phases
 from ensembles.workloads.synthetic import synthetic_run
 
 MIB = 1 << 20
@@ -156,7 +154,7 @@ def test_gantt_has_the_phases_of_the_table(synthetic) -> None:
         assert end - busy_end == pytest.approx(row.lost_s / row.tasks)
     assert labels(fig) == ["writes", "reads", "no data moved", "mean wait for the slowest task"]
     assert fig.title.text == f"{len(totals)} phases"
-    again = viz.phases(totals)
+    again = viz.phases(answer_phases(synthetic))
     np.testing.assert_array_equal(data(again.renderers[0])["start"], rows[0]["start"])
 
 
@@ -168,8 +166,8 @@ def test_many_phases_are_those_with_the_most_waiting(synthetic) -> None:
     from dataclasses import replace
 
     totals = synthetic.summarize(partial(_table_of, synthetic.phases)).totals()
-    many = [replace(totals[1], phase=number, lost_s=number / 1e3) for number in range(1, 61)]
-    fig = viz.phases(many)
+    many = tuple(replace(totals[1], phase=number, lost_s=number / 1e3) for number in range(1, 61))
+    fig = viz.phases(replace(answer_phases(synthetic), phases=many))
     title = "40 of 60 phases: those with the most waiting for the slowest task"
     assert fig.title.text.replace("\n", " ") == title
     assert fig.yaxis.major_label_overrides[0] == "21"
@@ -178,7 +176,7 @@ def test_many_phases_are_those_with_the_most_waiting(synthetic) -> None:
 def test_phases_that_are_mostly_syncs_have_their_colour(tmp_path: Path) -> None:
     tasks = [[("pwrite", 0.0, 0.01, 8), ("fsync", 0.01, 0.09, 0), ("pwrite", 9.0, 0.1, 8)]] * 2
     run = run_of(tmp_path / "syncs", tasks, lasted_s=10.0)
-    for fig in (viz.phases(run), _of_phases(*find_phases(run).phases, crowded="").picture):
+    for fig in (viz.phases(run), _of_phases(answer_phases(run)).picture):
         labels = [item.label.value for item in fig.legend[0].items]
         assert labels == ["writes", "mostly syncs", "mean wait for the slowest task"]
         bars = fig.legend[0].items[1].renderers[0]
@@ -221,42 +219,6 @@ def test_findings_have_their_gains_and_severities() -> None:
 
 def test_findings_of_a_run_are_those_of_diagnose(run) -> None:
     assert viz.findings(run).title.text == viz.findings(diagnose(run)).title.text
-
-
-def test_metadata_calls_are_counted_where_they_begin(run) -> None:
-    fig = viz.metadata(run)
-    assert labels(fig) == ["open (2)", "close (2)"]
-    cells = data(find(fig, "cells"))
-    assert cells["open"].sum() == cells["close"].sum() == 2
-    assert cells["close"][(cells["left"] <= 2.0) & (cells["right"] > 2.0)].tolist() == [2]
-    assert find(fig, "open").glyph.fill_color == COLOURS["metadata"]  # as in all pictures
-    drawn = data(find(fig, "open"))
-    assert (drawn["top"] * (drawn["right"] - drawn["left"])).sum() == pytest.approx(2)
-
-
-def test_sizes_and_durations_are_those_of_the_summary(synthetic) -> None:
-    picture = viz.size_duration(synthetic)
-    for op in ("read", "write"):
-        cells = data(find(picture, f"size_duration_{op}").renderers[0])
-        durations_s = synthetic.select(op=op).duration * 1e-9
-        assert cells["calls"].sum() == len(durations_s)
-        for bottom, top, calls in zip(cells["bottom"], cells["top"], cells["calls"], strict=True):
-            assert ((durations_s > bottom - 1e-9) & (durations_s < top - 5e-10)).sum() == pytest.approx(
-                calls, abs=1
-            )
-        assert set(cells["left"].tolist()) == {float(MIB)}
-    of_events = viz.size_duration(synthetic.select(op="write"))
-    assert [fig.name for fig in of_events.children] == ["size_duration_write"]
-    palette = of_events.select_one({"type": LogColorMapper}).palette
-    (bar,) = of_events.select({"type": ColorBar})
-    assert bar.ticker.ticks == [1.0, 2.0, 5.0, 10.0, 20.0]
-    assert bar.formatter.format == "0,0"
-    # A cell of one call has the first colour on a white page and the last one on a dark page: that of many
-    # calls stands out more.
-    least_dark, most_dark = (lab(palette[at])[0] - lab(DARK["#ffffff"])[0] for at in (-1, 0))
-    least, most = (lab("#ffffff")[0] - lab(palette[at])[0] for at in (0, -1))
-    assert 20 < least_dark < most_dark
-    assert 20 < least < most
 
 
 def test_the_title_of_an_access_map_has_the_end_of_a_long_path(tmp_path: Path) -> None:
@@ -312,14 +274,11 @@ OF_RUNS = (
     "files",
     "findings",
     "layers",
-    "metadata",
     "phases",
     "ranks",
     "rate",
-    "size_duration",
-    "order_statistic",
     "splitting",
-    "tail_diagnostics",
+    "tail",
     "targets",
 )
 

@@ -9,7 +9,7 @@ from made_runs import run_of
 import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
-from ensembles.viz.style import COLOURS
+from ensembles.viz.common.style import COLOURS
 
 MIB = 1 << 20
 

@@ -18,7 +18,7 @@ from made_runs import run_of
 
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
-from ensembles.viz.serving import MOST_STRANGERS
+from ensembles.viz.common.serving import MOST_STRANGERS
 
 KINDS = ("run", "history")
 

@@ -11,12 +11,11 @@ from made_runs import run_of
 from ensembles import viz
 from ensembles.comparison.report import Shift
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.viz.report_comparison import _sentence
-from ensembles.viz.style import SERIES
+from ensembles.viz.common.style import SERIES
+from ensembles.viz.report.comparison import _sentence
 
-PICTURES = ["access_map", "files", "findings", "layers", "metadata", "phases", "progress", "ranks", "rate"]
-PICTURES += ["size_duration", "surroundings", "trace_diagram", "modes", "sizer", "tail", "tail_diagnostics"]
-PICTURES += ["order_statistic", "targets"]
+PICTURES = ["access_map", "files", "findings", "layers", "phases", "progress", "ranks", "rate"]
+PICTURES += ["trace_diagram", "modes", "tail", "targets"]
 
 
 @pytest.fixture(scope="module")

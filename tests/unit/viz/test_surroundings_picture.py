@@ -16,9 +16,10 @@ from ensembles.cli.main import main
 from ensembles.model.surroundings import COLUMNS, SurroundingsTable
 from ensembles.structure import surroundings_curves
 from ensembles.structure.surroundings_curves import sum_levels, sum_rates
-from ensembles.viz import surroundings, trace_diagram
-from ensembles.viz.figures import new_figure
-from ensembles.viz.single_calls import add_calls, call_columns
+from ensembles.viz import trace_diagram
+from ensembles.viz.common.figures import new_figure
+from ensembles.viz.common.single_calls import add_calls, call_columns
+from ensembles.viz.pictures.surroundings import surroundings
 
 HELD = Path(__file__).parents[2] / "corpus" / "runs"
 S = 10**9
@@ -100,7 +101,7 @@ def test_report_shows_requests_sites_and_samples(tmp_path: Path) -> None:
     assert "Ensemble of aio_write, in flight" in text
     # 40 writes, posted in 262 µs, of which 95 % were hidden (one decimal in the page).
     assert re.search(r"Non-blocking requests .* write 40 26\d µs 88\.0 ms .* 95\.\d %", text)
-    assert re.search(r"Call sites .* asynchronous\+0x75c1 40 write 2\.50 MiB", text)
+    assert re.search(r"Call sites .* 2\.50 MiB 40 write asynchronous\+0x75c1", text)
     assert 'title="asynchronous+0x75c1 in /srv/bin/asynchronous"' in page
     assert '<section id="surroundings">' in page
     # Boxes of single calls name the place too, where the run knows any.

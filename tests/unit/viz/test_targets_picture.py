@@ -14,12 +14,12 @@ import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
+from ensembles.viz.common.nested_calls import enclosing_calls, nested_layers
+from ensembles.viz.common.single_calls import call_columns
 from ensembles.viz.explorer.page import Explorer
-from ensembles.viz.explorer.runs import shown_runs
+from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.nested_calls import enclosing_calls, nested_layers
-from ensembles.viz.single_calls import call_columns
-from ensembles.viz.targets import load_of
+from ensembles.viz.pictures.targets import load_of
 
 MIB = 1 << 20
 
@@ -101,7 +101,7 @@ def test_a_picture_without_layouts_or_bytes_says_so(tmp_path: Path) -> None:
 
 def test_a_profile_has_no_load_of_targets(tmp_path: Path) -> None:
     profile = run_of(tmp_path / "run", [[]], properties={"mode": "profile"})
-    with pytest.raises(EnsioError, match="targets need them"):
+    with pytest.raises(EnsioError, match="targets follow from the offsets of single calls"):
         viz.targets(profile)
 
 
@@ -198,7 +198,7 @@ def test_the_report_has_targets_and_layers(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_explorer_draws_layers_in_lanes_and_calls_inside_others(run: Run) -> None:
-    explorer = Explorer(shown_runs(run), View(zoom_s=(1.1, 2.9)))
+    explorer = Explorer([Shown(run)], View(zoom_s=(1.1, 2.9)))
     fig = find(explorer.layout, "explorer_trace")
     assert "in each row, mpiio above posix" in " ".join(fig.title.text.split())
     drawn = find(fig, "single_calls").data_source.data
@@ -209,7 +209,7 @@ def test_the_explorer_draws_layers_in_lanes_and_calls_inside_others(run: Run) ->
 
 
 def test_the_explorer_draws_layers_and_targets_of_the_marked_calls_when_asked(run: Run) -> None:
-    explorer = Explorer(shown_runs(run), View())
+    explorer = Explorer([Shown(run)], View())
     drawn = find(explorer.layout, "more_pictures")
     assert drawn.children == [explorer._more._none]
     press(explorer, "draw_by_layer")

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bokeh.models import LogColorMapper, Plot
+from bokeh.models import Plot
 from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
-from ensembles.viz.report_drawing import embed_pictures
-from ensembles.viz.theme import DARK, spoken_title
+from ensembles.viz.common.theme import DARK, spoken_title
+from ensembles.viz.report.drawing import embed_pictures
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: no picture is drawn", allow_module_level=True)
@@ -79,24 +79,11 @@ def test_texts_can_be_read_in_both_themes(text: str) -> None:
 
 
 def test_curves_can_be_seen_in_both_themes() -> None:
-    from ensembles.viz.style import COLOURS, SERIES, SEVERITY
+    from ensembles.viz.common.style import COLOURS, SERIES, SEVERITY
 
     for colour in (*SERIES, *COLOURS.values(), *SEVERITY.values()):
         assert contrast(colour, "#ffffff") >= 1.75, colour
         assert contrast(colour, DARK["#ffffff"]) >= 2.4, colour
-
-
-def test_most_calls_stand_out_in_both_themes(run) -> None:
-    picture = viz.size_duration(run)
-    (mapper,) = picture.select({"type": LogColorMapper})
-    light = list(mapper.palette)
-    assert contrast(light[-1], "#ffffff") > contrast(light[0], "#ffffff")
-    viz.theme(picture, "dark")
-    assert contrast(mapper.palette[-1], DARK["#ffffff"]) > contrast(mapper.palette[0], DARK["#ffffff"])
-    viz.theme(picture, "dark")
-    assert mapper.palette == light[::-1]
-    viz.theme(picture, "light")
-    assert mapper.palette == light
 
 
 class Roles(HTMLParser):
@@ -133,7 +120,6 @@ def test_every_figure_of_a_picture_has_a_title(run) -> None:
         "files",
         "phases",
         "layers",
-        "size_duration",
         "access_map",
         "targets",
     ):
@@ -237,7 +223,7 @@ def test_without_playwright_or_browser_one_sentence_says_so(run, tmp_path, monke
 def test_a_picture_of_a_shown_document_can_be_saved(tmp_path: Path) -> None:
     from bokeh.document import Document
 
-    picture = viz.cdf(en.Ensemble([1.0, 2.0], name="calls"))
+    picture = viz.histogram(en.Ensemble([1.0, 2.0], name="calls"), cumulative=True)
     document = Document()
     document.add_root(picture)
     assert viz.save(picture, tmp_path / "cdf.html")

@@ -14,8 +14,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import share_image
-from ensembles.viz.single_calls import Window
-from ensembles.viz.task_order import ordered_raster, rows_of_tasks, window_of
+from ensembles.viz.common.single_calls import Window
+from ensembles.viz.common.task_order import ordered_raster, rows_of_tasks, window_of
 
 HOSTS = ["b", "a", "b", "c", "a", "c"]
 
@@ -139,7 +139,7 @@ def test_a_window_with_many_calls_is_a_raster(tmp_path: Path) -> None:
 
 
 def test_threads_and_inner_calls_do_not_hide_each_other(tmp_path: Path) -> None:
-    from ensembles.viz.single_calls import call_columns, has_lanes_of_threads
+    from ensembles.viz.common.single_calls import call_columns, has_lanes_of_threads
 
     run = run_of(
         tmp_path / "run", [[("pwrite", 0.1, 0.5, 1), ("pread", 0.2, 0.1, 1), ("pread", 0.2, 0.1, 1)]]
@@ -194,7 +194,7 @@ def test_phases_are_numbered_at_their_beginnings(run) -> None:
 def _phases(run):
     from functools import partial
 
-    from ensembles.viz.bands import _table_of
+    from ensembles.viz.common.bands import _table_of
 
     return partial(_table_of, run.phases)
 
@@ -233,12 +233,12 @@ def test_a_page_has_the_calls_that_a_zoom_shows(run, tmp_path: Path) -> None:
 
 
 def test_pictures_say_what_an_ensemble_leaves_out(run) -> None:
-    from ensembles.viz.figures import titles_of
+    from ensembles.viz.common.figures import titles_of
 
     ensemble = run.events.ensemble()
     ensemble.left_out = ("taken are calls of 1,000 B; left out: others",)
-    for draw in (viz.modes, viz.sizer, viz.tail, viz.splitting):
-        drawn = draw(ensemble) if draw in (viz.modes, viz.sizer) else draw(ensemble, tasks=6)
+    for draw in (viz.modes, viz.tail, viz.splitting):
+        drawn = draw(ensemble) if draw is viz.modes else draw(ensemble, tasks=6)
         fig = getattr(drawn, "children", [drawn])[0]
         assert "Taken are calls of 1,000 B; left out: others" in titles_of(fig), draw.__name__
 

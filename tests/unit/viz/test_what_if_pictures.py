@@ -13,7 +13,7 @@ from ensembles.model.units import seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
 from ensembles.statistics.extremes.tail_diagnostics import diagnose_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.viz.comparison import QUANTILES
+from ensembles.viz.pictures.comparison import QUANTILES
 from ensembles.workloads.synthetic import synthetic_run
 
 
@@ -49,7 +49,7 @@ def sentences(picture) -> str:
 
 def test_density_and_cdf_of_the_slowest_are_equation_1() -> None:
     e = ensemble()
-    picture = viz.order_statistic(e, [16, 64])
+    picture = viz.tail(e, [16, 64])
     edges_s, chance = maximum_distribution(e.sample, 64)
     drawn = renderer(find(picture, "order_statistic_cdf"), "cdf_64")
     np.testing.assert_allclose(drawn["p"], np.interp(drawn["t"], edges_s, chance), atol=1e-9)
@@ -66,31 +66,26 @@ def test_density_and_cdf_of_the_slowest_are_equation_1() -> None:
 def test_predictions_are_those_of_the_command() -> None:
     e = ensemble()
     numbers = [16, 64, 256]
-    drawn = renderer(find(viz.order_statistic(e, numbers), "order_statistic_predictions"), "predictions")
+    drawn = renderer(find(viz.tail(e, numbers), "order_statistic_predictions"), "predictions")
     tails = [e.tail(number) for number in numbers]
     for name in ("low", "median", "high"):
         np.testing.assert_allclose(drawn[name], [getattr(tail, f"{name}_s") for tail in tails])
-    seen = renderer(find(viz.order_statistic(e, numbers), "order_statistic_cdf"), "seen")
+    seen = renderer(find(viz.tail(e, numbers), "order_statistic_cdf"), "seen")
     assert seen["x0"] == e.durations_s.max()
 
 
 def test_numbers_of_tasks_come_from_the_ensemble_and_are_checked() -> None:
-    picture = viz.order_statistic(ensemble())
-    assert labels(find(picture, "order_statistic_density"))[1:4] == [
-        "slowest of 8",
-        "slowest of 64",
-        "slowest of 512",
-    ]
+    assert viz.tail(ensemble()).yaxis.axis_label == "CDF of the maximum of 64 calls"
     with pytest.raises(EnsioError, match="choose 1 to 6"):
-        viz.order_statistic(ensemble(), range(1, 9))
+        viz.tail(ensemble(), range(1, 9))
     with pytest.raises(EnsioError):
-        viz.order_statistic(en.Ensemble([1.0, 2.0]))
+        viz.tail(en.Ensemble([1.0, 2.0]))
 
 
 def test_refused_predictions_say_why() -> None:
     few = en.Ensemble([1.0, 2.0, 3.0], rank=[0, 1, 2])
     assert few.tail(1000).refused
-    assert "No prediction for the slowest of 1,000" in sentences(viz.order_statistic(few, [1000]))
+    assert "No prediction for the slowest of 1,000" in sentences(viz.tail(few, [1000]))
 
 
 def test_splitting_shows_the_split() -> None:
@@ -179,17 +174,6 @@ def test_per_call_and_per_mib_are_not_compared() -> None:
         viz.comparison(e, per_mib)
 
 
-def test_tail_diagnostics_hold_expected_and_observed_calls() -> None:
-    e = en.Ensemble(np.random.default_rng(1).exponential(1.0, 5000))
-    picture = viz.tail_diagnostics(e)
-    points = find(picture, "tail_quantiles").renderers[1].data_source.data
-    ordered = np.sort(e.durations_s)[::-1]
-    np.testing.assert_allclose(points["observed"][:20], ordered[:20], rtol=0.02)
-    shapes = find(picture, "tail_thresholds").renderers[-1].data_source.data
-    assert np.abs(shapes["shape"]).max() < 0.5
-
-
 def test_more_exceedances_than_calls_are_not_asked_for() -> None:
     equal = en.Ensemble(np.full(160, 1e-3), phase=np.repeat(np.arange(4), 40))
-    assert find(viz.tail_diagnostics(equal), "tail_quantiles").renderers
     assert diagnose_tail(CountedDurations.from_durations(equal.durations_s, equal.phase)) is not None

@@ -78,11 +78,16 @@ def test_what_is_left_under_its_temporary_name_is_no_part_of_a_run(
     assert len(en.open(tmp_path / "run").events) == 3 * EVENTS
 
 
-@pytest.mark.parametrize("name", ["trace.h5", "renamed", "job.ensio", ".ensio-0123456789ab.part"])
+@pytest.mark.parametrize(
+    "name",
+    ["trace.h5", "renamed", "job.ensio", ".ensio-0123456789ab.part", "a.darshan", "a.strace", "a.pfw"],
+)
 def test_a_beginning_that_was_never_written_is_told_as_such(tmp_path: Path, name: str) -> None:
     """Its first bytes are written last."""
     (tmp_path / name).write_bytes(bytes(4096) + b"something")
-    with pytest.raises(en.EnsioError, match="is unfinished"):
+    with pytest.raises(
+        en.EnsioError, match="is unfinished or damaged, its first bytes are zeros: write or copy"
+    ):
         en.open(tmp_path / name)
 
 

@@ -32,7 +32,7 @@ NEEDS = {"strided-reads": SummaryRequest(StridedReads)}
 
 def preconditions(run: Run) -> None:
     """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
-    every_call_needed(run, "the order of a task's reads and writes")
+    every_call_needed(run)
 
 
 def evaluate(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:

@@ -15,6 +15,7 @@ _OPS = {
     "open": "open openat openat2 creat fopen fdopen freopen tmpfile opendir mkstemp",
     "close": "close fclose closedir",
     "seek": "lseek fseek ftell rewind",
+    "wait": "aio_suspend io_getevents io_pgetevents io_uring_enter",
     "sync": "fsync fdatasync sync syncfs sync_file_range msync aio_fsync fflush",
 }
 _OP_OF = {name: op for op, names in _OPS.items() for name in names.split()}

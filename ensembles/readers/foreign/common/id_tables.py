@@ -117,15 +117,11 @@ class TracedProcess:
             program=self.program,
             command=self.command,
             cwd=self.cwd,
-            user="",
             start_unix_ns=self.first,
             end_unix_ns=self.last,
             ended=self.ended,
             threads=len(self.threads),
             first_thread=self.first_thread,
-            dropped_events=0,
-            excluded_calls=0,
-            lost_calls=0,
             source=self.source,
         )
 

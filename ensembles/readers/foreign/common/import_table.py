@@ -72,16 +72,16 @@ class ForeignTrace(Protocol):
         ...
 
     def regions(self) -> RegionTable:
-        """Return the phases and regions in the trace, after `blocks`."""
-        ...
+        """Return the phases and regions in the trace, after `blocks`; by default none."""
+        return RegionTable.empty()
 
     def summary(self) -> CellSummary | None:
         """Return the sums that the trace has in place of calls; None: sums are computed from the events."""
-        ...
+        return None
 
     def ranks(self) -> RankTable | None:
         """Return the sums by rank and function; None: they are computed from the events, or unknown."""
-        ...
+        return None
 
 
 class ImportedSource:
@@ -111,10 +111,12 @@ class ImportedSource:
     """
 
     is_complete = True
+    is_checked = False
 
     def __init__(self, path: str, trace: ForeignTrace, budget: Budget | None = None) -> None:
         self.path = path
         self._trace = trace
+        self.regions, self.summary, self.ranks = trace.regions, trace.summary, trace.ranks
         self._impossible = 0
         in_memory = sorting.IN_MEMORY_EVENTS
         if budget is not None:
@@ -163,21 +165,9 @@ class ImportedSource:
         for low, high in spans:
             yield from self._rows(max(low, least), min(high, end), request, in_order)
 
-    def regions(self) -> RegionTable:
-        """Return the phases and regions in the trace."""
-        return self._trace.regions()
-
     def surroundings(self) -> SurroundingsTable:
         """Return the samples of the kernel's counters in the trace, without rows if it has none."""
         return surroundings_of(self._trace)
-
-    def summary(self) -> CellSummary | None:
-        """Return the sums that the trace has in place of calls, or None."""
-        return self._trace.summary()
-
-    def ranks(self) -> RankTable | None:
-        """Return the sums by rank and function, or None."""
-        return self._trace.ranks()
 
     def kept(self, key: str) -> None:
         """Return None: results of passes are kept beside the run."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import struct
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.readers.foreign.darshan.counters import CountedSummary
-from ensembles.readers.foreign.darshan.frames import FrameError, read_frame
+from ensembles.readers.foreign.darshan.frames import FrameError, end_library, read_frame, start_library
 from ensembles.readers.foreign.darshan.header import DamagedLog, damaged
 from ensembles.readers.foreign.darshan.source import DarshanImport
 
@@ -72,46 +70,30 @@ def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | Ensi
             except MissingLibrary:
                 raise
             except EnsioError as error:
-                _end(child)
+                end_library(child)
                 child = None
                 yield path, error
             except DamagedLog as error:
-                _end(child)
+                end_library(child)
                 child = None
                 yield path, damaged(path, str(error))
             except (FrameError, BrokenPipeError):
-                _end(child)
+                end_library(child)
                 child = None
                 yield path, damaged(path, "Darshan's library failed on it")
     finally:
         if child is not None:
-            _end(child)
+            end_library(child)
 
 
 def _start() -> subprocess.Popen[bytes]:
-    # -P: do not import modules from the current directory.
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", f"{__package__}.batch_process"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-    )
+    child = start_library("batch_process")
     assert child.stdout is not None
     head = read_frame(child.stdout)[0]
     if "library" in head:
-        _end(child)
+        end_library(child)
         raise MissingLibrary(head["library"])
     return child
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    child.kill()
-    for stream in (child.stdin, child.stdout):
-        if stream is not None:
-            with suppress(BrokenPipeError):
-                stream.close()
-    child.wait()
 
 
 def _read(child: subprocess.Popen[bytes], path: str) -> CountedLog:

@@ -6,9 +6,13 @@ A damaged log may have corrupted the reading process. Therefore every frame is c
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
+import sys
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -81,3 +85,26 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
     if len(data) != length:
         raise FrameError
     return data
+
+
+def start_library(module: str, *arguments: str, shared: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start a process that runs a module of this folder, and so Darshan's library."""
+    # -P: do not import modules from the current directory.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", f"{__package__}.{module}", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pass_fds=shared,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+
+
+def end_library(child: subprocess.Popen[bytes]) -> None:
+    """Kill the process, and close its pipes."""
+    child.kill()
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            with suppress(BrokenPipeError):
+                stream.close()
+    child.wait()

@@ -13,7 +13,7 @@ import struct
 import zlib
 from typing import NamedTuple
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.errors import EnsioError
 
 MAGIC = 6567223
@@ -146,13 +146,10 @@ def open_header(path: str) -> Header:
         The library does not read this version, the parts do not lie in the file, the description is
         incomplete, or the file cannot be read.
     """
-    try:
-        with open_regular(path) as file:
-            header = _read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
-            file.seek(header.job[0])
-            packed = file.read(min(header.job[1], MOST_JOB_BYTES))
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    with Reading(path), open_regular(path) as file:
+        header = _read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
+        file.seek(header.job[0])
+        packed = file.read(min(header.job[1], MOST_JOB_BYTES))
     unpacking = zlib.decompressobj() if header.is_zlib else bz2.BZ2Decompressor()
     old = header.version < "3.41"
     try:

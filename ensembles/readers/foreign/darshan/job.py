@@ -68,6 +68,13 @@ class JobState:
     hosts: dict[int, str] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
 
+    def see_end(self, after_s: float) -> None:
+        """Extend this log's life to the end of a call, s since its start: job times are whole seconds."""
+        line, start_ns, end_ns = self.lives[self.first_rank]
+        end_ns = max(end_ns, min(start_ns + round(after_s * 1e9), _LATEST_NS))
+        self.lives[self.first_rank] = line, start_ns, end_ns
+        self.end_ns = max(self.end_ns, end_ns)
+
     def add_names(self, identity: np.ndarray, names: list[str]) -> None:
         """Add paths of files by their ids."""
         self.paths.update(zip(identity.tolist(), map(str, names), strict=True))
@@ -180,21 +187,14 @@ def _process(state: JobState, rank: int, threads: int, first_thread: int, lost: 
     return Process(
         rank=rank,
         host=state.hosts.get(rank, ""),
-        pid=0,
-        parent_pid=0,
         program=command[0] if command and command[0].startswith("/") else "",
         command=command,
-        cwd="",
-        user="",
         start_unix_ns=start_ns,
         end_unix_ns=max(end_ns, start_ns),
-        ended=True,
         threads=threads,
         first_thread=first_thread,
         dropped_events=lost,
-        excluded_calls=0,
         lost_calls=lost,
-        source="",
     )
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -19,10 +17,16 @@ from ensembles.model.counters import Counters
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
 from ensembles.model.metadata import RunMetadata
-from ensembles.model.regions import RegionTable
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
+from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
-from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
+from ensembles.readers.foreign.darshan.frames import (
+    SEGMENT_BYTES,
+    FrameError,
+    end_library,
+    read_frame,
+    start_library,
+)
 from ensembles.readers.foreign.darshan.header import DamagedLog, damaged, logs_of, open_header
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
 from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
@@ -55,7 +59,7 @@ def read(path: str) -> DarshanImport:
     return DarshanImport(*sorted(headers, key=lambda log: (headers[log].start_ns, log)))
 
 
-class DarshanImport:
+class DarshanImport(ForeignTrace):
     """A Darshan log, or several of one job; a `ForeignTrace`.
 
     Parameters
@@ -111,23 +115,7 @@ class DarshanImport:
         )
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        # -P: do not import modules from the current directory.
-        child = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                f"{__package__}.sandbox_process",
-                self.path,
-                str(memory),
-                str(max_events),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[memory],
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        )
+        child = start_library("sandbox_process", self.path, str(memory), str(max_events), shared=[memory])
         assert child.stdin is not None
         assert child.stdout is not None
         try:
@@ -145,11 +133,7 @@ class DarshanImport:
                         child.stdin.write(b"+")
                         child.stdin.flush()
         finally:
-            child.kill()
-            with suppress(BrokenPipeError):
-                child.stdin.close()
-            child.stdout.close()
-            child.wait()
+            end_library(child)
 
     def take(self, head: dict[str, Any], arrays: list[np.ndarray]) -> None:
         """Take a frame without segments.
@@ -201,6 +185,7 @@ class DarshanImport:
         rank = self._ranks(rank, -1)
         # Times are since the start of this log. Zero means that there is none.
         stamps = np.array([name.endswith("_TIMESTAMP") for name in names[1]])
+        self.state.see_end(float(real[:, stamps].max(initial=0.0)))
         real = np.where(stamps & (real > 0), real + self.state.after_s, real)
         file = self.state.see(self.metadata, identity)
         if self.keeps_records:
@@ -249,10 +234,6 @@ class DarshanImport:
             raise DamagedLog(f"it has a record of rank {int(rank.max(initial=0)):,} of {tasks:,} tasks")
         alone = tasks == 1 and len(self._paths) > 1
         return np.where((rank >= 0) | alone, np.maximum(rank, 0) + first, rank)
-
-    def regions(self) -> RegionTable:
-        """Return an empty table: Darshan records no phases and no regions."""
-        return RegionTable.empty()
 
     def summary(self) -> CellSummary | None:
         """Return the sums of the counters; None if there are segments, from which sums are computed."""

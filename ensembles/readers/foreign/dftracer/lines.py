@@ -1,29 +1,17 @@
-"""Parse the files of DFTracer: JSON records, one per line, possibly truncated or compressed."""
+"""Find, recognise and parse the files of DFTracer: JSON records, one per line, maybe cut or compressed."""
 
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
-from ensembles.files.untrusted import open_regular
-from ensembles.model.errors import EnsioError
-from ensembles.readers.foreign.dftracer.files import bare
+from ensembles.readers.foreign.common.text_blocks import GZIP, HOPELESS_BYTES, LONGEST_LINE_BYTES, TextBlocks
 
-BLOCK_BYTES = 1 << 22
-"""Bytes of text that are parsed at a time."""
-
-LONGEST_LINE_BYTES = 1 << 18
-"""Longer lines are not records: DFTracer's limit is 16 KiB."""
-
-_HOPELESS_BYTES = 1 << 28
-"""Reading fails after this many bytes without a record, which bounds the time."""
-
-_GZIP = b"\x1f\x8b"
-_PACKED_BYTES = 1 << 15
 _FEW = 32
 
 UNTOLD = -(1 << 63)
@@ -72,102 +60,71 @@ _KINDS = get_type_hints(Arguments)
 _STRICT = msgspec.json.Decoder(Record, strict=False)
 
 
-class TextFile:
-    """A file of records.
+class _First(msgspec.Struct, gc=False):
+    """What every record has; a trace in Chrome's format may lack the category."""
 
-    Attributes
+    name: str
+    cat: str
+    pid: int
+    ph: str | int
+
+
+_RECORD = msgspec.json.Decoder(_First, strict=False)
+
+
+def bare(line: bytes) -> bytes:
+    """Return the record in a line of JSON, whose commas and brackets may be those of an array."""
+    return line.strip().removeprefix(b"[").removesuffix(b"]").strip().rstrip(b",").rstrip()
+
+
+def is_dftracer(beginning: bytes) -> bool:
+    """Test whether the first bytes of a file, compressed or not, are records of DFTracer."""
+    if beginning.startswith(GZIP):
+        try:
+            beginning = zlib.decompressobj(wbits=31).decompress(beginning, 1 << 16)
+        except zlib.error:
+            return False
+    first = next(filter(None, map(bare, beginning.split(b"\n", 64))), b"")
+    try:
+        _RECORD.decode(first)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+    return True
+
+
+def dftracer_files(path: str) -> list[str]:
+    """List the files of a trace.
+
+    Parameters
     ----------
     path : str
-    skipped : int
-        Number of lines that are not records.
-    damaged : bool
-        Whether the compressed data end with an error.
-    torn : bool
-        Whether the end of the file is missing.
+        File or folder.
+
+    Returns
+    -------
+    list of str
+        The path itself, or all files ``*.pfw`` and ``*.pfw.gz`` in the folder, sorted.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be read.
     """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.skipped = 0
-        self.torn = False
-        self.damaged = False
-
-    def blocks(self) -> Iterator[bytes]:
-        """Yield whole lines, some MiB at a time.
-
-        Yields
-        ------
-        bytes
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be read, or has no records.
-        """
-        held = b""
-        skipping = False
-        nameless = 0
-        for text in self._texts():
-            nameless = 0 if b'"name"' in text else nameless + len(text)
-            if nameless > _HOPELESS_BYTES:
-                raise self._hopeless()
-            end = text.rfind(b"\n") + 1
-            if skipping:
-                begin = text.find(b"\n") + 1
-                if not begin:
-                    continue
-                skipping, held, text, end = False, b"", text[begin:], max(end - begin, 0)
-            if end:
-                yield held + text[:end]
-                held = text[end:]
-            else:
-                held += text
-            if len(held) > LONGEST_LINE_BYTES:
-                self.skipped += 1
-                skipping, held = True, b""
-        if held.strip():
-            yield held
-
-    def _hopeless(self) -> EnsioError:
-        return EnsioError(
-            f"{self.path} has hundreds of MB without a record of DFTracer: it may be damaged, copy it again"
+    if not os.path.isdir(path):
+        return [path]
+    with os.scandir(path) as entries:
+        return sorted(
+            entry.path
+            for entry in entries
+            if entry.name.endswith((".pfw", ".pfw.gz")) and entry.is_file() and entry.stat().st_size
         )
 
-    def _texts(self) -> Iterator[bytes]:
-        try:
-            with open_regular(self.path) as file:
-                packed = file.read(2) == _GZIP
-                file.seek(0)
-                if packed:
-                    yield from self._unpacked(file)
-                else:
-                    while text := file.read(BLOCK_BYTES):
-                        yield text
-        except OSError as error:
-            raise EnsioError(f"{self.path} cannot be read: {error.strerror or error}") from error
 
-    def _unpacked(self, file: BinaryIO) -> Iterator[bytes]:
-        """Yield the decompressed members of a gzip file up to the first damage."""
-        member = zlib.decompressobj(wbits=31)
-        packed = held = b""
-        while packed or (packed := file.read(_PACKED_BYTES)):
-            try:
-                text = member.decompress(packed, BLOCK_BYTES)
-            except zlib.error:
-                self.damaged = True
-                yield held
-                return
-            packed = member.unconsumed_tail
-            if member.eof:
-                # Zeros may pad the members.
-                packed = (member.unused_data or file.read(_PACKED_BYTES)).lstrip(b"\0")
-                member = zlib.decompressobj(wbits=31) if packed else member
-            held += text
-            if len(held) >= BLOCK_BYTES:
-                yield held
-                held = b""
-        self.torn |= not member.eof
-        yield held
+class TextFile(TextBlocks):
+    """A file of records; also counts lines that are not records as skipped."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, b'"name"')
 
     def records(self) -> Iterator[list[Record]]:
         """Yield the records, block by block.
@@ -184,8 +141,8 @@ class TextFile:
                 block = block.replace(b"},\n", b"}\n")
             records = self._decoded(block)
             hopeless = 0 if records else hopeless + len(block)
-            if hopeless > _HOPELESS_BYTES:
-                raise self._hopeless()
+            if hopeless > HOPELESS_BYTES:
+                raise self.hopeless()
             if records:
                 yield records
             last = block[-LONGEST_LINE_BYTES:]

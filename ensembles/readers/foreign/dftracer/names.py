@@ -11,8 +11,7 @@ import numpy as np
 from ensembles.model.units import count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
-from ensembles.readers.foreign.dftracer.files import bare
-from ensembles.readers.foreign.dftracer.lines import NO_ARGUMENTS, Record
+from ensembles.readers.foreign.dftracer.lines import NO_ARGUMENTS, Record, bare
 
 _LAYER_OF = {
     "POSIX": "posix",

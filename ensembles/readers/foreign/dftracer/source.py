@@ -14,22 +14,23 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text
+from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.dftracer.copies import Copies
-from ensembles.readers.foreign.dftracer.files import bare, dftracer_files
 from ensembles.readers.foreign.dftracer.lines import (
     NO_ARGUMENTS,
     UNTOLD,
     Record,
     TextFile,
+    bare,
+    dftracer_files,
 )
 from ensembles.readers.foreign.dftracer.names import Names
-from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.ranktable import RankTable
 
 MOST_REGIONS = 1 << 20
 """Maximum number of regions (functions of C, C++ and Python programs), which are kept in memory."""
@@ -42,7 +43,7 @@ _OWN = "dftracer"
 _FIRST_LINES = 1000
 
 
-class DFTracerImport:
+class DFTracerImport(ForeignTrace):
     """A DFTracer trace; a `ForeignTrace`.
 
     Parameters
@@ -64,10 +65,8 @@ class DFTracerImport:
         self._region_blocks: list[dict[str, np.ndarray]] = []
         self._regions = self._regions_left_out = 0
         self._copies = Copies()
-        try:
+        with Reading(path):
             files = dftracer_files(path)
-        except OSError as error:
-            raise EnsioError(f"{path} cannot be read: {error.strerror or error}") from error
         firsts = {file: self._look_through(file) for file in files}
         known = {file: first for file, first in firsts.items() if first is not None}
         if not known:
@@ -260,14 +259,6 @@ class DFTracerImport:
         columns["kind"] = np.full(len(columns["rank"]), KINDS.index("region"))
         columns["ended"] = np.ones(len(columns["rank"]))
         return RegionTable(columns, self._names.region_names)
-
-    def summary(self) -> CellSummary | None:
-        """Return None: sums are computed from the events."""
-        return None
-
-    def ranks(self) -> RankTable | None:
-        """Return None: sums are computed from the events."""
-        return None
 
 
 def _integers(objects: Sequence[Any], names: tuple[str, ...]) -> np.ndarray:

@@ -323,20 +323,9 @@ class Definitions:
         return Process(
             rank=rank,
             host=self._host_of(group),
-            pid=0,
-            parent_pid=0,
-            program="",
-            command=(),
-            cwd="",
-            user="",
             start_unix_ns=self._origin_unix_ns or 0,
             end_unix_ns=self._origin_unix_ns or 0,
-            ended=True,
             threads=threads,
-            first_thread=0,
-            dropped_events=0,
-            excluded_calls=0,
-            lost_calls=0,
             source=self._anchor,
         )
 

@@ -23,10 +23,10 @@ def samples_from_metrics(
     tasks : int
         Number of ranks; samples of others are left out.
     """
-    if not parts or not counters:
+    if not parts:
         return SurroundingsTable.empty()
     rows = np.concatenate(parts)
-    count = 1 + max(counters)
+    count = 1 + max(counters, default=0)
     metric = rows["metric"].astype(np.int64)
     rank = metric // count - 1
     known = (rank >= 0) & (rank < tasks)

@@ -22,12 +22,11 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.readers.common.columns import unsound
+from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.otf2.calls import CallResolver
 from ensembles.readers.foreign.otf2.definitions import Definitions
 from ensembles.readers.foreign.otf2.samples import samples_from_metrics
 from ensembles.recorder import otf2_program as link
-from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.ranktable import RankTable
 
 MAGIC = b"OTF2"
 """Magic number of an archive; it follows one byte for the kind of block and one for the byte order."""
@@ -137,7 +136,7 @@ def read(path: str) -> Otf2Import:
     return Otf2Import(anchor)
 
 
-class Otf2Import:
+class Otf2Import(ForeignTrace):
     """An OTF2 archive; a `ForeignTrace`.
 
     Parameters
@@ -212,14 +211,6 @@ class Otf2Import:
     def surroundings(self) -> SurroundingsTable:
         """Return the samples of the kernel's counters in an archive of ensio."""
         return samples_from_metrics(self._samples, self._definitions.counters, self._definitions.tasks)
-
-    def summary(self) -> CellSummary | None:
-        """Return None: sums are computed from the events."""
-        return None
-
-    def ranks(self) -> RankTable | None:
-        """Return None: sums are computed from the events."""
-        return None
 
     def _finish(self, counts: Mapping[str, int]) -> None:
         calls = self._calls or CallResolver(self._definitions)

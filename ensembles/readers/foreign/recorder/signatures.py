@@ -22,22 +22,15 @@ _WAITS = re.compile(
     r"(_block)?|Scan|Wait(all|any|some)?|Test(all|any|some)?|S?[Ss]end|Recv|Sendrecv|Probe|Init(_thread)?|Finalize)$"
 )
 _BYTES = {
-    "MPI_BYTE": 1,
-    "MPI_CHAR": 1,
-    "MPI_SHORT": 2,
-    "MPI_INT": 4,
-    "MPI_FLOAT": 4,
-    "MPI_LONG": 8,
-    "MPI_DOUBLE": 8,
+    f"MPI_{name}": size
+    for size, names in (
+        (1, "BYTE CHAR UNSIGNED_CHAR"),
+        (2, "SHORT"),
+        (4, "INT FLOAT UNSIGNED INTEGER REAL"),
+        (8, "LONG DOUBLE DOUBLE_PRECISION LONG_LONG UINT64_T INT64_T UNSIGNED_LONG"),
+    )
+    for name in names.split()
 }
-_BYTES |= {
-    "MPI_UNSIGNED_CHAR": 1,
-    "MPI_UNSIGNED": 4,
-    "MPI_INTEGER": 4,
-    "MPI_REAL": 4,
-    "MPI_DOUBLE_PRECISION": 8,
-}
-_BYTES |= {"MPI_LONG_LONG": 8, "MPI_UINT64_T": 8, "MPI_INT64_T": 8, "MPI_UNSIGNED_LONG": 8}
 
 
 class SignatureError(ValueError):

@@ -12,14 +12,12 @@ import numpy as np
 from ensembles.files.untrusted import inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Process, RunMetadata
-from ensembles.model.regions import RegionTable
 from ensembles.model.units import count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
+from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.recorder.grammar import Rules, expand, parse_grammar
 from ensembles.readers.foreign.recorder.signatures import Interpreter, Signature, parse_signatures
-from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.ranktable import RankTable
 
 _METADATA = "recorder.mt"
 _MOST_METADATA = 1 << 20
@@ -38,7 +36,7 @@ class _Damaged(ValueError):
     """The trace is damaged; the text says how."""
 
 
-class RecorderImport:
+class RecorderImport(ForeignTrace):
     """A trace of Recorder; a `ForeignTrace`.
 
     Parameters
@@ -233,18 +231,6 @@ class RecorderImport:
         if self._left_out:
             metadata.note(f"left out {count_text(self._left_out, 'call')} other than I/O and waiting")
 
-    def regions(self) -> RegionTable:
-        """Return an empty table: Recorder records no phases."""
-        return RegionTable.empty()
-
-    def summary(self) -> CellSummary | None:
-        """Return None: sums are computed from the events."""
-        return None
-
-    def ranks(self) -> RankTable | None:
-        """Return None: sums are computed from the events."""
-        return None
-
 
 def _version_of(path: str) -> tuple[int, ...]:
     with open_regular(os.path.join(path, "VERSION")) as file:
@@ -291,20 +277,6 @@ def _carried(which: np.ndarray, table: np.ndarray, around: np.ndarray, end: np.n
 def _process(rank: int, start_ns: int) -> Process:
     return Process(
         rank=rank,
-        host="",
-        pid=0,
-        parent_pid=0,
-        program="",
-        command=(),
-        cwd="",
-        user="",
         start_unix_ns=start_ns,
         end_unix_ns=start_ns,
-        ended=True,
-        threads=1,
-        first_thread=0,
-        dropped_events=0,
-        excluded_calls=0,
-        lost_calls=0,
-        source="",
     )

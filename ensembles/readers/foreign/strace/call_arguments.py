@@ -6,6 +6,8 @@ import errno
 import os
 import re
 
+from ensembles.model.c_layout import CONSTANTS
+
 _BY_DESCRIPTOR = """
 read write pread64 pwrite64 pread pwrite readv writev preadv pwritev preadv2 pwritev2 lseek _llseek fsync
 fdatasync ftruncate ftruncate64 fstat fstat64 fstatfs fchmod fchown fallocate sync_file_range fadvise64
@@ -23,7 +25,7 @@ symlinkat readlinkat fchmodat fchmodat2 fchownat utimensat mknodat"""
 BY_FOLDER = frozenset(_BY_FOLDER.split())
 TWO_DESCRIPTORS = frozenset(("sendfile", "sendfile64", "copy_file_range", "splice"))
 MAPPING = frozenset(("mmap", "mmap2"))
-WITHOUT_FILE = frozenset(("sync",))
+WITHOUT_FILE = frozenset(("sync", "io_getevents", "io_pgetevents", "io_uring_enter", "io_submit"))
 
 RECORDED = BY_DESCRIPTOR | BY_PATH | BY_FOLDER | TWO_DESCRIPTORS | MAPPING | WITHOUT_FILE
 """System calls that become events."""
@@ -35,6 +37,7 @@ io_uring_setup perf_event_open bpf fanotify_init landlock_create_ruleset"""
 NO_FILES = frozenset(_NO_FILES.split())
 """System calls that make descriptors of other objects than files."""
 
+OPENS = frozenset(("open", "openat", "openat2", "creat"))
 BIRTHS = frozenset(("fork", "vfork", "clone", "clone3"))
 
 FOLLOWED = (
@@ -63,27 +66,21 @@ WRITING = frozenset(("write", "writev", "pwrite64", "pwritev", "pwritev2"))
 AT_POSITION = frozenset(("read", "write", "readv", "writev"))
 
 _DESCRIPTOR = re.compile(
-    r"(AT_FDCWD|-?\d+)(?:<((?:[^<>]|->|<[^<>]*>)*)>(\(deleted\))?)?(?:, ?|\)|$| )", re.ASCII
+    r"(AT_FDCWD|-?\d+)(?:<((?:[^<>]|->|<[^<>]*>)*)>(\(deleted\))?)?(?:, ?|[)} ]|$)", re.ASCII
 )
-_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
+TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
 _RESULT = re.compile(
     r"(-?\d+|0x[0-9a-f]+|\?)(?:<((?:[^<>]|->|<[^<>]*>)*)>(?:\(deleted\))?)?"
     r"(?: ([A-Z][A-Z0-9_]+))?(?: \(.*\))?(?: <(\d+)\.(\d{1,9})>)?",
     re.ASCII,
 )
-_LENGTHS = re.compile(r"iov_len=(\d+)", re.ASCII)
+_LENGTHS = re.compile(r"(?:iov_len|aio_nbytes)=(\d+)", re.ASCII)
+_REQUEST = re.compile(r"aio_lio_opcode=IOCB_CMD_(\w+), aio_fildes=", re.ASCII)
+_OFFSET = re.compile(r"aio_offset=(\d+)", re.ASCII)
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
-_LETTERS = {
-    b"n": b"\n",
-    b"t": b"\t",
-    b"r": b"\r",
-    b"v": b"\v",
-    b"f": b"\f",
-    b"a": b"\a",
-    b"b": b"\b",
-    b"e": b"\x1b",
-}
+_LETTERS = {bytes((code,)): bytes((of,)) for code, of in zip(b"ntrvfabe", b"\n\t\r\v\f\a\b\x1b", strict=True)}
 _MOST_DIGITS = 64
+OPENED_TO_READ, OPENED_TO_WRITE = (CONSTANTS[f"ENSIO_OPENED_TO_{way}"] for way in ("READ", "WRITE"))
 _BEYOND = 1 << 200
 _LARGEST = (1 << 63) - 1
 LATEST_NS = 1 << 62
@@ -117,6 +114,14 @@ def bounded_number(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         return -_BEYOND if text.startswith("-") else _BEYOND
     return int(text, 16 if "x" in text else 10)
+
+
+def access_of(name: str, arguments: str) -> int:
+    """Return the access that a call asks for, as flags of an event; 0: it opens no file."""
+    plain = _without_texts(arguments) if name in OPENS else ""
+    both = "O_RDWR" in plain
+    writes = both or "O_WRONLY" in plain or name == "creat"
+    return OPENED_TO_READ * (both or "O_RDONLY" in plain) + OPENED_TO_WRITE * writes
 
 
 class SyscallResult:
@@ -213,7 +218,7 @@ def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, 
 def texts(arguments: str) -> list[str]:
     """Return the first two quoted texts among the arguments, decoded."""
     found = []
-    for match in _TEXT.finditer(arguments):
+    for match in TEXT.finditer(arguments):
         found.append(unescaped(match[1]))
         if len(found) == 2:
             break
@@ -221,7 +226,7 @@ def texts(arguments: str) -> list[str]:
 
 
 def _without_texts(arguments: str) -> str:
-    return _TEXT.sub('""', arguments) if '"' in arguments else arguments
+    return TEXT.sub('""', arguments) if '"' in arguments else arguments
 
 
 def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
@@ -246,6 +251,27 @@ def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
         behind = plain.rpartition("], ")[2].split(", ")
         offset = _number(behind[1], -1) if len(behind) > 1 else -1
     return min(lengths, _LARGEST), offset
+
+
+def submitted(arguments: str) -> list[tuple[str, int, str | None, int, int]]:
+    """Parse the requests of ``io_submit``: kind, descriptor, path that strace printed, bytes, offset.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.call_arguments import submitted
+    >>> one = '{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=7, aio_buf="5", aio_nbytes=4096, aio_offset=8192}'
+    >>> submitted(f"0x7f, 1, [{one}]")
+    [('PWRITE', 7, None, 4096, 8192)]
+    """
+    parts = _REQUEST.split(_without_texts(arguments))
+    found = []
+    for kind, rest in zip(parts[1::2], parts[2::2], strict=True):
+        number, path, end = descriptor(rest) or (None, None, 0)
+        if number is not None:
+            size = sum(map(bounded_number, _LENGTHS.findall(rest, end)))
+            offset = _OFFSET.search(rest, end)
+            found.append((kind, number, path, min(size, _LARGEST), _number(offset[1] if offset else "-1")))
+    return found
 
 
 def number_at(arguments: str, place: int) -> int:

@@ -7,14 +7,9 @@ import os
 import re
 from collections.abc import Iterator
 
-from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
-from ensembles.readers.foreign.strace.call_arguments import time_ns
-
-LONGEST_LINE_BYTES = 1 << 20
-BLOCK_BYTES = 1 << 22
-_HOPELESS_BYTES = 1 << 28
-"""Reading fails on a line of this length: a hole in the file may be terabytes long."""
+from ensembles.readers.foreign.common.text_blocks import LONGEST_LINE_BYTES, TextBlocks
+from ensembles.readers.foreign.strace.call_arguments import TEXT, time_ns
 
 LINE = re.compile(
     r"(?:\[pid +(\d+)\] +|(\d+) +)? *(\d{1,11})\.(\d{6,9}) (?:\(\+ +[\d.]+\) )?(?:\[ *[\da-f?]+\] )*"
@@ -28,6 +23,7 @@ Between time and call, ``-r`` beside ``-ttt``, ``-n`` and ``-i`` put more, which
 _MOST_RELATIVE_DIGITS = 6
 """strace pads differences of times to this width; times since 1970 have been longer since January 1970."""
 
+_CONTROL = re.compile(r"[\0-\x1f\x7f]")
 _ATTACHED = re.compile(r"strace: Process \d+ attached$", re.ASCII)
 
 
@@ -51,6 +47,13 @@ class Stamps:
             self.are_relative = len(match[3]) <= _MOST_RELATIVE_DIGITS
         self._last = told + (self._last or 0) if self.are_relative else told
         return self._last
+
+
+def is_text_of_strace(line: str) -> bool:
+    """Whether a line has no control characters, and every quoted text in it ends; else it is damaged."""
+    if not line.isprintable() and _CONTROL.search(line):
+        return False
+    return (line.count('"') % 2 == 0 and '\\"' not in line) or '"' not in TEXT.sub("", line)
 
 
 def files_of(path: str) -> list[str]:
@@ -102,76 +105,21 @@ def _with_times(file: TextLines, number: str) -> Iterator[tuple[int, str]]:
         yield now, line
 
 
-class TextLines:
-    """The lines of a file without line ends, decoded as Latin-1.
-
-    Parameters
-    ----------
-    path : str
-    block_bytes : int
-        Bytes that are read at a time.
-
-    Attributes
-    ----------
-    path : str
-    too_long : int
-        Number of lines longer than `LONGEST_LINE_BYTES`, which are left out.
-    torn : bool
-        Whether the last line has no end.
-    """
-
-    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES) -> None:
-        self.path = path
-        self._block_bytes = block_bytes
-        self.too_long = 0
-        self.torn = False
+class TextLines(TextBlocks):
+    """The lines of a file without line ends, decoded as Latin-1."""
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the lines.
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be read.
-        """
+        """Iterate over the lines; EnsioError: the file cannot be read."""
         held = ""
-        for line in self._raw():
-            # On a terminal, strace reports in the middle of a line that it attached to a process.
-            if line.endswith(" attached") and (match := _ATTACHED.search(line)):
-                held = (held + line[: match.start()])[-LONGEST_LINE_BYTES:]
-            else:
-                yield held + line
-                held = ""
-
-    def _raw(self) -> Iterator[str]:
-        try:
-            with open_regular(self.path) as file:
-                held, skipping, hopeless = b"", False, 0
-                while text := file.read(self._block_bytes):
-                    *lines, last = text.split(b"\n")
-                    if not lines:
-                        held += last
-                    else:
-                        lines[0] = held + lines[0]
-                        if skipping:
-                            del lines[0]
-                        held, skipping = last, False
-                        for line in lines:
-                            if len(line) <= LONGEST_LINE_BYTES:
-                                yield line.decode("latin-1")
-                            else:
-                                self.too_long += 1
-                    hopeless = 0 if lines else hopeless + len(text)
-                    if hopeless > _HOPELESS_BYTES:
-                        raise EnsioError(
-                            f"{self.path} has hundreds of MB without a line end: it may be damaged, copy it "
-                            "again"
-                        )
-                    if len(held) > LONGEST_LINE_BYTES:
-                        self.too_long += not skipping
-                        held, skipping = b"", True
-                self.torn = skipping or bool(held)
-                if held and not skipping:
-                    yield held.decode("latin-1")
-        except OSError as error:
-            raise EnsioError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        for block in self.blocks():
+            for raw in block.removesuffix(b"\n").split(b"\n"):
+                if len(raw) > LONGEST_LINE_BYTES:
+                    self.skipped += 1
+                    continue
+                line = raw.decode("latin-1")
+                # On a terminal, strace reports in the middle of a line that it attached to a process.
+                if line.endswith(" attached") and (match := _ATTACHED.search(line)):
+                    held = (held + line[: match.start()])[-LONGEST_LINE_BYTES:]
+                else:
+                    yield held + line
+                    held = ""

@@ -13,29 +13,33 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
-from ensembles.model.regions import RegionTable
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
+from ensembles.readers.foreign.common.import_table import ForeignTrace
+from ensembles.readers.foreign.common.text_blocks import BLOCK_BYTES
 from ensembles.readers.foreign.strace.call_arguments import (
     BIRTHS,
     FOLLOWED,
+    MAPPING,
+    OPENS,
+    WITHOUT_FILE,
+    access_of,
     bounded_number,
     split_result,
 )
 from ensembles.readers.foreign.strace.lines import (
-    BLOCK_BYTES,
     LINE,
     Stamps,
     TextLines,
     files_of,
+    is_text_of_strace,
     merged_lines,
 )
 from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
 from ensembles.readers.foreign.strace.syscall_semantics import Declared, Syscall, Thread, apply_syscall
-from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.ranktable import RankTable
 
 _BLOCK_EVENTS = 1 << 16
 _MOST_UNFINISHED_BYTES = 1 << 16
@@ -46,12 +50,19 @@ _OWN_WORDS = ("strace: ", " > ", "/usr/bin/strace: ")
 _BORN = re.compile(r"(?:clone3?|v?fork)\b.* = (\d+)(?:<[^>]*>)?(?: <[\d.]+>)?$", re.ASCII)
 _FLAGS = re.compile(r"flags=([A-Z_|0-9xa-f]+)")
 
-COLUMNS = ("rank", "thread", "call", "file", "offset", "requested", "moved", "error", "start", "duration")
+COLUMNS = (
+    *("rank", "thread", "depth", "call", "carried", "file"),
+    *("offset", "requested", "moved", "error", "start", "duration"),
+)
+
+_ROUNDED_NS = 2000
+_EVERY_PROGRAM = {"open": OPENS, "mmap": MAPPING, "close": {"close"}}
+"""Calls that every program makes, by name: without one of them, the trace is a selection."""
 
 _STATS = ("newfstatat", "fstatat64")
 
 
-class StraceImport:
+class StraceImport(ForeignTrace):
     """Output of strace; a `ForeignTrace`.
 
     Parameters
@@ -79,6 +90,8 @@ class StraceImport:
         self._stamps = Stamps()
         self._births: dict[int, deque[tuple[int, str]]] = {}
         self._counts: Counter[str] = Counter()
+        self._latest = 0
+        self._seen: set[str] = set()
         self._rows: list[tuple[int, ...]] = []
         origin = self._look_through()
         if origin is None:
@@ -86,12 +99,10 @@ class StraceImport:
         self.metadata = RunMetadata(0, 0, origin, (), [], [], [], mode="trace", recorder="strace")
 
     def _texts(self) -> list[TextLines]:
-        try:
+        with Reading(self._path):
             paths = files_of(self._path)
-        except OSError as error:
-            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
         block_bytes = max(BLOCK_BYTES // max(len(paths), 1), _LEAST_BLOCK_BYTES)
-        return [TextLines(path, block_bytes) for path in paths]
+        return [TextLines(path, block_bytes=block_bytes) for path in paths]
 
     def _look_through(self) -> int | None:
         """Collect the parents of all threads, and return the time of the first call (ns since 1970)."""
@@ -122,7 +133,7 @@ class StraceImport:
         files = self._texts()
         for line in merged_lines(files):
             match = LINE.match(line)
-            if match is None:
+            if match is None or not is_text_of_strace(line):
                 if line.strip() and not line.startswith(_OWN_WORDS):
                     self._counts["lines"] += 1
                 continue
@@ -130,9 +141,9 @@ class StraceImport:
             if len(self._rows) >= limit:
                 yield self._block()
         yield self._block()
-        self._counts["lines"] += sum(file.too_long for file in files)
+        self._counts["lines"] += sum(file.skipped for file in files)
         alive = {id(thread.process) for thread in self._threads.values()}
-        self._counts["endless"] = max(len(alive), int(any(file.torn for file in files)))
+        self._counts["endless"] = max(len(alive), int(any(file.ends_in_line for file in files)))
         self._finish()
 
     def _line(self, match: re.Match[str]) -> None:
@@ -142,8 +153,11 @@ class StraceImport:
         process = thread.process
         process.first = process.first or now
         process.last = max(process.last, now)
+        self._counts["disorder"] += now < max(self._latest, thread.busy_until)
+        self._latest = now
         name, resumed = match[5], match[7]
         if name is not None:
+            self._seen.add(name)
             if name not in FOLLOWED:
                 return
             if match[6].endswith(_UNFINISHED):
@@ -231,12 +245,21 @@ class StraceImport:
         if duration is None:
             self._counts["untimed"] += len(halves)
             duration = max(now - call.start, 0)
-        for at, (name, half) in enumerate(halves):
-            begin, end = (duration * place // len(halves) for place in (at, at + 1))
-            self._store(thread, name, half, result.errno, call.start + begin, end - begin)
+        self._counts["submitted"] += len(halves) * (call.name == "io_submit")
+        access = access_of(call.name, arguments)
+        for depth, (name, half) in enumerate(halves):
+            self._store(thread, depth, name, access, half, result.errno, call.start, duration)
 
     def _store(
-        self, thread: Thread, name: str, told: Declared, errno: int, start: int, duration: int
+        self,
+        thread: Thread,
+        depth: int,
+        name: str,
+        access: int,
+        told: Declared,
+        errno: int,
+        start: int,
+        duration: int,
     ) -> None:
         path, offset, requested, moved = told
         if 0 < requested < moved:  # no call moves more than it was asked for: the line is damaged
@@ -246,13 +269,15 @@ class StraceImport:
         if thread.number is None:
             self._tasks.enter(process)
             thread.number = self._tasks.thread(process, thread.tid)
-        if not path.startswith("/"):
+        if not path.startswith("/") and name not in WITHOUT_FILE:
             self._counts["relative" if path else "unknown file"] += 1
         self._stored += 1
         row = (
             process.rank,
             thread.number,
+            depth,
             self._numbers[name],
+            access,
             self._files.number(path),
             offset,
             requested,
@@ -263,6 +288,8 @@ class StraceImport:
         )
         self._rows.append(row)
         process.last = max(process.last, start + duration)
+        # Durations and dates are of different clocks, which may differ by a thousandth, and are rounded.
+        thread.busy_until = start + duration - duration // 1000 - _ROUNDED_NS
 
     def _ended(self, pid: int, thread: Thread, how: str) -> None:
         if how.startswith("superseded"):
@@ -307,12 +334,21 @@ class StraceImport:
                 f"the trace has no clone, fork or exec call of {len(unborn):,} processes: threads among them "
                 "are shown as tasks (add process to strace -e trace=, and use -f)"
             )
+        missing = [name for name, calls in _EVERY_PROGRAM.items() if not self._seen & calls]
+        if missing:
+            note(
+                f"the trace has no call of {', '.join(missing)}: I/O by calls that strace -e trace= left "
+                "out, or before strace -p, is missing"
+            )
         sentences = {
             "lines": "invalid lines skipped: {:,}",
+            "disorder": "lines with a time before the end of the line or call before (the clock was set, or "
+            "the text is damaged: times may be wrong): {:,}",
             "resumed": "calls skipped, because their beginning is missing: {:,}",
             "never returned": "calls without a return before the end of the file or process: {:,}",
             "restarted": "calls that were interrupted and restarted (only the last attempt counts): {:,}",
             "untimed": "calls without a duration, which is estimated from time stamps (use strace -T): {:,}",
+            "submitted": "requests of io_submit, with the bytes that they asked for: {:,}",
             "no file": "calls on pipes, sockets and the like left out: {:,}",
             "unknown file": "calls on unknown files (use strace -y): {:,}",
             "relative": "calls with a path relative to an unknown folder (use strace -y): {:,}",
@@ -322,15 +358,3 @@ class StraceImport:
         for what, sentence in sentences.items():
             if counts[what]:
                 note(sentence.format(counts[what]))
-
-    def regions(self) -> RegionTable:
-        """Return an empty table: strace records no regions."""
-        return RegionTable.empty()
-
-    def summary(self) -> CellSummary | None:
-        """Return None: sums are computed from the events."""
-        return None
-
-    def ranks(self) -> RankTable | None:
-        """Return None: sums are computed from the events."""
-        return None

@@ -15,6 +15,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
     MAPPING,
     MOVING,
     NO_FILES,
+    OPENS,
     RECORDED,
     TWO_DESCRIPTORS,
     WRITING,
@@ -23,6 +24,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
     descriptor,
     number_at,
     size_and_offset,
+    submitted,
     texts,
     unescaped,
 )
@@ -38,8 +40,8 @@ _PAIR = re.compile(r"\[(\d+)(?:<[^\]]*?>)?, (\d+)(?:<[^\]]*?>)?\]", re.ASCII)
 _RANGE = re.compile(r"(\d+), (\d+|~0U)", re.ASCII)
 _COMMAND = re.compile(r'\[((?:"(?:[^"\\]|\\.)*"(?:\.\.\.)?(?:, )?)*)')
 _ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_OPENS = frozenset(("open", "openat", "openat2", "creat"))
 _LARGEST = (1 << 63) - 1
+_REQUESTS = {"PREAD": "aio_read", "PWRITE": "aio_write", "FSYNC": "aio_fsync", "FDSYNC": "aio_fsync"}
 
 
 @dataclass(slots=True)
@@ -66,9 +68,11 @@ class Thread:
         The call that has not returned yet.
     number : int or None
         Thread number within the task, after the first call.
+    busy_until : int
+        Least end of its last call, ns since 1970.
     """
 
-    __slots__ = ("descriptors", "folder", "number", "process", "tid", "unfinished")
+    __slots__ = ("busy_until", "descriptors", "folder", "number", "process", "tid", "unfinished")
 
     def __init__(self, tid: int, process: TracedProcess, descriptors: Descriptors, folder: Folder) -> None:
         self.tid = tid
@@ -77,6 +81,7 @@ class Thread:
         self.folder = folder
         self.unfinished: Syscall | None = None
         self.number: int | None = None
+        self.busy_until = 0
 
     def begin(self, call: Syscall) -> None:
         """Begin a call that has not returned yet."""
@@ -111,7 +116,7 @@ def apply_syscall(
         return _by_descriptor(thread, name, arguments, value, result)
     if name in BY_PATH or name in BY_FOLDER:
         path = _path_of(thread, name, arguments)
-        if name in _OPENS and not failed:
+        if name in OPENS and not failed:
             told = _path(result.path)
             file = OpenFile(path if told is None else told, 0, "O_APPEND" in arguments)
             thread.descriptors.put(value, file, "O_CLOEXEC" in arguments)
@@ -119,6 +124,8 @@ def apply_syscall(
         return "no file" if path == NO_FILE else (path, -1, 0, -1 if failed else 0)
     if name in TWO_DESCRIPTORS:
         return _copied(thread, name, arguments, value)
+    if name == "io_submit":
+        return _submitted(thread, arguments, value)
     if name in MAPPING:
         return _mapping(thread, arguments, failed)
     if name in NO_FILES:
@@ -126,7 +133,7 @@ def apply_syscall(
             _no_files(thread, arguments, value)
     elif not failed:
         _life(thread, name, arguments, result)
-    return ("", -1, 0, 0) if name in RECORDED else None
+    return ("", -1, 0, -1 if failed else 0) if name in RECORDED else None
 
 
 def _path(told: str | None) -> str | None:
@@ -201,7 +208,7 @@ def _path_of(thread: Thread, name: str, arguments: str) -> str:
 
 
 def _copied(thread: Thread, name: str, arguments: str, value: int) -> Halves | Literal["no file"] | None:
-    """Interpret a copy as the recorder does: a half on each file (docs/reference/calls.md)."""
+    """Interpret a copy as the recorder does, the outer half first (docs/reference/calls.md)."""
     name = name.removesuffix("64")
     one, one_path, behind = descriptor(arguments) or (None, None, 0)
     sends = name == "sendfile"  # its target comes first, and has no offset
@@ -220,9 +227,22 @@ def _copied(thread: Thread, name: str, arguments: str, value: int) -> Halves | L
     )
     halves = [(name, read), (f"{name}_write", written)]
     if name == "copy_file_range":
-        halves = [(name, written), (f"{name}_read", read)]
+        halves = [(f"{name}_read", read), (name, written)]
     halves = [half for half in halves if half[1][0] != NO_FILE]
-    return halves[: 2 if moved else 1] or "no file"
+    if len(halves) == 2 and not moved:
+        halves = [half for half in halves if half[0] == name]
+    return halves or "no file"
+
+
+def _submitted(thread: Thread, arguments: str, value: int) -> Halves | None:
+    """Interpret requests, with the bytes that they asked for; ``io_submit``: strace did not show them all."""
+    told = submitted(arguments)
+    halves = []
+    for kind, number, path, size, offset in told[: max(value, 1)]:
+        file, name = thread.descriptors.get(number, _path(path)).path, _REQUESTS.get(kind.removesuffix("V"))
+        if name and file != NO_FILE:
+            halves.append((name, (file, offset, size, size if value > 0 else -1)))
+    return halves if len(told) >= value else [*halves, ("io_submit", ("", -1, 0, 0))]
 
 
 def _mapping(thread: Thread, arguments: str, failed: bool) -> Declared | Literal["no file"] | None:

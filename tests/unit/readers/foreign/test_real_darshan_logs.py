@@ -8,6 +8,7 @@ import pytest
 from read_by_pydarshan import EXAMPLES, cffi_backend, events_of, records_of, segments_of, sums_of
 
 import ensembles as en
+from ensembles.run.information import collect_information
 
 LOGS = sorted(EXAMPLES.glob("*/*.darshan"))
 TRACED = ("dxt.darshan", "ior_hdf5_example.darshan")
@@ -70,3 +71,24 @@ def test_layouts_on_lustre_are_those_of_the_record() -> None:
     assert striping is not None
     assert striping.stripe_bytes == component["counters"]["LUSTRE_COMP_STRIPE_SIZE"]
     assert striping.components[0].targets == tuple(component["ost_ids"])
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem[:24])
+def test_time_in_io_is_that_of_all_modules_of_the_main_layer(path: Path) -> None:
+    """Layers contain each other, and modules of a layer do not; PyDarshan's sums are the truth."""
+    information = collect_information(en.open(path))
+    layers = {name: module["layer"] for name, module in information["counters"]["modules"].items()}
+    sums: dict[str, float] = dict.fromkeys(layers.values(), 0.0)
+    for module, layer in layers.items():
+        for record in records_of(path, module):
+            times = record["fcounters"]
+            names = [
+                name for name in times if name.endswith(("_F_READ_TIME", "_F_WRITE_TIME", "_F_META_TIME"))
+            ]
+            sums[layer] += sum(max(float(times[name]), 0.0) for name in names)
+    io_s, task_s = max(sums.values()), information["run_s"] * information["tasks"]
+    assert information["io_time_s"] >= (1 - 1e-5) * io_s  # time in layers beside it is added
+    share = io_s / task_s  # above 1: of threads, which Darshan does not count
+    assert information["time_in_io"]["mean_share"] == (pytest.approx(share, rel=1e-5) if share <= 1 else None)
+    assert information["counters"]["io_time_share"] == pytest.approx(io_s / task_s, rel=1e-5)
+    assert information["run_s"] >= information["span_s"]

@@ -89,8 +89,8 @@ EXPECTED = [
     (0, 0, "openat", "c", -1, 0, 0, 0),
     (0, 0, "sendfile", "a", -1, 100, 100, 0),
     (0, 0, "sendfile_write", "c", 0, 100, 100, 0),
-    (0, 0, "copy_file_range", "c", 100, 200, 200, 0),
     (0, 0, "copy_file_range_read", "a", 0, 200, 200, 0),
+    (0, 0, "copy_file_range", "c", 100, 200, 200, 0),
     (0, 0, "mkdir", "sub", -1, 0, 0, 0),
     (0, 0, "openat", "sub", -1, 0, 0, 0),
     (0, 0, "openat", "sub/inner", -1, 0, 0, 0),
@@ -484,3 +484,109 @@ def test_numbers_of_thousands_of_digits_are_bounded(tmp_path, line):
         path.write_text(first * 3 + line.replace("{n}", number) + "\n" + first.replace("= 3", "= 5"))
         run = ensembles.open(path)
         assert run.summary.count >= 4
+
+
+WHOLE = """\
+7 1700000000.000000 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f <0.000010>
+7 1700000000.100000 openat(AT_FDCWD, "/data/a", O_WRONLY|O_CREAT, 0600) = 3 <0.000010>
+7 1700000000.200000 write(3, "x", 1) = 1 <0.000010>
+7 1700000000.300000 openat(AT_FDCWD, "/data/b", O_RDWR) = 4 <0.000010>
+7 1700000000.400000 openat(AT_FDCWD, "/data/c", O_RDONLY) = 5 <0.000010>
+7 1700000000.500000 close(3) = 0 <0.000010>
+7 1700000000.600000 +++ exited with 0 +++
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (("", ""), ""),
+        (('"/data/a"', '"/data/a'), "invalid lines skipped: 1"),
+        (('"/data/a"', '"/data\\\\"/a"'), "invalid lines skipped: 1"),
+        (("<0.000010>\n7 1700000000.2", "<0.\0\0\0 1700000000.2"), "invalid lines skipped: 1"),
+        (('"x", 1) = 1 <0.0', '"x", 1) = 1 <5.0'), "lines with a time before the end"),
+        (("7 1700000000.3", "7 1700000900.3"), "lines with a time before the end"),
+        (("7 1700000000.3", "7 1600000000.3"), "lines with a time before the end"),
+        (
+            ("7 1700000000.000000 mmap", "7 1700000000.000000 brk"),
+            "the trace has no call of mmap: I/O by calls",
+        ),
+    ],
+)
+def test_damaged_lines_and_calls_that_were_left_out_are_noted(tmp_path, change, note):
+    """Strace escapes control characters, ends its texts, and writes lines in the order of their times."""
+    (tmp_path / "log").write_text(WHOLE.replace(*change))
+    notes = [each for each in ensembles.open(tmp_path / "log").notes if "timer resolution" not in each]
+    assert any(each.startswith(note) for each in notes) if note else not notes
+
+
+def test_opens_have_the_access_in_their_flags(tmp_path):
+    (tmp_path / "log").write_text(WHOLE)
+    assert ensembles.open(tmp_path / "log").select(op="open").carried.tolist() == [32, 48, 16]
+
+
+def request(kind: str, number: str, size: int, at: int) -> str:
+    begin = f"aio_data=0, aio_lio_opcode=IOCB_CMD_{kind}, aio_fildes={number}</data/{number}>"
+    buffer = f'aio_buf="aio_nbytes=9, aio_lio_opcode="..., aio_nbytes={size}'
+    vector = f"aio_buf=[{{iov_base=0x1, iov_len={size}}}]"
+    return f"{{{begin}, {vector if kind == 'PWRITEV' else buffer}, aio_offset={at}}}"
+
+
+def asynchronous(*lines: str) -> str:
+    added = "".join(f"7 1700000000.55000{at} {line} <0.000001>\n" for at, line in enumerate(lines))
+    return WHOLE.replace("7 1700000000.6", added + "7 1700000000.6")
+
+
+def test_requests_of_libaio_are_events_with_the_bytes_that_they_asked_for(tmp_path):
+    """A batch, of which the kernel took two; a vector; a failure; a sync; and the wait."""
+    batch = [("PWRITE", "5", 4096, 0), ("PREAD", "6", 512, 1024), ("PWRITE", "5", 9, 9)]
+    lines = (
+        f"io_submit(0x7f, 3, [{', '.join(request(*one) for one in batch)}]) = 2",
+        f"io_submit(0x7f, 1, [{request('PWRITEV', '5', 100, 7)}]) = 1",
+        f"io_submit(0x7f, 1, [{request('PWRITE', '5', 100, 7)}]) = -1 EAGAIN (Temporarily unavailable)",
+        "io_submit(0x7f, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_FSYNC, aio_fildes=5</data/5>}]) = 1",
+        "io_getevents(0x7f, 1, 1, [{data=0, obj=0x5, res=4096, res2=0}], NULL) = 1",
+    )
+    (tmp_path / "log").write_text(asynchronous(*lines))
+    run = ensembles.open(tmp_path / "log")
+    columns = [
+        getattr(run.events, name).tolist() for name in ("call", "file", "offset", "requested", "moved")
+    ]
+    found = [
+        (run.calls[call].name, run.files[file], *rest)
+        for call, file, *rest in zip(*columns, strict=True)
+        if run.calls[call].name.startswith(("aio", "io_"))
+    ]
+    assert Counter(found) == Counter(
+        [
+            ("aio_write", "/data/5", 0, 4096, 4096),
+            ("aio_read", "/data/6", 1024, 512, 512),
+            ("aio_write", "/data/5", 7, 100, 100),
+            ("aio_write", "/data/5", 7, 100, -1),
+            ("aio_fsync", "/data/5", -1, 0, 0),
+            ("io_getevents", "", -1, 0, 0),
+        ]
+    )
+    assert run.unseen is None
+    assert "requests of io_submit, with the bytes that they asked for: 5" in run.notes
+    assert not any("unknown files" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("io_uring_enter(7<anon_inode:[io_uring]>, 1, 0, 0, NULL, 0) = 1", "1 call of io_uring_enter may"),
+        ("io_uring_enter(7, 1, 0, 0, NULL, 0) = -1 EBUSY (Device or resource busy)", None),
+        (f"io_submit(0x7f, 40, [{request('PWRITE', '5', 1, 0)}, ...]) = 40", "1 call of io_submit may"),
+        (f"io_submit(0x7f, 2, [{request('PWRITE', '5', 1, 0)}, ...]) = 1", None),
+    ],
+)
+def test_calls_that_hide_what_they_move_are_unseen_and_there_is_no_verdict(tmp_path, line, said):
+    (tmp_path / "log").write_text(asynchronous(line))
+    run = ensembles.open(tmp_path / "log")
+    assert (run.unseen is None) == (said is None)
+    if said:
+        assert run.unseen.sentence.startswith(said)
+        assert run.unseen.is_much
+        assert run.unseen.sentence in run.notes
+    assert ("not-io" in {finding.id for finding in ensembles.diagnose(run).findings}) == (said is None)

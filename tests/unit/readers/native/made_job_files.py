@@ -91,7 +91,8 @@ def collect_spools(
         "summary_checksum": zlib.crc32(coded),
         "summary_bytes": len(summary),
     }
-    to.write_bytes(with_head(head) + data + records)
+    copy = with_sum(coder.text(b"", shared)) if len(parts) > 1 else b""
+    to.write_bytes(with_head(head) + data + records + copy)
     return to
 
 

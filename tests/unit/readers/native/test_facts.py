@@ -11,7 +11,8 @@ import ensembles
 from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.lustre import Component, decode_layout
-from ensembles.model.metadata import Mount
+from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.model.run_info import RunInfo
 from ensembles.run.collect import collect
 from ensembles.run.storage import hints_of
 from ensembles.writers.native.spool import SpoolContent, write_spool
@@ -88,6 +89,24 @@ def test_the_version_of_mpich_is_one_line_without_tabs(tmp_path):
 
 def test_nodes_with_fewer_processors_than_tasks_are_known(run):
     assert (run.info.processors, run.info.oversubscribed) == ({"node0": 1}, {"node0": 2})
+
+
+@pytest.mark.parametrize(
+    ("lives", "most"),
+    [
+        ([(0, 0), (0, 0), (0, 0)], 3),  # not known
+        ([(1, 2), (3, 4), (5, 6)], 0),  # one after the other
+        ([(1, 9), (2, 3), (4, 5), (6, 7)], 2),  # a script and its programs
+        ([(1, 4), (2, 5), (3, 6), (7, 8)], 3),
+    ],
+)
+def test_tasks_share_processors_that_live_at_one_time(lives, most):
+    processes = [
+        Process(rank=rank, host="n", pid=rank, start_unix_ns=start, end_unix_ns=end)
+        for rank, (start, end) in enumerate(lives)
+    ]
+    metadata = RunMetadata(len(lives), 1, 0, (), [], processes, [], processors={"n": 1})
+    assert RunInfo("run", metadata).oversubscribed == ({"n": most} if most else {})
 
 
 def test_every_node_has_its_mounts(run):

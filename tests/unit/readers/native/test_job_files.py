@@ -97,18 +97,18 @@ def test_damaged_spool_beside_the_job_file_is_told_and_the_job_file_read(made, j
     assert any("alpha-1.spool is not a trace" in note for note in run.notes)
 
 
-@pytest.mark.parametrize("damage", ["cut", "foreign", "head", "no record"])
+@pytest.mark.parametrize("damage", ["cut", "foreign", "head", "records"])
 def test_damaged_job_file_is_one_sentence_and_the_spools_are_read(made, job, damage):
     path = job / "job.ensio"
     content = bytearray(path.read_bytes())
     if damage == "cut":
-        content = content[:-1]
+        content = content[: JOB.unpack(content).bytes - 1]
     elif damage == "foreign":
         content[:8] = b"%PDF-1.4"
     elif damage == "head":
         content[8] = 99
     else:
-        content[JOB.unpack(content).records] ^= 1
+        content[JOB.unpack(content).records :] = bytes(len(content) - JOB.unpack(content).records)
     path.write_bytes(content)
     with pytest.raises(EnsioError, match=r"job\.ensio"):
         ensembles.open(job)
@@ -147,22 +147,45 @@ def changed(path: Path, at: int) -> None:
     path.write_bytes(content)
 
 
-def last_record(path: Path) -> tuple[int, tuple]:
-    """Where the record of the last process begins, and its head."""
+def records(path: Path) -> list[tuple[int, tuple]]:
+    """Where the record of each process begins, and its head."""
     content, found = path.read_bytes(), []
     at = JOB.unpack(content).records
-    while at < len(content):
+    while at < JOB.unpack(content).bytes:
         found.append((at, JOB_PROCESS.unpack(content, at)))
         at += found[-1][1].bytes
-    return found[-1]
+    return found
 
 
-def test_damaged_record_costs_one_process_and_is_told(made, job):
-    at, process = last_record(job / "job.ensio")
+def last_record(path: Path) -> tuple[int, tuple]:
+    return records(path)[-1]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_damaged_record_costs_one_process_and_is_told(made, job, number):
+    at, process = records(job / "job.ensio")[number]
     changed(job / "job.ensio", at + process.bytes - process.coded_bytes - 1)
     run = ensembles.open(job)
-    assert np.bincount(run.events.rank).tolist() == [EVENTS + 100, EVENTS + 1100]
+    expected = [EVENTS + 100 + 1000 * rank for rank in range(3)]
+    expected[number] = 0
+    assert np.bincount(run.events.rank, minlength=3).tolist() == expected
     assert any("the record of one process cannot be read" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("member", ["magic", "bytes"])
+def test_length_of_a_record_follows_from_its_members(made, job, member):
+    for at, _ in records(job / "job.ensio"):
+        changed(job / "job.ensio", at + JOB_PROCESS.field_offset(member))
+    assert_equal(ensembles.open(job), spools(made))
+
+
+def test_texts_that_others_lean_on_are_there_twice(made, job):
+    at, process = records(job / "job.ensio")[0]
+    changed(job / "job.ensio", at + process.bytes - 1)
+    assert_equal(ensembles.open(job), spools(made))
+    changed(job / "job.ensio", at + process.bytes - 1)
+    changed(job / "job.ensio", os.path.getsize(job / "job.ensio") - 1)
+    assert_equal(ensembles.open(job), spools(made))
 
 
 def test_damaged_texts_cost_the_names_of_their_process_and_are_told(made, job):
@@ -174,13 +197,13 @@ def test_damaged_texts_cost_the_names_of_their_process_and_are_told(made, job):
         np.testing.assert_array_equal(run.events.columns[name], whole.events.columns[name])
     np.testing.assert_array_equal(run.events.call, whole.events.call)
     assert not run.events.file[last].any()
-    assert any("the texts of alpha-2.spool cannot be read" in note for note in run.notes)
+    assert any("texts of alpha-2.spool cannot be read" in note for note in run.notes)
 
 
 def test_without_the_names_of_functions_no_total_is_given(job):
-    path = job / "job.ensio"
-    process = JOB_PROCESS.unpack(path.read_bytes(), at := JOB.unpack(path.read_bytes()).records)
-    changed(path, at + process.bytes - 1)
+    at, process = records(job / "job.ensio")[0]
+    changed(job / "job.ensio", at + process.bytes - 1)
+    changed(job / "job.ensio", os.path.getsize(job / "job.ensio") - 1)
     with pytest.raises(EnsioError, match=r"job\.ensio is damaged"):
         ensembles.open(job)
 

@@ -1,12 +1,19 @@
 """The summary in a spool, laid out by hand."""
 
 import struct
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles.model.holds import Holds
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.selection import Selection
+from ensembles.summaries.bysite import SitesByDuration
+from ensembles.summaries.calltable import CallTable
+from ensembles.viz.explorer.shown import Shown
 
 UNIX_NS = 1_700_000_000 * 10**9
 BIN_OF_100_NS = 64 + 18  # octave [64, 128) is cut into bins of 2 ns, and begins with bin 64
@@ -64,7 +71,7 @@ def cell(count: int = 3, block: int = 1, moved: int = 1536) -> bytes:
 def test_a_summary_laid_out_by_hand_is_read(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "by-hand", cell()))
     assert (run.mode, run.notes, len(run.events), run.info.threads) == ("profile", [], 0, 1)
-    assert not run.info.has_all_events
+    assert not run.info.has(Holds.ALL_CALLS)
     summary = run.summary
     rows = {name: column.tolist() for name, column in summary.cells.items()}
     # The event that was not added yet has no ordinal, and so its own cell.
@@ -107,3 +114,15 @@ def test_a_process_killed_while_it_added_a_call_is_told(tmp_path: Path) -> None:
 def test_calls_that_a_trace_holds_for_the_summary_only_are_dropped_events(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "s", cell(), mode=b"trace", state=0))
     assert (run.info.dropped_events, run.info.lost_calls, run.summary.count) == (1, 0, 4)
+
+
+def test_what_sums_do_not_know_is_none_or_empty(tmp_path: Path) -> None:
+    run = en.open(spool(tmp_path / "by-hand", cell()))
+    some = Selection.parse(size="512").for_run(run)
+    assert run.summarize(ignoring_run(CallTable)).events == 4
+    assert run.summarize(ignoring_run(CallTable), selection=Selection().for_run(run)).events == 4
+    assert run.summarize(ignoring_run(CallTable), selection=some) is None
+    sites = run.summarize(ignoring_run(partial(SitesByDuration, [1e6])), selection=some)
+    assert sites.counts == [{}, {}]
+    with pytest.raises(en.EnsioError, match=r"mode profile.* no calls to explore .*--mode trace"):
+        Shown(run)

@@ -13,6 +13,7 @@ from made_spools import RUNNING, made_events, spool
 import ensembles
 from ensembles.model.c_layout import JOB, JOB_CALL, JOB_CELL, JOB_SUMMARY
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import Holds
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.native.spool import POSIX_CALLS
@@ -78,7 +79,7 @@ def changed(made: Path, folder: Path, change) -> Path:
 
 def test_summary_and_ranks_are_those_of_the_events(made):
     run, traced = ensembles.open(made / "job"), ensembles.open(made / "trace")
-    assert (run.mode, run.notes, run.info.has_all_events) == ("profile", [], False)
+    assert (run.mode, run.notes, run.info.has(Holds.ALL_CALLS)) == ("profile", [], False)
     assert run.summary.count == len(traced.events) == RANKS * EVENTS
     assert_same(run, traced)
     assert_same(ensembles.open(made / "job/job.ensio"), traced)

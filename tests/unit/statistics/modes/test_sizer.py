@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from ensembles import viz
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 
@@ -48,16 +47,6 @@ def test_slopes_of_one_phase_among_many_are_not_significant():
     assert fine[1] < 0.2 * fine[0]
 
 
-def test_the_picture_has_a_legend_and_all_cells():
-    durations_s = np.random.default_rng(4).lognormal(0, 0.3, 500)
-    fig = viz.sizer(Ensemble(durations_s, name="write"))
-    cells = sum(len(glyph.data_source.data["left"]) for glyph in fig.renderers)
-    found = Ensemble(durations_s).sizer()
-    assert cells == found.slope.size
-    assert {item.label.value for item in fig.legend[0].items} >= {"rises", "falls", "few calls"}
-
-
 def test_without_calls_there_is_a_sentence():
     with pytest.raises(EnsioError, match="choose other calls"):
         Ensemble([0.0, 0.0]).sizer()
-    assert viz.sizer(Ensemble([])).title.text.startswith("Significant slopes")

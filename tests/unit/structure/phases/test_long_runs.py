@@ -33,7 +33,7 @@ from ensembles.workloads.synthetic import synthetic_run
 class EventsSource:
     """What a run of events in memory is read from, given in chunks of a few."""
 
-    is_complete = is_quick_to_open = True
+    is_complete = is_checked = is_quick_to_open = True
     row_unit = 1
 
     def __init__(self, events: Events, chunk: int = 97) -> None:

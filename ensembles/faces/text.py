@@ -1,0 +1,78 @@
+"""Answers as text for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ensembles.faces.words import cell, sentence
+from ensembles.model.statement import Column, Paragraph, Table
+from ensembles.model.table import first_that_fits, folded_table_text, table_text
+from ensembles.model.units import count_text
+from ensembles.model.wrapped import wrapped
+
+
+def answer_text(parts: Iterable[Table | Paragraph], limit: int | None = None) -> str:
+    """Format the parts of an answer, one below the other.
+
+    Parameters
+    ----------
+    parts : iterable of Table or Paragraph
+    limit : int, optional
+        Most rows of a table. Default: all.
+
+    Returns
+    -------
+    str
+        Without an end of line after the last.
+    """
+    texts = (
+        _table(part, limit)
+        if isinstance(part, Table)
+        else "\n".join(wrapped(sentence(each)) for each in part)
+        for part in parts
+    )
+    return "\n\n".join(filter(None, texts))
+
+
+def _table(table: Table, limit: int | None) -> str:
+    """Format the rows that are shown, and count the others."""
+    shown, left_out = table.shown(limit)
+    parts = [first_that_fits(_tables(table, shown))] if shown else []
+    if left_out:
+        parts.append(f"{count_text(left_out, f'more {table.noun}')}: raise --limit to see them")
+    return "\n\n".join(parts)
+
+
+def _tables(table: Table, shown: Sequence[int]) -> Iterator[str]:
+    """Format the rows: whole, then narrower step by step, then as tables one below the other."""
+    columns = table.columns
+    yield table_text(*_arguments(columns, shown))
+    for step in table.narrower:
+        columns = tuple(_replaced(columns, step))
+        yield table_text(*_arguments(columns, shown))
+    arguments = _arguments(table.columns, shown)
+    yield _with_last_below(*arguments) if table.below else folded_table_text(*arguments, first=table.key)
+
+
+def _with_last_below(headers: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> str:
+    """Format a table with its last column in a line below each row."""
+    head, rule, *lines = table_text(headers[:-1], [row[:-1] for row in rows], left).split("\n")
+    below = [f"{line}\n    {row[-1]}" for line, row in zip(lines, rows, strict=True)]
+    return "\n".join([f"{head}\n    {headers[-1]}", rule, *below])
+
+
+def _replaced(columns: Iterable[Column], step: Mapping[str, Column | None]) -> Iterator[Column]:
+    """Put other columns in the places of those that a step names."""
+    for column in columns:
+        other = step.get(column.header, column)
+        if other is not None:
+            yield other
+
+
+def _arguments(
+    columns: Sequence[Column], shown: Sequence[int]
+) -> tuple[list[str], list[tuple[str, ...]], set[int]]:
+    """Return headers, rows, and the columns of texts, which are aligned to the left."""
+    texts = [[cell(column.values[row], column.unit) for row in shown] for column in columns]
+    left = {at for at, column in enumerate(columns) if not column.unit}
+    return [column.header for column in columns], list(zip(*texts, strict=True)), left

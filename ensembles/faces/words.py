@@ -1,0 +1,234 @@
+"""The words of statements, and the units of values: the one place where an answer becomes text.
+
+A sentence has fields such as ``{time_s:s}``, with a unit of `UNITS` or, as ``{count:n phase}``, a noun to
+count. A part in brackets is left out if a field in it has no value, and ``[flag?...]`` if `flag` is not true.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import string
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.statement import LowerBound, Statement
+from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_text, share_text, size_text
+
+UNITS: dict[str, Callable[[Any], str]] = {
+    "": lambda value: sanitize_text(str(value)),
+    "clause": lambda value: _capital(sanitize_text(value)),
+    "s": seconds_text,
+    "s/MiB": lambda value: f"{seconds_text(value)}/MiB",
+    "bytes": bytes_text,
+    "bytes exactly": size_text,
+    "bytes/s": lambda value: f"{bytes_text(value)}/s",
+    "share": share_text,
+    "share to 0.1 %": lambda value: share_text(value, 1),
+    "share to 3 digits": lambda value: share_text(value, None),
+    "ratio": ratio_text,
+    "moment": lambda value: f"{value:z.3f}",
+    "moment to 0.1 s": lambda value: f"{value:z.1f}",
+    "count": lambda value: f"{value:,}",
+    "file": lambda value: sanitize_text(os.path.basename(value)),
+    "part": lambda value: f"{value[0]:,} ({share_text(value[0] / value[1], None)})",
+}
+"""How values are written, by the names of their units."""
+
+WORDS = {
+    "ordinals.what": ("Durations by call index (n-th {op} of a task {where}[; {sizes}])[is_none?: no calls]"),
+    "ordinals.trend": "Trend: {trend}.",
+    "totals.sums": (
+        "{count} · {calls:n call}[ · {read:bytes} read][ · {written:bytes} written] · {io_time_s:s} in I/O"
+    ),
+    "ranks.waiting": (
+        "Calls that wait for other tasks are among the calls; their time is waiting, and not in I/O time."
+    ),
+    "ranks.messages": (
+        "Waiting is that of these calls; messages, which are in no row, took {time_s:s}: ensio info."
+    ),
+    "rate.none": "{op}: no bytes",
+    "rate.mean": (
+        "{op}: {bytes:bytes} over {active_s:s} of active I/O ({mean:bytes/s} mean[is_peak?, {best:bytes/s} "
+        "peak, {window_s:s} window][is_no_peak?; {best:bytes/s} in the best {window_s:s}, pauses included])"
+    ),
+    "rate.plateaus": "{count:n plateau}[; {outside:share} of the bytes moved outside of plateaus]",
+    "rate.no_plateau": "No plateau: nowhere do {calls:n call} keep one rate and move 1 % of the bytes.",
+    "rate.burst": "1 burst from first to last call: {best:bytes/s} for {time_s:s} from {from_s:moment} s",
+    "rate.bursts": (
+        "{count:n burst} with at least 1 % of the bytes: median {median:bytes/s}, fastest {best:bytes/s} for "
+        "{time_s:s} from {from_s:moment} s"
+    ),
+    "rate.inner": (
+        "These calls moved {bytes:bytes} inside calls of other layers, and a rate counts the outermost "
+        "calls: leave out the filter, or use viz.rate(run.select(...)) in Python."
+    ),
+    "requests.none": "No read or write was recorded.",
+    "requests.counted": "Reads and writes together, as counted (at least: four sizes of a file are kept)",
+    "requests.uncertain": "Counts of sizes may be too low by up to: {counts}.",
+    "requests.no_offsets": "Misaligned: unknown, as offsets need a run whose calls are all events.",
+    "requests.located": "Misaligned, crossing: of requests with known offset and boundary (--align).",
+    "requests.boundary": "Misaligned: offsets are not multiples of {boundary}.",
+    "sites.none": "No calls.",
+    "sites.what": (
+        "The place in the program that led to the calls; calls inside others belong to the outermost one. "
+        "Share: of the time in I/O calls."
+    ),
+    "sites.hint": "{hint:clause}.",
+    "sites.frames": "{frames}",
+    "sites.only_wait": "Share: of the time in I/O calls; sites without it only wait for other tasks.",
+    "scaling.what": "Rates of bytes {direction}, while files were open",
+    "scaling.maximum": "Maximum: {rate:bytes/s}, {source}.",
+    "scaling.spread": "Spread: highest rate of the runs divided by the lowest.",
+    "scaling.efficiency": (
+        "Efficiency: rate {each}, relative to the fewest {counted} of same layer and files."
+    ),
+    "scaling.single_tasks": "Runs of one task are of both kinds: their one file is shared and per task.",
+    "fingerprint.files": "{files}",
+    "fingerprint.calls": "Calls: {calls}",
+    "phases.count": "{count:n phase}: {evidence}",
+    "phases.small": (
+        "{count:n phase} without data, with {calls:n call} and {time_s:s} in all, have no row (--json has "
+        "them)."
+    ),
+    "phases.idle": (
+        "Idle, because other tasks took longer (from a task's last call of a phase to the last call of all): "
+        "{time_s:s} summed over tasks[, {share:share to 3 digits} of the run ({tasks:n task} × {run_s:s})]"
+        "[is_bound?; an upper bound, because tasks may not wait for each other].[ {absent}]"
+    ),
+    "phases.idle_of_absent": (
+        "Tasks without a call in a phase are not counted: in {count:n phase}, where they could wait up to "
+        "{time_s:s} more."
+    ),
+    "phases.idle_of_processes": (
+        "Idle times are not known: the tasks are processes without MPI and without barriers, and may run one "
+        "after the other or side by side. Nothing recorded shows that they wait for each other."
+    ),
+    "phases.idle_of_failed": (
+        "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile (ensio "
+        "phases without --failed and --error has them)."
+    ),
+    "phases.all_causes": (
+        "All causes count here, also equal calls of unequal times; imbalance in ensio diagnose means unequal "
+        "bytes."
+    ),
+    "phases.crowded": "{tasks:clause}: a part of this is waiting for a processor.",
+    "phases.most_idle": "Most in phase {phase}, {lost_s:s}: {last}",
+    "phases.last": "rank {rank} came last, with {call} ({duration_s:s})[ on {file:file}].",
+    "phases.late_calls": (
+        "rank {rank} came last. It spent {time_s:s} in {calls:n call} of {call}[, most on {file:file}]; rank "
+        "{middle}, in the middle, {other_s:s}."
+    ),
+    "phases.late_outside": "rank {rank} came last. {how:clause}.",
+    "phases.waiting": (
+        "Waiting inside phases (in collective calls of MPI, before a task's last I/O call of the phase), "
+        "which is not in the idle time: {time_s:s} summed over tasks[, {share:share to 3 digits} of the run "
+        "({tasks:n task} × {run_s:s})]."
+    ),
+    "phases.waiting_unknown": (
+        "How long tasks waited in MPI inside phases is not known, as there are too many calls."
+    ),
+    "phases.most_waiting": (
+        "Most in phase {phase}, {time_s:s} in one {call}: rank {rank} came last[, {after_s:s} after its "
+        "{before} ({duration_s:s})][ on {file:file}]."
+    ),
+    "phases.late_entry": "{how:clause}.",
+    "phases.without_calls": "No task made an I/O call in {count:n phase}: {names}[ and {more:count} more].",
+    "phases.without_io": (
+        "{steps:n step} between collective calls had no I/O[has_messages? and no messages] ({time_s:s} in "
+        "all) and no number[has_no_messages?: where the layer mpimsg is recorded (ensio run --layers "
+        "default,mpimsg), steps with messages are phases too]."
+    ),
+    "phases.outside": "Outside all phases: {calls:n call}.",
+    "collective.time": "{how:clause}.",
+    "steps.refused": "The steps of collective calls are not known: {why}.",
+    "steps.legend": (
+        "Steps of collective calls, summed over tasks. Storage: the task is in a storage call. Entry: it "
+        "waits for tasks that have not entered yet. Others: it waits for the storage calls of others. "
+        "Communication: the rest, in which tasks exchange data."
+    ),
+    "steps.crowded": (
+        "{tasks:clause}: communication and waits here are also those for a processor. Record with at least "
+        "one processor for each task."
+    ),
+    "steps.independent": "In {calls:n call} tasks did not wait for each other.",
+    "steps.unmatched": (
+        "{calls:n collective call} could not be matched, because some tasks call the function on the file "
+        "more often than others."
+    ),
+}
+"""The sentence of each statement, by its id."""
+
+_OF_TEXTS = ("clause", "file")
+"""Units of texts, which have no other form."""
+
+_PART = re.compile(r"\[(?:(\w+)\?)?([^][]*)\]")
+
+
+class _Formatter(string.Formatter):
+    """Formats the fields of a sentence as the cells of a table."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return cell(value, format_spec)
+
+
+def cell(value: Any, unit: str) -> str:
+    """Write a value; texts stay as they are, and nothing is written for None and NaN.
+
+    Parameters
+    ----------
+    value : object
+    unit : str
+        One of `UNITS`, or ``n`` and a noun.
+
+    Examples
+    --------
+    >>> from ensembles.faces.words import cell
+    >>> cell(0.25, "s"), cell(2, "n task"), cell(None, "s"), cell("none", "s")
+    ('250 ms', '2 tasks', '', 'none')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, Statement):
+        return _filled(value)
+    if isinstance(value, LowerBound):
+        return f"≥ {cell(value.value, unit)}"
+    if unit.startswith("n "):
+        return count_text(value, unit[2:])
+    return UNITS["" if isinstance(value, str) and unit not in _OF_TEXTS else unit](value)
+
+
+def sentence(said: Statement) -> str:
+    """Return the sentence of a statement; a name that begins it stays as it is.
+
+    Examples
+    --------
+    >>> from ensembles.faces.words import sentence
+    >>> from ensembles.model.statement import Statement
+    >>> sentence(Statement("phases.outside", {"calls": 1}))
+    'Outside all phases: 1 call.'
+    """
+    text = _filled(said)
+    return text if WORDS[said.id][0] == "{" else _capital(text)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _filled(said: Statement) -> str:
+    values = {**said.where, **said.values}
+    template = _PART.sub(lambda part: part[2] if _holds(part[1], part[2], values) else "", WORDS[said.id])
+    return _FORMATTER.vformat(template, (), values)
+
+
+def _holds(flag: str | None, part: str, values: Mapping[str, Any]) -> bool:
+    """Whether a part of a sentence is said."""
+    if flag is not None:
+        return bool(values[flag])
+    return all(values.get(name) not in (None, "") for _, name, _, _ in _FORMATTER.parse(part) if name)
+
+
+_FORMATTER = _Formatter()

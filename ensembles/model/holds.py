@@ -1,0 +1,97 @@
+"""What a record holds: the only place that knows how records are made.
+
+Readers state it by the mode, the dropped events and the counters of `RunMetadata`. A function that needs a
+part asks `RunInfo.need` for it, which refuses a record without it, and says what to record instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+from ensembles.model.units import count_text
+
+_SELECTED = {"profile": "no events", "tail": "only the slowest calls as events"}
+"""What the modes that select calls keep of them."""
+
+
+class Holds(Enum):
+    """A part that a record may hold.
+
+    Attributes
+    ----------
+    SOME_CALLS
+        Single calls as events, perhaps a selection such as the slowest.
+    UNBIASED_CALLS
+        Single calls, of which none is missing because of its duration.
+    ALL_CALLS
+        An event of each call that is counted: every sum follows from the events.
+    CALL_ORDER
+        An event of each call that the program completed: phases, call indices and flights follow.
+    COUNTERS
+        Counters of another tool (`ensembles.model.counters.Counters`).
+
+    Examples
+    --------
+    >>> from ensembles.model.holds import holds_of
+    >>> [part.name for part in holds_of("tail", [(0, 0)], "")]
+    ['SOME_CALLS']
+    """
+
+    SOME_CALLS = auto()
+    UNBIASED_CALLS = auto()
+    ALL_CALLS = auto()
+    CALL_ORDER = auto()
+    COUNTERS = auto()
+
+
+def holds_of(
+    mode: str, losses: Sequence[tuple[int, int]], tool: str, has_events: bool = True
+) -> frozenset[Holds]:
+    """Return the parts that a record holds.
+
+    Parameters
+    ----------
+    mode : str
+        Recording mode.
+    losses : sequence of (int, int)
+        Of each process: dropped events, and those of them that are missing in the sums too.
+    tool : str
+        Tool that kept counters; ``""``: none did.
+    has_events : bool
+        There may be an event.
+    """
+    selects = mode in _SELECTED
+    is_whole = _is_whole(mode, losses)
+    parts = {
+        Holds.SOME_CALLS: is_whole or (has_events and mode != "profile"),
+        Holds.UNBIASED_CALLS: not selects,
+        Holds.ALL_CALLS: is_whole,
+        Holds.CALL_ORDER: not selects and not any(dropped for dropped, _ in losses),
+        Holds.COUNTERS: bool(tool),
+    }
+    return frozenset(part for part, is_there in parts.items() if is_there)
+
+
+def why_not_all_calls(mode: str, losses: Sequence[tuple[int, int]], tool: str) -> tuple[str, str]:
+    """Return two clauses about a record that lacks calls: how it was made, and how to record them."""
+    how, remedy = "holds sums instead of single calls", "record again with ensio run --mode trace"
+    if mode in _SELECTED:
+        how = f"was recorded in mode {mode}, which keeps {_SELECTED[mode]}"
+    elif dropped := sum(dropped for dropped, _ in losses):
+        how = f"lacks the events of {count_text(dropped, 'call')} (ensio info gives the reason)"
+        remedy = "record again with more space (ENSIO_MAX_BYTES)"
+    if tool:
+        remedy = "record single calls with Darshan's DXT (DXT_ENABLE_IO_TRACE=1)"
+        how = "holds Darshan's counters, not single calls" if mode == "profile" else how
+    return how, remedy
+
+
+def note_on_calls(mode: str, losses: Sequence[tuple[int, int]], tool: str) -> list[str]:
+    """Return a sentence for what is shown of single calls, if calls that are counted have no event."""
+    how, _ = why_not_all_calls(mode, losses, tool)
+    return [] if _is_whole(mode, losses) else [f"only calls with events are here: the run {how}"]
+
+
+def _is_whole(mode: str, losses: Sequence[tuple[int, int]]) -> bool:
+    return mode not in _SELECTED and all(dropped == lost for dropped, lost in losses)

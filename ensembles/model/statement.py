@@ -1,0 +1,128 @@
+"""The parts of an answer: statements and tables as data, in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing that is said, as data.
+
+    Attributes
+    ----------
+    id : str
+        Names the sentence in `ensembles.faces.words`.
+    values : mapping of str to object
+        Its numbers, names and statements within it; None: not known, or not the case.
+    loss_s : float
+        Time that it is about, summed over tasks, s; 0: it is not about lost time.
+    where : mapping of str to object
+        Names and values of the filters that select what it is about, such as ``phase``.
+    """
+
+    id: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    loss_s: float = 0.0
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """A lower bound in place of a number."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    header : str
+    unit : str
+        One of `ensembles.faces.words.UNITS`; ``""``: texts.
+    values : sequence
+        A value for each row. None: an empty cell; a text is shown as it is.
+    """
+
+    header: str
+    unit: str
+    values: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of an answer.
+
+    Attributes
+    ----------
+    noun : str
+        What a row is about.
+    columns : tuple of Column
+    weights : sequence of float
+        Where not all rows are shown, those of the largest weights are. Empty: the first ones.
+    counts : sequence of int
+        How many of what `noun` names a row stands for. Empty: one.
+    hover : sequence of Statement
+        What is said of each row where a reader points at it. Empty: nothing.
+    narrower : sequence of mapping of str to Column or None
+        What takes the places of columns with these headers, step by step, in a table that is too wide. None:
+        nothing.
+    key : int
+        Number of columns with which each part begins if the table is still too wide.
+    below : bool
+        Then the last column is in a line below each row.
+    """
+
+    noun: str
+    columns: tuple[Column, ...]
+    weights: Sequence[float] = ()
+    counts: Sequence[int] = ()
+    hover: Sequence[Statement] = ()
+    narrower: Sequence[Mapping[str, Column | None]] = ()
+    key: int = 1
+    below: bool = False
+
+    @classmethod
+    def of_rows(
+        cls, noun: str, units: Mapping[str, str], rows: Sequence[Sequence[Any]], **more: Any
+    ) -> Table:
+        """Make a table of rows, without columns that are empty.
+
+        Parameters
+        ----------
+        noun : str
+        units : mapping of str to str
+            Unit of each column by its header.
+        rows : sequence of sequence
+            Of values in the order of `units`.
+        **more
+            Further attributes.
+        """
+        values = list(zip(*rows, strict=True)) or [()] * len(units)
+        columns = (
+            Column(header, unit, tuple(column))
+            for (header, unit), column in zip(units.items(), values, strict=True)
+            if not rows or any(value not in (None, "") for value in column)
+        )
+        return cls(noun, tuple(columns), **more)
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values)
+
+    def shown(self, limit: int | None) -> tuple[list[int], int]:
+        """Return the rows that a table of so many has, and how many of what `noun` names it leaves out."""
+        rows = list(range(len(self)))
+        if limit is not None and limit < len(rows):
+            weights = self.weights or [0.0] * len(rows)
+            rows = sorted(sorted(rows, key=lambda row: -weights[row])[:limit])
+        counts = self.counts or [1] * len(self)
+        return rows, sum(counts) - sum(counts[row] for row in rows)
+
+
+Paragraph = tuple[Statement, ...]
+"""Statements that are shown together, one below the other."""

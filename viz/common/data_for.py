@@ -1,0 +1,105 @@
+"""The summary that a picture shows, computed from the data that it is given."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.enclosed import among_themselves
+from ensembles.model.events import Call, Events
+from ensembles.model.holds import Holds
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.spec import summarize_chunks
+from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.run.rasters import kept_raster
+from ensembles.run.run import Run
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.raster import Raster, raster_request
+
+S = TypeVar("S", bound=Summary)
+
+
+def data_for(data: Any, kind: type[S]) -> S:
+    """Compute the summary that a picture shows.
+
+    Parameters
+    ----------
+    data : Run, Events, or a summary of this kind
+        For a run, one pass over its events, with its executor and its memory. A summary is returned
+        unchanged. A histogram can also be computed from an Ensemble.
+    kind : type
+        Class of the summary.
+
+    Returns
+    -------
+    kind
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        The summary needs events, and the run was recorded without events.
+    """
+    if isinstance(data, kind):
+        return data
+    if isinstance(data, Ensemble) and kind is LogHistogram:
+        return _histogram_of_ensemble(data)  # type: ignore[return-value]
+    if isinstance(data, Run) and kind is Raster and (known := kept_raster(data)) is not None:
+        return known  # type: ignore[return-value]
+    found: S = all_data_for(data, kind)[0]
+    return found
+
+
+def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
+    """Compute several summaries of the same data in one pass.
+
+    Parameters
+    ----------
+    data : Run or Events
+    *kinds : type
+        Classes of the summaries.
+
+    Returns
+    -------
+    list
+        One summary for each of `kinds`.
+
+    Raises
+    ------
+    TypeError, EnsioError
+        As `data_for`.
+    """
+    requests = {kind.__name__: request_for(kind) for kind in kinds}
+    if isinstance(data, Run):
+        if not all(kind.of_all_calls for kind in kinds):
+            need_calls(data)
+        return list(data.summarize(requests).summaries.values())
+    if isinstance(data, Events):
+        alone = among_themselves(data)
+        return list(summarize_chunks(requests, iter([alone]), alone).summaries.values())
+    raise TypeError(f"a run, events or a {kinds[0].__name__} is needed, not {type(data).__name__}")
+
+
+def partial_sentence(data: Any) -> str:
+    """Say that a picture of single calls shows some of them only; ``""``: it shows all."""
+    return "; ".join(data.info.notes_on_calls) if isinstance(data, Run) else ""
+
+
+def need_calls(run: Run) -> None:
+    """Refuse runs without single calls, of which a picture would be empty."""
+    run.reading.need(Holds.SOME_CALLS, "this picture shows single calls (its histogram is known)")
+
+
+def request_for(kind: type[Summary]) -> SummaryRequest:
+    """Return the request for a summary of a class, as input of a pass."""
+    return raster_request() if kind is Raster else SummaryRequest(ignoring_run(kind))
+
+
+def _histogram_of_ensemble(ensemble: Ensemble) -> LogHistogram:
+    histogram = LogHistogram()
+    if len(ensemble):
+        name = ensemble.name or "calls"
+        call = Call(name if ensemble.per == "call" else f"{name} per MiB", "", ensemble.op or "meta")
+        histogram.counts[call] = ensemble.sample.counts.copy()
+    return histogram

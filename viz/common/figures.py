@@ -1,0 +1,440 @@
+"""Parts that all figures share: frames, axes, legends, subtitles."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from bokeh.events import MouseMove
+from bokeh.models import (
+    AdaptiveTicker,
+    ContinuousTicker,
+    CustomJS,
+    DataRange1d,
+    LogTicker,
+    Node,
+    NoOverlap,
+    Plot,
+    Range,
+    Range1d,
+    SaveTool,
+    WheelZoomTool,
+)
+from bokeh.models.annotations import Label, Legend, LegendItem, Title
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.viz.common.style import NEUTRAL, scaled_ticks, time_ticks, time_unit
+
+LEFT_BORDER = 76
+"""Width of the labels of the vertical axis, in pixels; equal in all figures, to align linked time axes."""
+
+RIGHT_BORDER = 18
+
+_LINE = 82
+_TITLE_LINE = 62
+"""Characters in a line of text and of a title, which fit into a figure 700 pixels wide."""
+
+_LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
+"""Pixels: a row of a legend in such a figure, what an entry takes besides its text, and a character."""
+
+_LEGEND_ROW, _TEXT_ROW = 25, 18
+"""Height of a row of a legend and of a line of text, pixels."""
+
+_PAGE_WIDTH, _TOOLS_WIDTH, _AXIS_WIDTH = 650, 58, 30
+"""Pixels: a figure on a page 700 pixels wide, its tools, and the label and ticks of its vertical axis."""
+
+_LABEL_CHARACTER, _TEXT_CHARACTER, _TITLE_CHARACTER = 6.3, 6.25, 7.6
+"""Pixels of a character of a label of an axis, of a text and of a title."""
+
+_UNIT = re.compile(
+    r"(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTPE]?i?B)\b|%)"  # 3 s, 5 %
+    r"|(?<=[×<>≤≥]) (?=\d)"
+    r"|(?<=\d h) (?=\d\d min)|(?<=\d min) (?=\d\d s)"  # 1 h 05 min
+)
+
+# Shift cannot choose the axis: with it, browsers report a turn of the wheel as one to the side.
+_WHEEL_JS = """
+    const wanted = cb_obj.x < times.start ? 'height' : 'width';
+    if (wheel.dimensions !== wanted) wheel.setv({dimensions: wanted}, {sync: false});
+"""
+
+_WIDE_TITLE, _WIDE_TEXT = 8.6, 6.8
+"""Pixels of a character of a title and of a text in a wide figure, with some room."""
+
+_WIDE = 760
+"""Pixels of a frame from which texts above it have longer lines, and legends more columns."""
+
+_LEAST_SPAN_S = 1e-6
+_LOG_TICKS = 12
+LABEL_GROUND: dict[str, Any] = {"background_fill_color": "#ffffff", "background_fill_alpha": 0.8}
+"""Arguments of a text by which it can be read where lines and curves pass."""
+
+_HOURS = 10
+"""Summed times from so many hours on are drawn in hours."""
+
+
+def new_figure(title: str, height: int, **options: Any) -> figure:
+    """Create a figure that fills the available width.
+
+    The wheel zooms only while Ctrl is held, so that a page with the figure can be scrolled.
+
+    Parameters
+    ----------
+    title : str
+    height : int
+        Pixels.
+    **options
+        Further arguments of `bokeh.plotting.figure`.
+    """
+    fig = figure(
+        title=Title(text=_in_lines(title), text_font_size="11pt", text_font_style="bold"),
+        height=height,
+        sizing_mode="stretch_width",
+        tools="pan,box_zoom,reset,save",
+        active_drag="box_zoom",
+        min_border_left=LEFT_BORDER,
+        min_border_right=RIGHT_BORDER,
+        **options,
+    )
+    for tool in fig.tools:
+        if isinstance(tool, SaveTool):
+            tool.filename = f"ensio-{options.get('name', 'picture')}"
+    wheel = WheelZoomTool(modifiers={"ctrl": True})
+    fig.add_tools(wheel)
+    fig.toolbar.active_scroll = wheel
+    wider = {
+        "least": _WIDE,
+        "title_px": _WIDE_TITLE,
+        "text_px": _WIDE_TEXT,
+        "character_px": _CHARACTER_WIDTH,
+        "entry_px": _ENTRY_WIDTH,
+    }
+    fig.js_on_change("inner_width", CustomJS(args=wider, code=_wide_js()))
+    fig.border_line_color = None  # a white one shows on dark pages
+    speak_title(fig)
+    fig.toolbar.logo = None
+    fig.toolbar.autohide = False
+    fig.xgrid.grid_line_color = NEUTRAL["grid"]
+    fig.ygrid.grid_line_color = NEUTRAL["grid"]
+    fig.outline_line_color = NEUTRAL["frame"]
+    for axis in fig.axis:
+        axis.axis_label_text_font_style = "normal"
+        axis.minor_tick_line_color = None
+        axis.major_label_policy = NoOverlap(min_distance=4)
+        if isinstance(axis.ticker, LogTicker):
+            # Below two decades, Bokeh's six ticks are at equal steps: the lower half of the axis has none.
+            axis.ticker.desired_num_ticks = _LOG_TICKS
+            shown = fig.x_range if axis in fig.xaxis else fig.y_range
+            if isinstance(shown, Range1d) and ends(shown)[1] >= 100 * ends(shown)[0]:
+                # Over several decades only their ends have labels: small ticks at twice, three times, ….
+                axis.ticker.num_minor_ticks = 10
+                axis.minor_tick_line_color = NEUTRAL["line"]
+                axis.minor_tick_out = 3
+    return fig
+
+
+@cache
+def _wide_js() -> str:
+    """Return the program for wide figures without comments and indentation: each figure has a copy."""
+    lines = files("ensembles.viz").joinpath("common/wide.js").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line.strip() for line in lines if not line.strip().startswith("//"))
+
+
+def zoom_time_by_wheel(fig: figure, times: Range1d) -> None:
+    """Let the wheel zoom time where the pointer is in a picture, and the other axis where it is beside it.
+
+    Parameters
+    ----------
+    fig : figure
+    times : Range1d
+        Its horizontal axis.
+    """
+    wheel = fig.toolbar.active_scroll
+    assert isinstance(wheel, WheelZoomTool)
+    wheel.dimensions = "width"
+    fig.js_on_event(MouseMove, CustomJS(args={"wheel": wheel, "times": times}, code=_WHEEL_JS))
+
+
+def retitle(fig: figure, title: str, line: int = _TITLE_LINE) -> None:
+    """Change the title of a figure, in lines of so many characters."""
+    assert isinstance(fig.title, Title)
+    fig.title.text = _in_lines(title, line)
+    speak_title(fig)
+
+
+def _in_lines(title: str, line: int = _TITLE_LINE) -> str:
+    """Break a title into lines that a narrow figure shows whole, but not between a number and its unit."""
+    return "\n".join(textwrap.wrap(keep_units(title), line, break_long_words=False, break_on_hyphens=False))
+
+
+def keep_units(text: str) -> str:
+    """Return a text in which no line ends between a number and its unit, or a sign and its number.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.figures import keep_units
+    >>> keep_units("23.8 % of 4 tasks in 2 min 05 s, × 1.78")
+    '23.8\\xa0% of 4 tasks in 2\\xa0min\\xa005\\xa0s, ×\\xa01.78'
+    """
+    return _UNIT.sub("\u00a0", text)
+
+
+def characters_beside(labels: Iterable[str]) -> tuple[int, int]:
+    """Return the characters of a line of text, and of a title, beside such labels of the vertical axis.
+
+    Long labels make the border wider, and titles begin where it ends.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.figures import characters_beside
+    >>> characters_beside(["1", "2"]), characters_beside(["5 metadata-of-one-rec…"])
+    ((82, 62), (67, 55))
+    """
+    border = max(LEFT_BORDER, _AXIS_WIDTH + _LABEL_CHARACTER * max(map(len, labels), default=0))
+    width = _PAGE_WIDTH - border - _TOOLS_WIDTH
+    return min(_LINE, int(width / _TEXT_CHARACTER)), min(_TITLE_LINE, int(width / _TITLE_CHARACTER))
+
+
+def ends(axis: Range) -> tuple[float, float]:
+    """Return start and end of a numeric axis."""
+    if not isinstance(axis, Range1d | DataRange1d):
+        raise TypeError(f"a numeric axis is needed, not {type(axis).__name__}")
+    return _number(axis.start), _number(axis.end)
+
+
+def _number(end: float | datetime | timedelta) -> float:
+    if isinstance(end, datetime | timedelta):
+        raise TypeError("a numeric axis is needed, not one of dates")
+    return float(end)
+
+
+def time_range(low_ns: int, high_ns: int) -> Range1d:
+    """Return the initial range of a time axis, in seconds.
+
+    It starts with the run, unless all calls are much later.
+
+    Parameters
+    ----------
+    low_ns, high_ns : int
+        Start of the first call and end of the last, since the start of the run.
+    """
+    low, high = low_ns * 1e-9, high_ns * 1e-9
+    if high_ns <= low_ns:
+        return Range1d(start=0.0, end=1.0)
+    pad = max(0.01 * (high - low), (_LEAST_SPAN_S - (high - low)) / 2)
+    begin = low - pad if low < 0 or low > 0.3 * high else -pad
+    return Range1d(start=begin, end=high + pad, min_interval=1e-9)
+
+
+def label_time_axis(fig: figure, span_s: float | None = None) -> None:
+    """Label a time axis, in a unit that suits a time span, by default its initial range."""
+    start, end = ends(fig.x_range)
+    unit_s, name = time_unit(end - start if span_s is None else span_s)
+    fig.xaxis.axis_label = f"time since the start of the run ({name})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
+    _want_ticks(fig, 10)
+
+
+def label_duration_axis(fig: figure) -> None:
+    """Label an axis of durations, in a unit that suits its initial range."""
+    unit_s, name = time_unit(ends(fig.x_range)[1])
+    fig.xaxis.axis_label = f"call duration ({name})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
+    _want_ticks(fig, 10)
+
+
+def label_summed_time(fig: figure, what: str, most_s: float) -> None:
+    """Label an axis of times in seconds that are summed over tasks, which may be days: then in hours."""
+    unit_s, unit = time_unit(most_s)
+    if most_s >= _HOURS * 3600:
+        unit_s, unit = 3600.0, "h"
+        # Half an hour, one, two, and ten times as many.
+        fig.xaxis.ticker = AdaptiveTicker(base=10, mantissas=[1.8, 3.6, 7.2], num_minor_ticks=0)
+        fig.xgrid.ticker = fig.xaxis.ticker
+    fig.xaxis.axis_label = f"{what} ({unit})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
+
+
+def _want_ticks(fig: figure, count: int) -> None:
+    for axis in fig.xaxis:
+        assert isinstance(axis.ticker, ContinuousTicker)
+        axis.ticker.desired_num_ticks = count
+
+
+def label_log_durations(fig: figure, ensemble: Ensemble) -> None:
+    """Label a logarithmic axis of the durations of an ensemble; each tick has a unit."""
+    what = "call duration" if ensemble.per == "call" else "duration per MiB"
+    fig.xaxis.axis_label = f"{what} (unit at each tick)"
+    fig.xaxis.formatter = time_ticks()
+
+
+def ensemble_from(data: Any) -> Ensemble:
+    """Return an ensemble unchanged, or the ensemble of all calls of a run or of events.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    """
+    if isinstance(data, Ensemble):
+        return data
+    if not hasattr(data, "ensemble"):
+        raise TypeError(f"an ensemble, events or a run is needed, not {type(data).__name__}")
+    ensemble: Ensemble = data.ensemble()
+    return ensemble
+
+
+def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:
+    """Create a legend entry for one or several renderers."""
+    return LegendItem(label=label, renderers=list(drawn))
+
+
+def _legend_columns(widths: list[float]) -> int:
+    """Return the most columns of entries of these widths, row by row, that fit into a narrow figure."""
+    for columns in range(len(widths), 1, -1):
+        if sum(max(widths[first::columns]) for first in range(columns)) <= _LEGEND_WIDTH:
+            return columns
+    return 1
+
+
+def _grow(fig: figure, pixels: int) -> None:
+    """Make a figure higher by what is written above it, so that the drawing keeps its height."""
+    assert fig.height is not None
+    fig.height += pixels
+
+
+def _text_of(item: LegendItem) -> str:
+    return str(getattr(item.label, "value", item.label))
+
+
+def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
+    """Add a legend above the figure, where it covers no data, in as many rows as a narrow figure needs."""
+    columns = _legend_columns([_CHARACTER_WIDTH * len(_text_of(item)) + _ENTRY_WIDTH for item in items])
+    _grow(fig, _LEGEND_ROW * (-(-len(items) // columns) - 1))
+    legend = Legend(
+        items=items,
+        orientation="horizontal",
+        ncols=columns,
+        border_line_color=None,
+        padding=(2, 2, 6, 2),  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
+        margin=0,
+        spacing=9,
+        glyph_height=15,
+        label_height=15,
+        label_text_font_size="10pt",
+        **options,
+    )
+    fig.add_layout(legend, "above")
+
+
+def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
+    """Add a sentence between the title and the figure, in lines of so many characters."""
+    text = textwrap.fill(keep_units(plain(sentence)), line, break_on_hyphens=False)
+    _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
+    fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
+    speak_title(fig)
+
+
+def sentence_of(note: str) -> str:
+    """Return a note as a sentence.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.figures import sentence_of
+    >>> sentence_of("taken are writes of 1 MiB")
+    'Taken are writes of 1 MiB.'
+    """
+    return f"{note[:1].upper()}{note[1:].rstrip('.')}."
+
+
+def say_what_is_left_out(fig: figure, ensemble: Ensemble) -> None:
+    """Say below the title of a figure which calls of a run are not in the ensemble that it shows."""
+    for note in ensemble.left_out:
+        subtitle(fig, sentence_of(note))
+
+
+def speak_title(fig: figure) -> None:
+    """Give a figure its titles as the label for screen readers, wherever it is shown.
+
+    The division of a report has them already: `ensembles.viz.report.drawing.embed_pictures` takes them out.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.figures import new_figure
+    >>> new_figure("Rate over time", 200).html_attributes
+    {'role': 'figure', 'aria-label': 'Rate over time'}
+    """
+    label = ". ".join(titles_of(fig))
+    fig.html_attributes = {**fig.html_attributes, "role": "figure", "aria-label": label}
+
+
+def titles_of(fig: Plot) -> list[str]:
+    """Return the title of a figure and the sentences below it, without their ends.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.figures import new_figure, subtitle, titles_of
+    >>> fig = new_figure("Rate over time", 200)
+    >>> subtitle(fig, "Part of the run.")
+    >>> titles_of(fig)
+    ['Rate over time', 'Part of the run']
+    """
+    # The sentence that was added last is the highest.
+    titles = [fig.title, *(part for part in reversed(fig.above) if isinstance(part, Title))]
+    texts = [" ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None]
+    return [text.rstrip(".:") for text in texts if text]
+
+
+def plain(text: str) -> str:
+    """Replace characters of a text that Bokeh would interpret as mathematics."""
+    return re.sub(r"[^\w .,:;()%+/=×<→–-]", "?", text)
+
+
+def annotate_empty(fig: figure, sentence: str, *, x_axis: bool = False) -> None:
+    """Write in the middle of an empty figure why it is empty.
+
+    Its axes are hidden; `x_axis` keeps that of a figure which shares it with others.
+    """
+    # In the middle of the frame and not at a place of the axes, which a zoom moves.
+    middle = Node(target="frame", symbol="center")
+    text = Label(
+        x=middle,
+        y=middle,
+        text=textwrap.fill(sentence, _TITLE_LINE),
+        text_align="center",
+        text_baseline="middle",
+        text_color=NEUTRAL["weak"],
+        name="empty",
+    )
+    fig.add_layout(text)
+    fig.grid.visible = False
+    fig.yaxis.visible = False
+    fig.xaxis.visible = x_axis
+
+
+def cells_of_time(edges_ns: np.ndarray) -> dict[str, np.ndarray]:
+    """Return edges of cells as columns ``left`` and ``right`` in seconds; the last cell has no right edge.
+
+    They have single precision where it is a thousandth of a cell, which halves them in a page.
+    """
+    edges_s: np.ndarray = edges_ns * 1e-9
+    short = edges_s.astype(np.float32)
+    if len(edges_s) > 1 and (np.abs(short - edges_s) < 1e-3 * np.diff(edges_s).min()).all():
+        edges_s = short
+    return {"left": edges_s, "right": np.append(edges_s[1:], edges_s.dtype.type(np.nan))}
+
+
+def steps(values: np.ndarray) -> np.ndarray:
+    """Repeat the last value, because step glyphs need one value for each edge.
+
+    The result has single precision, finer than any screen: it is half as long in a page.
+    """
+    return np.append(values, values[-1:]).astype(np.float32)

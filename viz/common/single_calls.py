@@ -1,0 +1,423 @@
+"""The single calls of a window of the trace diagram: rectangles, and what each call did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from bokeh.core.properties import field
+from bokeh.models import CategoricalColorMapper, ColumnDataSource, HoverTool
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from ensembles.model.error_names import error_name
+from ensembles.model.events import Events
+from ensembles.model.run_info import RunInfo
+from ensembles.model.units import bytes_text, seconds_text
+from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
+from ensembles.viz.common.nested_calls import (
+    enclosing_calls,
+    knows_targets,
+    lanes_of_layers,
+    names_of_calls,
+    names_of_targets,
+)
+from ensembles.viz.common.style import COLOURS, darker
+
+MOST_CALLS = 2000
+"""Largest number of calls that are drawn one by one."""
+
+_PIXELS, _MOST_OUTLINED = 1000, 60
+"""Usual width of a diagram, and the most calls of a row shorter than a pixel that are seen one by one."""
+
+_ENHANCED = 0.4
+"""Power of the share of time that is the opacity of a pixel of the raster."""
+
+_BORDERED, _FRAME, _LEAST_HIGH = 3, 400, 5
+"""Pixels from which a call has a dark border, which separates it from the next one of its colour; the usual
+height of a diagram, and the least of a call that a border does not cover."""
+
+_HEIGHT = 0.86
+"""Part of a row that the calls of a task fill."""
+
+_LANE = 0.88
+"""Part of its lane that a call of a layer fills."""
+
+_EDGES = {name: darker(colour) for name, colour in COLOURS.items()}
+"""Colours of the borders of calls, by class of operations."""
+
+_COLUMNS = (
+    "left",
+    "right",
+    "bottom",
+    "top",
+    "colour",
+    "edge",
+    "outline",
+    "task",
+    "call",
+    "file",
+    "where",
+    "size",
+    "when",
+    "took",
+    "targets",
+    "site",
+    "layer",
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of the trace diagram.
+
+    Attributes
+    ----------
+    low_ns, high_ns : int
+        Times since the origin of the run, ns; the second is excluded.
+    first, last : int
+        Rows of tasks, both included. Rows are ranks unless tasks are ordered otherwise.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.single_calls import Window, calls_inside
+    >>> events = en.open("ensio-ior").events
+    >>> len(calls_inside(events, Window(0, 2 * 10**9, 0, 0)))
+    42
+    """
+
+    low_ns: int
+    high_ns: int
+    first: int
+    last: int
+
+    @property
+    def tasks(self) -> int:
+        """Number of rows."""
+        return self.last - self.first + 1
+
+    def holds(self, other: Window) -> bool:
+        """Whether another window lies within this one."""
+        return (
+            self.low_ns <= other.low_ns
+            and other.high_ns <= self.high_ns
+            and self.first <= other.first
+            and other.last <= self.last
+        )
+
+    def wider(self, tasks: int) -> Window:
+        """Return the window with a half of its size more on each side, within so many tasks."""
+        more_ns, more = (self.high_ns - self.low_ns) // 2, -(-self.tasks // 2)
+        return Window(
+            self.low_ns - more_ns,
+            self.high_ns + more_ns,
+            max(self.first - more, 0),
+            min(self.last + more, max(tasks - 1, 0)),
+        )
+
+
+def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) -> np.ndarray:
+    """Find the calls that are in progress within a window.
+
+    Parameters
+    ----------
+    events : Events
+        Sorted by rank, unless `row` is given.
+    window : Window
+    row : ndarray of int, shape (tasks,), optional
+        Row of each task. Default: its rank.
+
+    Returns
+    -------
+    ndarray of int
+        Their indices, rising.
+    """
+    if row is None:
+        low, high = np.searchsorted(events.rank, [window.first, window.last + 1])
+        some = slice(int(low), int(high))
+        inside = np.ones(some.stop - some.start, bool)
+    else:
+        some = slice(0, len(events))
+        mine = (row >= window.first) & (row <= window.last)
+        inside = mine[events.rank]
+    start, duration = events.start[some], events.duration[some]
+    inside &= (start < window.high_ns) & (start + np.maximum(duration, 1) > window.low_ns)
+    return np.flatnonzero(inside) + some.start
+
+
+def cut_to_window(events: Events, window: Window, row: np.ndarray | None = None) -> Events:
+    """Return the parts of calls within a window, as a `Raster` of its rows needs them.
+
+    Parameters
+    ----------
+    events, window, row
+        As for `calls_inside`.
+
+    Returns
+    -------
+    Events
+        With the columns of a `Raster`. Task 0 is the first row of the window.
+    """
+    mine = calls_inside(events, window, row)
+    rank, start, duration = (getattr(events, name)[mine] for name in ("rank", "start", "duration"))
+    low, high = np.maximum(start, window.low_ns), np.minimum(start + duration, window.high_ns)
+    places = rank if row is None else row[rank]
+    columns = {
+        "rank": (places - window.first).astype(rank.dtype),
+        **{name: getattr(events, name)[mine] for name in ("thread", "call", "depth")},
+        "start": low,
+        "duration": np.maximum(high - low, 0),
+    }
+    return Events.partly(columns, events.calls, events.files)
+
+
+def raster_of_window(
+    events: Events, window: Window, rows: int, cells: int, row: np.ndarray | None = None
+) -> Raster:
+    """Return the numbers of the trace diagram of a window: calls count with their part inside of it.
+
+    Parameters
+    ----------
+    events, window, row
+        As for `calls_inside`.
+    rows, cells : int
+        Largest numbers of rows, and of cells of time.
+
+    Returns
+    -------
+    Raster
+        Its task 0 is the first row of the window.
+    """
+    raster = Raster(window.tasks, rows=rows, cells=cells)
+    raster.add(cut_to_window(events, window, row))
+    return raster
+
+
+def call_columns(
+    events: Events,
+    alpha: float | np.ndarray = 1.0,
+    row: np.ndarray | None = None,
+    *,
+    layers: Sequence[str] = (),
+    info: RunInfo | None = None,
+    span_s: float | None = None,
+) -> dict[str, Any]:
+    """Return the rectangles of calls, and the texts of their hover boxes.
+
+    The calls of several threads of a task lie in lanes of its row, and so do those of several layers. A call
+    inside of another one of its lane is drawn on it, and is less high. Calls that are wide enough have dark
+    borders: those of one colour that follow each other would else look like one call.
+
+    Parameters
+    ----------
+    events : Events
+    alpha : float or ndarray of float, shape (n,)
+        Opacity of each call.
+    row : ndarray of int, shape (tasks,), optional
+        Row of each task. Default: its rank.
+    layers : sequence of str
+        Layers whose calls have a lane each, the first on top (`nested_calls.nested_layers`).
+    info : RunInfo, optional
+        Facts about the run, with its call sites and the layouts of its files. If tasks have several threads,
+        boxes name them.
+    span_s : float, optional
+        Time that is in view. Default: that of the calls.
+
+    Returns
+    -------
+    dict
+        Columns of the data source of `add_calls`.
+    """
+    count = len(events)
+    if not count:
+        return {name: [] for name in (*_COLUMNS, "alpha")}
+    inner_last = np.lexsort((events.start, events.depth))
+    events = events[inner_last]
+    lane, lanes = _lanes(events)
+    rows = events.rank.astype(np.float64) if row is None else row[events.rank].astype(np.float64)
+    lane_height = _HEIGHT / lanes
+    top, height = rows - _HEIGHT / 2 + lane_height * lane, lane_height
+    depth = events.depth.astype(np.int64)
+    if layers:
+        own, several = lanes_of_layers(events, layers)
+        top, height = top + lane_height * own / len(layers), lane_height * several / len(layers)
+        # A call hides only what is inside another one of its layer.
+        around = enclosing_calls(events)
+        layer = np.unique([call.layer for call in events.calls], return_inverse=True)[1][events.call]
+        depth = ((around >= 0) & (layer[around] == layer)).astype(np.int64)
+        height = height * (1 if len(layers) == 1 else _LANE)
+    middle, half = top + height / 2, height / 2 * np.maximum(1 - 0.22 * depth, 0.2)
+    names = list(CLASSES)
+    classes = class_of_calls(events.calls)[events.call].tolist()
+    start, duration = events.start * 1e-9, events.duration * 1e-9
+    alpha_of_each = np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last]
+    span_s = float((start + duration).max()) - float(start.min()) if span_s is None else span_s
+    in_view = float(rows.max() - rows.min()) + 1
+    high = np.broadcast_to(2 * half, (count,)) * _FRAME / in_view >= _LEAST_HIGH
+    wide = ((duration >= _BORDERED * span_s / _PIXELS) & high).tolist()
+    threaded = lanes > 1 if info is None else (lanes > 1) | (info.threads > info.tasks)
+    return {
+        "left": start,
+        "right": start + duration,
+        "bottom": middle - half,
+        "top": middle + half,
+        "colour": [COLOURS[names[number]] for number in classes],
+        "edge": [
+            (_EDGES if is_wide else COLOURS)[names[number]]
+            for number, is_wide in zip(classes, wide, strict=True)
+        ],
+        "alpha": alpha_of_each,
+        "outline": _outlines(rows, start, duration, alpha_of_each, span_s / _PIXELS),
+        "task": [
+            f"rank {rank}" + (f", thread {thread}" if several else "")
+            for rank, thread, several in zip(
+                events.rank.tolist(), events.thread.tolist(), threaded.tolist(), strict=True
+            )
+        ],
+        "call": [
+            name + (f", failed: {error_name(error)}" if error else "")
+            for name, error in zip(names_of_calls(events), events.error.tolist(), strict=True)
+        ],
+        "file": [events.files[number] or "no file" for number in events.file.tolist()],
+        "where": ["none" if offset < 0 else f"{offset:,} B" for offset in events.offset.tolist()],
+        "size": [
+            _size(requested, moved)
+            for requested, moved in zip(events.requested.tolist(), events.moved.tolist(), strict=True)
+        ],
+        "when": [f"{value:,.9f} s" for value in start.tolist()],
+        "took": [seconds_text(value) for value in duration.tolist()],
+        "targets": names_of_targets(events, info)
+        if info is not None and knows_targets(info)
+        else [""] * count,
+        "site": _names_of_sites(events, info),
+        "layer": [events.calls[number].layer for number in events.call.tolist()],
+    }
+
+
+def knows_sites(info: RunInfo | None) -> bool:
+    """Whether boxes of calls can name the place in the program that led to them."""
+    return info is not None and len(info.sites) > 1
+
+
+def _names_of_sites(events: Events, info: RunInfo | None) -> list[str]:
+    """Return the place in the program that led to each call; ``""``: no place of the run is known."""
+    if info is None or not knows_sites(info) or "site" not in events.columns:
+        return [""] * len(events)
+    numbers = events.site.tolist()
+    names = {number: info.label_of_site(number) for number in set(numbers)}
+    return [names[number] for number in numbers]
+
+
+def only_layer(columns: dict[str, Any], layer: str) -> dict[str, Any]:
+    """Return the rectangles of the calls of a layer; ``""``: all."""
+    mine = [number for number, name in enumerate(columns["layer"]) if not layer or name == layer]
+    return {name: [values[number] for number in mine] for name, values in columns.items()}
+
+
+def _outlines(
+    row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alpha: np.ndarray, pixel_s: float
+) -> np.ndarray:
+    """Return the opacity of the outlines, which make calls that are shorter than a pixel visible.
+
+    Of many short calls in a row, outlines would fill it as if they were one long call: there, those in a
+    pixel have together the opacity of the raster, which enhances small shares of time.
+    """
+    short = duration_s < pixel_s
+    _, place = np.unique(row, return_inverse=True)
+    crowded = np.bincount(place, weights=short)[place] > _MOST_OUTLINED
+    pixel = np.floor(start_s / max(pixel_s, 1e-12))
+    _, cell = np.unique(np.stack([place, pixel]), axis=1, return_inverse=True)
+    cell = cell.ravel()
+    share = np.minimum(np.bincount(cell, duration_s * short)[cell] / max(pixel_s, 1e-12), 1.0)
+    beside = np.maximum(np.bincount(cell, short)[cell], 1.0)
+    faint = 1 - (1 - np.minimum(share**_ENHANCED, 0.999)) ** (1 / beside)
+    return np.where(short & crowded, alpha * faint, alpha)
+
+
+def _size(requested: int, moved: int) -> str:
+    if not requested and moved <= 0:
+        return "none"
+    if moved == requested:
+        return f"{bytes_text(requested)} ({requested:,} B)"
+    done = "none" if moved < 0 else f"{moved:,} B"
+    return f"{done} of {requested:,} B"
+
+
+def _lanes(events: Events) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lane of each call among the threads of its task, and the number of these."""
+    pairs = events.rank.astype(np.int64) << 16 | events.thread
+    kinds, place = np.unique(pairs, return_inverse=True)
+    ranks = kinds >> 16
+    first = np.searchsorted(ranks, ranks, side="left")
+    last = np.searchsorted(ranks, ranks, side="right")
+    return (np.arange(len(kinds)) - first)[place], (last - first)[place]
+
+
+def has_lanes_of_threads(events: Events) -> bool:
+    """Return whether calls of several threads of a task are in lanes of its row."""
+    return bool((_lanes(events)[1] > 1).any())
+
+
+def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None) -> GlyphRenderer[Any]:
+    """Add the rectangles of single calls to a figure, with hover boxes.
+
+    Parameters
+    ----------
+    fig : figure
+    source : ColumnDataSource
+        From `call_columns`.
+    info : RunInfo, optional
+        Facts about the run, as for `call_columns`: boxes name storage targets if any layout is known.
+    """
+    # A mapper, because dark pages change its palette (`ensembles.viz.common.theme`).
+    colours = [*COLOURS.values(), *_EDGES.values()]
+    mapper = CategoricalColorMapper(factors=colours, palette=colours)
+    drawn = fig.quad(
+        left="left",
+        right="right",
+        bottom="bottom",
+        top="top",
+        fill_color=field("colour", mapper),
+        fill_alpha="alpha",
+        line_color=field("edge", mapper),
+        line_alpha="outline",
+        source=source,
+        name="single_calls",
+    )
+    add_boxes(fig, drawn, info)
+    return drawn
+
+
+def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = None) -> None:
+    """Add hover boxes of single calls, from the columns of `call_columns`.
+
+    Parameters
+    ----------
+    fig : figure
+    drawn : GlyphRenderer
+    info : RunInfo, optional
+        As for `add_calls`.
+    """
+    targets = [("storage targets", "@targets")] if knows_targets(info) else []
+    sites = [("call site", "@site")] if knows_sites(info) else []
+    fig.add_tools(
+        HoverTool(
+            renderers=[drawn],
+            description="Single calls",
+            # The middle of a call that reaches beyond the window is outside: at it, no box would be shown.
+            point_policy="follow_mouse",
+            tooltips=[
+                ("call", "@call"),
+                ("task", "@task"),
+                ("file", "@file"),
+                ("offset", "@where"),
+                ("size", "@size"),
+                *targets,
+                ("start", "@when"),
+                ("duration", "@took"),
+                *sites,
+            ],
+        )
+    )

@@ -1,0 +1,57 @@
+"""An experiment of a history: how its runs changed over time."""
+
+from __future__ import annotations
+
+import os
+
+from bokeh.layouts import column
+from bokeh.models.layouts import Column
+
+from ensembles.history.check import check
+from ensembles.history.store import History
+from ensembles.viz.history.data import experiment_data
+from ensembles.viz.history.figures import over_runs
+
+
+def experiment(place: str | os.PathLike[str], name: str) -> Column:
+    """Draw the durations of an experiment over its runs, as ``ensio serve HISTORY`` shows them.
+
+    Parameters
+    ----------
+    place : str or path
+        SQLite file, or URL of a PostgreSQL database.
+    name : str
+        Name of the experiment.
+
+    Returns
+    -------
+    Column
+        For each kind of calls that takes much time, a figure of its modes, median, 90 % quantile and slowest
+        call over the runs, with 95 % prediction intervals; then the time of the phases. Where a change begins
+        is marked.
+
+    Raises
+    ------
+    EnsioError
+        There is no such history or experiment, or a record is damaged.
+
+    Examples
+    --------
+    >>> from ensembles.viz.history.experiment import experiment
+    >>> pictures = experiment("nights.db", "nightly-ior")  # doctest: +SKIP
+    """
+    history = History(os.fspath(place))
+    data = experiment_data(history, check(history, name, compared=False))
+    figures = [
+        over_runs(
+            f"{kind.layer} {kind.op} over runs, with 95 % prediction intervals",
+            kind.lines,
+            data,
+            f"lines {number}",
+            kind,
+        )
+        for number, kind in enumerate(data.kinds, 1)
+    ]
+    if data.phases:
+        figures.append(over_runs("Time of phases over runs", data.phases, data, "phases"))
+    return column(*figures, sizing_mode="stretch_width")

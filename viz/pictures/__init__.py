@@ -1,0 +1,1 @@
+"""The pictures of `ensembles.viz`, one in each file, and their parts."""

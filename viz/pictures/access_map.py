@@ -1,0 +1,351 @@
+"""The access map of a file: bytes by offset and time, and by offset and rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from bokeh.layouts import column
+from bokeh.models import (
+    AdaptiveTicker,
+    BasicTicker,
+    Column,
+    ColumnDataSource,
+    CustomJSHover,
+    CustomJSTickFormatter,
+    HoverTool,
+    ImageStack,
+    LinearColorMapper,
+    NumeralTickFormatter,
+    Range1d,
+    WeightedStackColorMapper,
+)
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.holds import Holds
+from ensembles.model.units import bytes_text, count_text, size_text
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.run import Run
+from ensembles.summaries.offset_map import OffsetMap, transfer_layers
+from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.common.figures import (
+    annotate_empty,
+    horizontal_legend,
+    label_time_axis,
+    legend_item,
+    new_figure,
+    plain,
+    subtitle,
+    time_range,
+)
+from ensembles.viz.common.several import of_several
+from ensembles.viz.common.style import COLOURS
+from ensembles.viz.pictures.files import plain_path
+
+_LOWEST = "posix"
+_EMPHASIS = 0.4
+_BYTES_JS = """
+    function bytes_text(n) {
+        const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+        const power = n < 1024 ? 0 : Math.min(Math.floor(Math.log2(n) / 10), 6);
+        return Number((n / 1024 ** power).toPrecision(5)).toLocaleString('en-US') + ' ' + names[power];
+    }
+"""
+_MOST_PATH = 60
+_HEIGHT = 390
+_LEAST_PART, _LEAST_MIXED = 0.2, 0.01
+"""Share of the smaller direction in a pixel, and of such pixels, that makes the mixed colour be explained."""
+_BOTH = "#7a4f6e"
+"""What the mapper mixes of as many bytes written as read: the mean of both colours."""
+
+
+@of_several
+def access_map(
+    data: Any,
+    file: str | None = None,
+    *,
+    layer: str | None = None,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+) -> Column:
+    """Draw where in a file its bytes were read and written: offset against time, and against rank.
+
+    The colour mixes reads and writes by their bytes; it is stronger where more bytes moved. Grid lines lie at
+    multiples of the stripe size if the striping is known, and at powers of two otherwise.
+
+    Parameters
+    ----------
+    data : Run, Events or OffsetMap
+    file : str, optional
+        Absolute path. Default: the file with the most bytes.
+    layer : str, optional
+        Layer whose calls are drawn. Default: posix or, if it moved no bytes, the layer with the most bytes.
+    title : str, optional
+        Title of the first figure.
+    x_range : Range1d, optional
+        Time axis in seconds of the first figure, to share with another one.
+
+    Returns
+    -------
+    Column
+        The names of its figures are ``access_by_time`` and ``access_by_rank``.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        The run has no such file, or was recorded without events.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> layout = viz.access_map(en.open("ensio-ior"))
+    >>> layout.children[0].title.text.replace("\\n", " ")
+    'Accesses of /scratch/synthetic/shared.dat: bytes by offset and time'
+    """
+    found, path = _found(data, file, layer)
+    # The end of a path distinguishes files; its beginning may be as long as a title.
+    name = (
+        plain_path(path if len(path) <= _MOST_PATH else f"...{path[3 - _MOST_PATH :]}")
+        if path
+        else "the file"
+    )
+    head = title or f"Accesses of {name}: bytes by offset and time"
+    shown = [op for op in reversed(DIRECTIONS) if found is not None and found.by_rank(op).any()]
+    if found is None or not shown:
+        fig = new_figure(
+            head, 200, x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1), name="access_by_time"
+        )
+        why = "no bytes moved" if found is None or not found.without_offset else "the offsets are not known"
+        annotate_empty(fig, why)
+        return column([fig], sizing_mode="stretch_width", name="access_map")
+    striping = data.info.striping_of(path) if isinstance(data, Run) and path else None
+    stripe_bytes = striping.stripe_bytes if striping is not None else 0
+    edges = found.offset_edges
+    shared = Range1d(start=float(edges[0]), end=float(edges[-1]))
+    times = time_range(*found.span_ns)
+    parts = [
+        _figure(found, "time", shown, shared, x_range or times, head, stripe_bytes),
+        _figure(
+            found,
+            "rank",
+            shown,
+            shared,
+            Range1d(start=-0.5, end=found.tasks - 0.5),
+            "The same by offset and rank",
+            stripe_bytes,
+        ),
+    ]
+    label_time_axis(parts[0])
+    if found.without_offset:
+        subtitle(parts[0], f"{count_text(found.without_offset, 'call')} at unknown offsets are left out.")
+    if striping is not None:
+        targets = "all" if striping.stripe_count < 0 else f"{striping.stripe_count:,}"
+        subtitle(
+            parts[0],
+            f"Striping: {size_text(stripe_bytes)} on {targets} targets. Zoom in until the lines are a stripe "
+            "apart.",
+        )
+    return column(parts, sizing_mode="stretch_width", name="access_map")
+
+
+def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
+    if isinstance(data, OffsetMap):
+        return data, ""
+    if isinstance(data, Events):
+        return _of_events(data, file, layer)
+    if not isinstance(data, Run):
+        raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
+    data.reading.need(Holds.ALL_CALLS, "offsets are of single calls")
+    if file is None:
+        moved = [row for row in data.by_file(by="bytes") if row.path and row.order("bytes")]
+        if not moved:
+            return None, ""
+        file = moved[0].path
+    number = _number(data.files, file, data.path)
+    layer = layer or layer_of_run(data)
+    if layer is None:
+        return None, file
+    return data.summarize(
+        ignoring_run(partial(OffsetMap, number, layer, data.tasks, span_of_run(data)))
+    ), file
+
+
+def span_of_run(run: Run) -> tuple[int, int]:
+    """Return the first moment of the calls of a run and the last, ns since its origin."""
+    ends = run.summary.cells
+    return int(ends["start_ns"].min()), int(ends["end_ns"].max())
+
+
+def _number(files: list[str] | Any, file: str, path: str) -> int:
+    for number, name in enumerate(files):
+        if name == file:
+            return number
+    raise EnsioError(f"{path} has no file {plain(file)}: viz.files and ensio files name those that it has")
+
+
+def layer_of_run(run: Run) -> str | None:
+    """Return the layer whose calls an access map shows: posix, or the one with the most bytes; None: none."""
+    cells, calls = run.summary.cells, run.summary.calls
+    moved: dict[str, int] = {}
+    for number, count in zip(cells["call"].tolist(), cells["moved"].tolist(), strict=True):
+        if calls[number].op in DIRECTIONS and count:
+            moved[calls[number].layer] = moved.get(calls[number].layer, 0) + count
+    return _LOWEST if _LOWEST in moved else max(moved, key=lambda name: moved[name], default=None)
+
+
+def _of_events(events: Events, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
+    layers = transfer_layers(events)
+    layer = layer or (_LOWEST if _LOWEST in layers else next(iter(layers), None))
+    if layer is None:
+        return None, ""
+    if file is None:
+        of_layer = np.array([call.layer == layer and call.op in DIRECTIONS for call in events.calls], bool)
+        weight = np.where(of_layer[events.call], np.maximum(events.moved, 0), 0)
+        number = int(np.argmax(np.bincount(events.file, weight)))
+        file = events.files[number]
+    else:
+        number = _number(events.files, file, "the selection")
+    span = int(events.start.min()), int(events.end.max())
+    found = OffsetMap(number, layer, int(events.rank.max()) + 1, span)
+    found.add(events)
+    return found, file
+
+
+def _figure(
+    found: OffsetMap,
+    kind: str,
+    shown: list[str],
+    offsets: Range1d,
+    x_range: Range1d,
+    title: str,
+    stripe_bytes: int,
+) -> figure:
+    fig = new_figure(title, _HEIGHT, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
+    data, most = offset_image(found, kind, shown)
+    source = ColumnDataSource(data)
+    mapper = WeightedStackColorMapper(
+        palette=[COLOURS[op] for op in shown],
+        color_baseline=0,
+        nan_color="#ffffff00",
+        alpha_mapper=LinearColorMapper(
+            palette=[f"#000000{each:02x}" for each in range(256)], low=0, high=255
+        ),
+    )
+    drawn = fig.add_glyph(
+        source, ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
+    )
+    label_offsets(fig, stripe_bytes)
+    _legend(fig, found, shown, _is_mixed(data["image"][0]))
+    place = CustomJSHover(code=_BYTES_JS + "return bytes_text(value);")
+    shares = [(op, f"@image{{{number}}}") for number, op in enumerate(shown)]
+    share = CustomJSHover(
+        args={"top": most},
+        code=_BYTES_JS
+        + f"""
+            const sum = value.reduce((a, b) => a + b, 0);
+            if (value[Number(format)] == 0) return '0 B';
+            const whole = top * (Math.min(sum, 255) / 255) ** {1 / _EMPHASIS};
+            return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2)));
+        """,
+    )
+    if kind == "rank":
+        fig.xaxis.axis_label = "rank"
+        fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+        fig.xaxis.formatter = NumeralTickFormatter(format="0")
+        where = ("rank", "$x{0}")
+    else:
+        where = ("time", "$x{0,0.000} s")
+    fig.add_tools(
+        HoverTool(
+            renderers=[drawn],
+            tooltips=[where, ("offset", "$y{0}"), *shares],
+            formatters={"$y": place, "@image": share},
+        )
+    )
+    return fig
+
+
+def offset_image(
+    found: OffsetMap, kind: str, shown: Sequence[str], most: float | None = None
+) -> tuple[dict[str, Any], float]:
+    """Return the image of an access map, as columns of a data source.
+
+    Parameters
+    ----------
+    found : OffsetMap
+    kind : {"time", "rank"}
+        The horizontal axis.
+    shown : sequence of str
+        Directions, in the order of the colours.
+    most : float, optional
+        Bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
+
+    Returns
+    -------
+    dict
+        ``image``, ``x``, ``y``, ``dw`` and ``dh``.
+    float
+        Bytes of a pixel of full colour.
+    """
+    moved = np.stack(
+        [(found.by_time(op) if kind == "time" else found.by_rank(op)).T for op in shown], axis=2
+    ).astype(np.float64)
+    whole = moved.sum(axis=2, keepdims=True)
+    top = most or float(whole.max(initial=0)) or 1.0
+    strength = np.maximum(255 * np.minimum(whole / top, 1) ** _EMPHASIS, whole > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        image = np.where(whole > 0, np.ceil(strength * moved / whole), 0).astype(np.uint8)
+    edges = found.offset_edges
+    if kind == "time":
+        left, width = found.time_edges_s[0], found.time_edges_s[-1] - found.time_edges_s[0]
+    else:
+        left, width = -0.5, found.rank_rows * found.ranks_per_row
+    data = {
+        "image": [image],
+        "x": [left],
+        "y": [float(edges[0])],
+        "dw": [width],
+        "dh": [float(edges[-1] - edges[0])],
+    }
+    return data, top
+
+
+def label_offsets(fig: figure, stripe_bytes: int) -> None:
+    """Put ticks and grid lines at powers of two; at multiples of the stripes if they are known."""
+    base = float(stripe_bytes or 1)
+    fig.yaxis.ticker = AdaptiveTicker(
+        base=2, mantissas=[base / 2 ** np.floor(np.log2(base))], min_interval=base, num_minor_ticks=0
+    )
+    fig.ygrid.ticker = fig.yaxis.ticker
+    fig.yaxis.axis_label = "offset in the file"
+    fig.yaxis.formatter = CustomJSTickFormatter(code=_BYTES_JS + "return bytes_text(tick);")
+
+
+def _legend(fig: figure, found: OffsetMap, shown: list[str], mixed: bool) -> None:
+    items = []
+    for op in shown:
+        what = {"write": "written", "read": "read"}[op]
+        words = f"{what} by {found.layer}: {bytes_text(int(found.by_rank(op).sum()))}"
+        items.append(legend_item(words, _swatch(fig, COLOURS[op])))
+    if mixed:
+        items.append(legend_item("both", _swatch(fig, _BOTH)))
+    horizontal_legend(fig, items)
+
+
+def _is_mixed(image: np.ndarray) -> bool:
+    """Return whether a part of the picture that can be seen has the mixed colour."""
+    whole = image.sum(axis=2, dtype=np.int64)
+    both = (image.min(axis=2) >= _LEAST_PART * whole) & (whole > 0)
+    return image.shape[2] > 1 and bool(both.sum() >= _LEAST_MIXED * (whole > 0).sum())
+
+
+def _swatch(fig: figure, colour: str) -> GlyphRenderer[Any]:
+    nowhere = [np.nan]
+    return fig.quad(left=nowhere, right=nowhere, bottom=nowhere, top=nowhere, color=colour, line_color=None)

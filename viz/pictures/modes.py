@@ -1,0 +1,374 @@
+"""The modes of an ensemble: its histogram of log duration with modes and harmonics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import AdaptiveTicker, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models.annotations import LegendItem
+from bokeh.plotting import figure
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.units import count_text, number_text, seconds_text, share_text
+from ensembles.statistics.modes.modes import Mode, Modes
+from ensembles.statistics.modes.time_slices import slice_text
+from ensembles.viz.common.figures import (
+    LABEL_GROUND,
+    annotate_empty,
+    ends,
+    ensemble_from,
+    horizontal_legend,
+    label_log_durations,
+    legend_item,
+    new_figure,
+    plain,
+    say_what_is_left_out,
+    steps,
+    subtitle,
+)
+from ensembles.viz.common.label_places import label_places, label_width
+from ensembles.viz.common.several import of_several
+from ensembles.viz.common.style import NEUTRAL, op_colour, time_hover
+from ensembles.viz.pictures.rejected_modes import Rejected, draw_rejected, mode_label, reasons, rejected_modes
+
+_HEIGHT = 360
+_BELOW_1_NS_S = 0.5e-9
+_CURVE_POINTS = 121
+_CURVE_WIDTHS = 4.0
+_LEAST_WIDTH = 0.01
+_ROOT_2 = math.sqrt(2)
+_NARROW = 520
+"""Width in pixels of the frame of a narrow figure."""
+_LABEL_ROW = 17
+"""Height in pixels of a row of labels."""
+_FRAME = 240
+"""Height in pixels of the frame, without labels."""
+_ABOVE_BARS, _HARMONIC_HEIGHT = 1.06, 0.5
+_DASHES = [6, 4]
+_SEEN_MISFIT = 0.1
+"""Largest difference of distribution functions that a reader of the picture need not know of."""
+_OF_FEW_CALLS = 1.63
+"""Times 1 / sqrt(n): the difference that n calls of the same distribution exceed with probability 0.01
+(A. Kolmogorov, 1933)."""
+
+
+@of_several
+def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
+    """Draw the histogram of log duration with its modes, harmonics and multiples of a time slice.
+
+    Each mode is drawn with its confidence interval and the log-normal curve of its weight and width, averaged
+    over the width of a bin as the bars are. The curve is dashed, and the legend says so, if it does not fit
+    the calls of the mode. Calls that are in no mode have hollow points and dotted lines, and a sentence above
+    the figure says why they are none.
+
+    Parameters
+    ----------
+    data : Ensemble, Events or Run
+        For events or a run, all calls are one ensemble.
+    title : str, optional
+    found : Modes, optional
+        Result of ``ensemble.modes(...)``, if it is already computed or needs other options.
+
+    Returns
+    -------
+    figure
+        If modes cannot be estimated, the figure states the reason.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.modes(en.open("ensio-ior").ensemble(op="write"))
+    >>> figure.title.text
+    'Modes of pwrite: 2 modes in 160 calls'
+    """
+    ensemble = ensemble_from(data)
+    found = ensemble.modes() if found is None else found
+    counts = ensemble.histogram("log")
+    edges_s = np.where(counts.edges_s == 0, _BELOW_1_NS_S, counts.edges_s)
+    empty = not ensemble.n
+    low, high = (1e-6, 1.0) if empty else (edges_s[0] / 1.5, edges_s[-1] * 1.5)
+    fig = new_figure(
+        title or _title(ensemble, found),
+        _HEIGHT,
+        x_range=Range1d(start=low, end=high),
+        y_range=Range1d(start=0, end=1),
+        x_axis_type="log",
+        name="modes",
+    )
+    label_log_durations(fig, ensemble)
+    fig.yaxis.axis_label = "calls per bin (9 % wide)"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
+    if empty:
+        annotate_empty(fig, "no calls")
+        return fig
+    say_what_is_left_out(fig, ensemble)
+    if found.refused:
+        subtitle(fig, str(found))
+    colour = op_colour(ensemble.op)
+    area = fig.varea_step(
+        x=edges_s,
+        y1=np.zeros(len(edges_s)),
+        y2=steps(counts.amounts),
+        step_mode="after",
+        fill_color=colour,
+        fill_alpha=0.35,
+    )
+    items = [legend_item(f"{count_text(ensemble.n, 'call')}", area)]
+    bin_width = math.log(edges_s[-1] / edges_s[0]) / len(counts.amounts)
+    curves = [_log_normal(mode, ensemble.n, bin_width) for mode in found.modes]
+    highest = [float(curve.max()) for _, curve in curves]
+    top = _ABOVE_BARS * max(float(counts.amounts.max(initial=0)), 1.0, *highest)
+    rejected = rejected_modes(found, edges_s, counts.amounts)
+    heights, align = _places_of_labels(fig, found, rejected, top)
+    if len(found):
+        misfits = [log_normal_misfit(mode, edges_s, counts.amounts) for mode in found.modes]
+        items += _draw_modes(fig, found, curves, misfits, top, heights, align, colour)
+    if rejected:
+        after = len(found)
+        items.append(draw_rejected(fig, rejected, heights[after:], align[after:], float(edges_s[0])))
+        subtitle(fig, reasons(rejected))
+    if found.harmonics is not None or found.time_slices is not None:
+        items.append(_draw_rhythm(fig, found, top))
+    horizontal_legend(fig, items)
+    return fig
+
+
+def _places_of_labels(
+    fig: figure, found: Modes, rejected: Sequence[Rejected], top: float
+) -> tuple[list[float], list[str]]:
+    """Place the labels of modes, then those of calls in no mode, above the drawing, and make room for them.
+
+    Returns
+    -------
+    heights : list of float
+        In calls; the drawing ends at `top`.
+    align : list of str
+        Side of each label that is at its mark.
+    """
+    low_s, high_s = ends(fig.x_range)
+    times_s = [*(mode.t_s for mode in found.modes), *(each.t_s for each in rejected)]
+    texts = [*map(_label, found.modes), *(each.label for each in rejected)]
+    marks = [_NARROW * math.log(max(t_s, low_s) / low_s) / math.log(high_s / low_s) for t_s in times_s]
+    places = label_places(marks, [label_width(text) for text in texts], _NARROW)
+    rows = 1 + max(places.rows, default=-1)
+    row = top * _LABEL_ROW / _FRAME
+    fig.y_range = Range1d(start=0, end=top + row * rows)
+    assert fig.height is not None
+    fig.height += _LABEL_ROW * rows
+    return [top + row * (rows - 1 - each) for each in places.rows], places.align
+
+
+def _label(mode: Mode) -> str:
+    return mode_label(seconds_text(mode.t_s), share_text(mode.weight, None), mode.weight, mode.time_share)
+
+
+def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-normal curve of a mode: durations, and the calls of a bin around each."""
+    width = max(mode.width, _LEAST_WIDTH)
+    end = _CURVE_WIDTHS * width + bin_width / 2
+    beyond = np.linspace(-end, end, _CURVE_POINTS)
+    scale = width * _ROOT_2
+    above, below = (
+        np.array([math.erf((at + half) / scale) for at in beyond.tolist()])
+        for half in (bin_width / 2, -bin_width / 2)
+    )
+    return mode.t_s * np.exp(beyond), calls * mode.weight * (above - below) / 2
+
+
+def _title(ensemble: Ensemble, found: Modes) -> str:
+    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    if found.refused:
+        return f"Modes{of}"
+    if not len(found):
+        return f"Modes{of}: none can be determined in {count_text(found.n, 'call')}"
+    return f"Modes{of}: {count_text(len(found), 'mode')} in {count_text(found.n, 'call')}"
+
+
+def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> float:
+    """Return the share of the calls of a mode that lie elsewhere than its log-normal curve has them.
+
+    It is the largest difference of the distribution functions, at the edges of the bins that are drawn; 0
+    where it is small, or as large as few calls give by themselves.
+
+    Parameters
+    ----------
+    mode : Mode
+    edges_s : ndarray, shape (bins + 1,)
+    amounts : ndarray, shape (bins,)
+        Calls in each bin.
+
+    Examples
+    --------
+    >>> import ensembles as en
+    >>> import numpy as np
+    >>> from ensembles.viz.pictures.modes import log_normal_misfit
+    >>> ensemble = en.Ensemble(np.random.default_rng(1).lognormal(0.0, 0.3, 2000))
+    >>> counts = ensemble.histogram("log")
+    >>> log_normal_misfit(ensemble.modes().modes[0], counts.edges_s, counts.amounts)
+    0.0
+    """
+    below = np.concatenate([[0.0], np.cumsum(amounts)])
+    ends = np.interp([mode.from_s, mode.to_s], edges_s, below)
+    calls = float(ends[1] - ends[0])
+    inner = (edges_s > mode.from_s) & (edges_s < mode.to_s)
+    if calls < 1 or not inner.any():
+        return 0.0
+    share = (below[inner] - ends[0]) / calls
+    scale = max(mode.width, _LEAST_WIDTH) * math.sqrt(2)
+    curve = [0.5 + 0.5 * math.erf(math.log(edge / mode.t_s) / scale) for edge in edges_s[inner].tolist()]
+    misfit = float(np.abs(share - curve).max())
+    return misfit if misfit > max(_SEEN_MISFIT, _OF_FEW_CALLS / math.sqrt(calls)) else 0.0
+
+
+def _draw_modes(
+    fig: figure,
+    found: Modes,
+    curves: Sequence[tuple[np.ndarray, np.ndarray]],
+    misfits: Sequence[float],
+    top: float,
+    heights: Sequence[float],
+    align: Sequence[str],
+    colour: str,
+) -> list[LegendItem]:
+    level = f"{100 * found.level:g} %"
+    count = len(found)
+    has_times = any(mode.time_share is not None for mode in found.modes)
+    curve = fig.multi_line(
+        xs="xs",
+        ys="ys",
+        source=ColumnDataSource(
+            {
+                "xs": [durations_s for durations_s, _ in curves],
+                "ys": [calls for _, calls in curves],
+                "dash": [_DASHES if misfit else [] for misfit in misfits],
+            }
+        ),
+        line_color=colour,
+        line_width=2,
+        line_dash="dash",
+        name="log_normals",
+    )
+    source = ColumnDataSource(
+        {
+            "low": [mode.low_s for mode in found.modes],
+            "high": [mode.high_s for mode in found.modes],
+            "t": [mode.t_s for mode in found.modes],
+            "y": list(heights[:count]),
+            "peak": [float(calls.max()) for _, calls in curves],
+            "align": list(align[:count]),
+            "text": [_label(mode) for mode in found.modes],
+            "share": [
+                f"{share_text(mode.weight, 1)} ({share_text(mode.weight_low, 1)} – "
+                f"{share_text(mode.weight_high, 1)})"
+                for mode in found.modes
+            ],
+            "time": ["" if mode.time_share is None else share_text(mode.time_share) for mode in found.modes],
+            "width": [
+                f"{number_text(mode.width)} (standard deviation of log duration)" for mode in found.modes
+            ],
+            "fit": [
+                f"does not fit: {share_text(misfit)} of the calls lie elsewhere" if misfit else "fits"
+                for misfit in misfits
+            ],
+        }
+    )
+    band = fig.quad(
+        left="low",
+        right="high",
+        bottom=0,
+        top=top,
+        source=source,
+        fill_color=NEUTRAL["text"],
+        fill_alpha=0.18,
+        line_alpha=0,
+    )
+    # The point is on the curve: at the label it would look like a peak that is not there.
+    fig.segment(
+        x0="t", x1="t", y0="peak", y1="y", source=source, line_color=NEUTRAL["text"], line_dash="dotted"
+    )
+    line = fig.segment(
+        x0="t", x1="t", y0=0, y1="peak", source=source, line_color=NEUTRAL["text"], line_width=1.4
+    )
+    point = fig.scatter(
+        x="t", y="peak", source=source, size=8, fill_color=NEUTRAL["text"], line_color=NEUTRAL["text"]
+    )
+    fig.text(
+        x="t",
+        y="y",
+        text="text",
+        source=source,
+        text_align="align",
+        text_font_size="9.5pt",
+        text_color=NEUTRAL["text"],
+        **LABEL_GROUND,
+        name="mode_labels",
+    )
+    fig.add_tools(
+        HoverTool(
+            renderers=[point, line],
+            visible=False,
+            tooltips=[
+                ("mode", "@t{0}"),
+                (f"{level} confidence interval", "@low{0} – @high{0}"),
+                ("share of calls", "@share"),
+                *([("share of the time", "@time")] if has_times else []),
+                ("width", "@width"),
+                ("log-normal", "@fit"),
+            ],
+            formatters={name: time_hover() for name in ("@t", "@low", "@high")},
+        )
+    )
+    label = "log-normal with the weight and width of a mode"
+    if any(misfits):
+        label = f"log-normal of a mode (dashed: {share_text(max(misfits))} of its calls are off the curve)"
+    return [
+        legend_item(label, curve),
+        legend_item(f"mode with {level} confidence interval", point, band),
+    ]
+
+
+def _draw_rhythm(fig: figure, found: Modes, top: float) -> LegendItem:
+    """Draw where harmonics, or multiples of a time slice, are expected."""
+    harmonics, slices = found.harmonics, found.time_slices
+    if slices is not None:
+        places = [slices.slice_s * count for count in slices.multiples]
+        names = [slice_text(place) for place in places]
+        what = "time slice" if slices.crowded else "tick"
+        label = f"multiples of a {what} of {slice_text(slices.slice_s)} (p = {slices.chance:.2g})"
+    else:
+        assert harmonics is not None
+        places = [harmonics.fundamental_s / order for order in harmonics.orders]
+        names = ["R" if order == 1 else f"R/{order}" for order in harmonics.orders]
+        of = seconds_text(harmonics.fundamental_s)
+        label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"
+    line = fig.segment(
+        x0=places,
+        x1=places,
+        y0=0,
+        y1=top,
+        line_color="#2ca02c",
+        line_width=1.4,
+        line_dash="dashed",
+        name="harmonics",
+    )
+    fig.text(
+        x=places,
+        y=[_HARMONIC_HEIGHT * top] * len(places),
+        text=names,
+        name="harmonic_labels",
+        x_offset=5,
+        text_font_size="10pt",
+        text_font_style="bold",
+        text_color="#207a20",
+        **LABEL_GROUND,
+    )
+    return legend_item(label, line)

@@ -1,0 +1,308 @@
+"""Bars of ranks: time in I/O and waiting, bytes, and the longest call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+from bokeh.layouts import column
+from bokeh.models import (
+    BasicTicker,
+    Column,
+    ColumnDataSource,
+    HoverTool,
+    NumeralTickFormatter,
+    Quad,
+    Range1d,
+)
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from ensembles.model.events import Events
+from ensembles.model.units import bytes_text, seconds_text
+from ensembles.run.filter_arguments import with_filters
+from ensembles.run.run import Run
+from ensembles.run.selection import Filters
+from ensembles.run.tables import RankTotals, totals_by_rank
+from ensembles.viz.common.figures import (
+    annotate_empty,
+    horizontal_legend,
+    legend_item,
+    new_figure,
+    subtitle,
+)
+from ensembles.viz.common.several import of_several
+from ensembles.viz.common.style import (
+    COLOURS,
+    NEUTRAL,
+    SERIES,
+    byte_unit,
+    scaled_ticks,
+    time_hover,
+    time_unit,
+)
+
+_MOST_BARS = 512
+_SEPARATE = 64
+"""Up to this number of ranks, there is a gap between bars."""
+_MARGIN = 0.012
+"""Part of the axis before the first and behind the last of many ranks."""
+_TITLE = "Time in I/O of each rank"
+
+
+@of_several
+@with_filters
+def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) -> Column:
+    """Draw time in I/O and waiting, bytes moved, and the longest call of each rank.
+
+    With more than 512 ranks, several share a bar: it shows their mean, and a line their largest value.
+
+    Parameters
+    ----------
+    data : Run, Events, or list of RankTotals
+        For a run, the numbers of `Run.by_rank`.
+    title : str, optional
+        Title of the first figure.
+    **filters
+        As for `Run.select`.
+
+    Returns
+    -------
+    Column
+        The names of its figures are ``rank_time``, ``rank_bytes`` and ``rank_longest``. Figures of values
+        that are not known are left out.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        A filter is malformed, or the run does not record what it needs.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> layout = viz.ranks(en.open("ensio-ior"))
+    >>> [figure.name for figure in layout.children]
+    ['rank_time', 'rank_bytes', 'rank_longest']
+    """
+    totals = _totals(data, filters)
+    count = max([row.rank for row in totals], default=0) + 1
+    if isinstance(data, Run):
+        count = max(count, data.tasks)
+    per_bar = -(-count // _MOST_BARS)
+    # Marks of the first and the last rank are not cut by the frame.
+    ends = (-max(0.5, _MARGIN * count), count - 1 + max(0.5, _MARGIN * count))
+    shared = Range1d(start=ends[0], end=ends[1], bounds=ends)
+    head = title or _TITLE + (f" (bars: mean of {per_bar} ranks, line: their largest)" if per_bar > 1 else "")
+    if not totals:
+        fig = new_figure(head, 160, x_range=shared, y_range=Range1d(start=0, end=1), name="rank_time")
+        annotate_empty(fig, "no rank made a call")
+        return column([fig], sizing_mode="stretch_width", name="ranks")
+    bars = _bars(count, per_bar)  # which the figures share
+    parts = [
+        _time(totals, count, per_bar, shared, head, bars),
+        _bytes(totals, count, per_bar, shared, bars),
+        _longest(totals, count, per_bar, shared, bars),
+    ]
+    drawn = [part for part in parts if part is not None]
+    for part in drawn[:-1]:
+        part.xaxis.visible = False
+    if count > _SEPARATE:
+        for each in (each for part in drawn for each in part.renderers):
+            if isinstance(each, GlyphRenderer) and isinstance(each.glyph, Quad):
+                each.glyph.line_color = each.glyph.fill_color  # else the page shines through between bars
+    drawn[-1].xaxis.axis_label = "rank"
+    drawn[-1].xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+    drawn[-1].xaxis.formatter = NumeralTickFormatter(format="0")
+    return column(drawn, sizing_mode="stretch_width", name="ranks")
+
+
+def _totals(data: Any, filters: Filters) -> list[RankTotals]:
+    if isinstance(data, Run | Events):
+        return totals_by_rank(data, **filters)
+    if isinstance(data, list) and all(isinstance(row, RankTotals) for row in data):
+        return data
+    raise TypeError(f"a run, events or a list of RankTotals is needed, not {type(data).__name__}")
+
+
+def _by_bar(
+    totals: Sequence[RankTotals], values: Sequence[float], count: int, per_bar: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and largest value of the ranks of each bar; ranks without calls count as 0."""
+    of_rank = np.zeros(-(-count // per_bar) * per_bar)
+    of_rank[[row.rank for row in totals]] = values
+    grouped = of_rank.reshape(-1, per_bar)
+    members = np.minimum(np.arange(1, len(grouped) + 1) * per_bar, count) - np.arange(len(grouped)) * per_bar
+    return grouped.sum(axis=1) / members, grouped.max(axis=1)
+
+
+def _bars(count: int, per_bar: int) -> ColumnDataSource:
+    first = np.arange(0, count, per_bar)
+    last = np.minimum(first + per_bar, count) - 1
+    names = [
+        f"rank {low}" if low == high else f"ranks {low}–{high}"
+        for low, high in zip(first.tolist(), last.tolist(), strict=True)
+    ]
+    gap = 0.1 if count <= _SEPARATE else 0.0
+    return ColumnDataSource({"left": first - 0.5 + gap, "right": last + 0.5 - gap, "name": names})
+
+
+def _time(
+    totals: Sequence[RankTotals],
+    count: int,
+    per_bar: int,
+    shared: Range1d,
+    title: str,
+    source: ColumnDataSource,
+) -> figure:
+    io, io_most = _by_bar(totals, [row.io_time_s for row in totals], count, per_bar)
+    wait, _ = _by_bar(totals, [row.wait_s for row in totals], count, per_bar)
+    fig = new_figure(title, 230, x_range=shared, name="rank_time")
+    slowest = max(totals, key=lambda row: row.io_time_s)
+    median_s = float(np.median([row.io_time_s for row in totals]))
+    subtitle(
+        fig,
+        f"Rank {slowest.rank} was longest in I/O: {seconds_text(slowest.io_time_s)}; "
+        f"median {seconds_text(median_s)}.",
+    )
+    source.data["io"] = io
+    if wait.any():
+        source.data["wait"] = wait
+        source.data["both"] = io + wait
+    if per_bar > 1:
+        source.data["most"] = io_most
+    bars = fig.quad(
+        left="left", right="right", bottom=0, top="io", source=source, color=SERIES[1], line_color=None
+    )
+    items = [legend_item("in I/O", bars)]
+    top = float((io + wait).max())
+    if wait.any():
+        above = fig.quad(
+            left="left",
+            right="right",
+            bottom="io",
+            top="both",
+            source=source,
+            color=COLOURS["wait"],
+            line_color=None,
+        )
+        items.append(legend_item("waiting for other tasks", above))
+    if per_bar > 1:
+        items.append(_largest(fig, source, "most"))
+        top = max(top, float(io_most.max()))
+    mark = fig.scatter(
+        x=[slowest.rank],
+        y=[slowest.io_time_s],
+        marker="inverted_triangle",
+        size=10,
+        fill_color=NEUTRAL["text"],
+        line_color=None,
+        name="slowest",
+    )
+    items.append(legend_item("longest in I/O", mark))
+    _label_seconds(fig, 1.04 * max(top, slowest.io_time_s))
+    horizontal_legend(fig, items)
+    fig.add_tools(
+        HoverTool(
+            renderers=[bars],
+            mode="vline",
+            tooltips=[
+                ("", "@name"),
+                ("in I/O", "@io{0}"),
+                *([("waiting", "@wait{0}")] if wait.any() else []),
+            ],
+            formatters={"@io": time_hover(), "@wait": time_hover()},
+        )
+    )
+    return fig
+
+
+def _largest(fig: figure, source: ColumnDataSource, name: str) -> Any:
+    # One line over all bars: a piece for each of five hundred would be dust.
+    left, most = source.data["left"], source.data[name]
+    ends = {"x": [*left, source.data["right"][-1]], name: [*most, most[-1]]}
+    line = fig.step(
+        x="x", y=name, source=ColumnDataSource(ends), mode="after", line_color=SERIES[3], line_width=1.2
+    )
+    return legend_item("largest of the ranks of a bar", line)
+
+
+def _label_seconds(fig: figure, top_s: float) -> None:
+    unit_s, unit = time_unit(top_s)
+    fig.y_range = Range1d(start=0, end=1.06 * top_s or 1.0)
+    fig.yaxis.axis_label = f"time ({unit})"
+    fig.yaxis.formatter = scaled_ticks(unit_s)
+
+
+def _bytes(
+    totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d, source: ColumnDataSource
+) -> figure | None:
+    known = {
+        "write": [row.bytes_written for row in totals],
+        "read": [row.bytes_read for row in totals],
+    }
+    moved = {
+        name: _by_bar(totals, [each or 0 for each in values], count, per_bar)[0]
+        for name, values in known.items()
+        if any(values) and None not in values
+    }
+    if not moved:
+        return None
+    unit_bytes, unit = byte_unit(float(sum(moved.values(), np.zeros(1)).max()))
+    fig = new_figure("Bytes moved by each rank", 200, x_range=shared, name="rank_bytes")
+    below = np.zeros(-(-count // per_bar))
+    bottom: float | str = 0.0
+    items = []
+    for name, values in moved.items():
+        below = below + values
+        top = f"{name}_top"
+        source.data[top] = below / unit_bytes
+        source.data[f"{name}_text"] = [bytes_text(value) for value in values.tolist()]
+        drawn = fig.quad(
+            left="left",
+            right="right",
+            bottom=bottom,
+            top=top,
+            source=source,
+            color=COLOURS[name],
+            line_color=None,
+        )
+        bottom = top
+        items.append(legend_item({"write": "written", "read": "read"}[name], drawn))
+        fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), (name, f"@{name}_text")]))
+    fig.y_range = Range1d(start=0, end=1.06 * float(below.max()) / unit_bytes)
+    fig.yaxis.axis_label = f"bytes ({unit})"
+    horizontal_legend(fig, items)
+    return fig
+
+
+def _longest(
+    totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d, source: ColumnDataSource
+) -> figure | None:
+    values = [row.longest_s for row in totals]
+    if None in values:
+        return None
+    _, most = _by_bar(totals, [value or 0.0 for value in values], count, per_bar)
+    fig = new_figure("Longest I/O call of each rank", 200, x_range=shared, name="rank_longest")
+    source.data["longest"] = most
+    bars = fig.quad(
+        left="left",
+        right="right",
+        bottom=0,
+        top="longest",
+        source=source,
+        color=SERIES[1],
+        line_color=None,
+    )
+    _label_seconds(fig, float(most.max()))
+    fig.add_tools(
+        HoverTool(
+            renderers=[bars],
+            mode="vline",
+            tooltips=[("", "@name"), ("longest call", "@longest{0}")],
+            formatters={"@longest": time_hover()},
+        )
+    )
+    return fig

@@ -1,0 +1,281 @@
+"""Aggregate read and write rates over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+from bokeh.layouts import column
+from bokeh.models import Column, ColumnDataSource, Range1d
+from bokeh.plotting import figure
+
+from ensembles.model.units import seconds_text
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.common.data_for import data_for, partial_sentence
+from ensembles.viz.common.figures import (
+    cells_of_time,
+    horizontal_legend,
+    legend_item,
+    steps,
+    subtitle,
+    time_range,
+)
+from ensembles.viz.common.legend_buttons import add_legend_buttons
+from ensembles.viz.common.rate_curves import (
+    LEAST_CELL_NS,
+    add_curve,
+    add_rate_hover,
+    directions_of,
+    label_rates,
+    legend_label,
+    rate_figure,
+    say_nothing_moved,
+    scale_to,
+    share_axis,
+    unit_of,
+    with_equal_cells,
+)
+from ensembles.viz.common.several import below_each_other, named
+from ensembles.viz.pictures.rate_by_layer import draw_rates_of_layers, layers_alike
+
+
+@overload
+def rate(
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    separate: Literal[False] = False,
+    by: Literal["layer"] | None = None,
+) -> figure: ...
+
+
+@overload
+def rate(
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    separate: Literal[True],
+    by: Literal["layer"] | None = None,
+) -> Column: ...
+
+
+def rate(
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    separate: bool = False,
+    by: Literal["layer"] | None = None,
+) -> figure | Column:
+    """Draw the aggregate read and write rates of all tasks over time.
+
+    The bytes of a call are spread evenly over its duration. The area under a curve is exactly the number of
+    bytes moved. Several runs have one axis of rates, and equal cells of time: the widest.
+
+    Parameters
+    ----------
+    data : Run, Events or RateCurve
+        Or a list or mapping of runs or events.
+    title : str, optional
+    x_range : Range1d, optional
+        Time axis in seconds, to share with another figure.
+    separate : bool
+        Draw writes and reads in two figures, each with a suitable scale.
+    by : {"layer"}, optional
+        Draw a curve for each layer, such as MPI-IO and POSIX: what a program asked a library for beside what
+        became of it. A layer's curve has its calls that are inside of no other call of the layer.
+
+    Returns
+    -------
+    figure or Column
+        A column if `separate` is true, with the figures ``rate_write`` and ``rate_read``.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    ValueError
+        `by` is something else.
+    EnsioError
+        The run was recorded without events.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.rate(en.open("ensio-ior"))
+    >>> figure.yaxis.axis_label
+    'aggregate rate (GiB/s)'
+    """
+    if by not in (None, "layer"):
+        raise ValueError(f'rates are drawn by "layer", not by "{by}"')
+    several = named(data)
+    runs = [data] if several is None else list(several.values())
+    drawn = (
+        _by_layer(runs, title, x_range, separate)
+        if by is not None
+        else rates_alike(
+            [data_for(each, RateCurve) for each in runs],
+            [title] * len(runs),
+            x_range,
+            separate,
+            [partial_sentence(each) for each in runs],
+        )
+    )
+    parts = [
+        column(list(each.values()), sizing_mode="stretch_width", name="rate")
+        if separate
+        else next(iter(each.values()))
+        for each in drawn
+    ]
+    return parts[0] if several is None else below_each_other(dict(zip(several, parts, strict=True)), "rate")
+
+
+def rates_alike(
+    curves: Sequence[RateCurve],
+    titles: Sequence[str | None],
+    x_range: Range1d | None = None,
+    separate: bool = False,
+    partial: Sequence[str] = (),
+) -> list[dict[str, figure]]:
+    """Draw rates that are compared: with equal cells of time, one unit and one axis.
+
+    Parameters
+    ----------
+    curves : sequence of RateCurve
+    titles : sequence of str or None
+        Of each.
+    x_range : Range1d, optional
+        The axis of time.
+    separate : bool
+        Draw writes and reads in two figures each.
+    partial : sequence of str
+        What each curve lacks; empty texts: nothing.
+
+    Returns
+    -------
+    list of dict of str to figure
+        Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.viz.pictures.rate import rates_alike
+    >>> from ensembles.summaries.rate import RateCurve
+    >>> runs = [en.open("ensio-ior"), en.open("ensio-ior-2")]
+    >>> curves = [run.summarize(ignoring_run(RateCurve)) for run in runs]
+    >>> one, other = (each[""] for each in rates_alike(curves, ["before", "after"]))
+    >>> one.y_range is other.y_range, one.yaxis.axis_label == other.yaxis.axis_label
+    (True, True)
+    """
+    cells = with_equal_cells([each.with_cells_of(LEAST_CELL_NS) for each in curves])
+    drawn = [
+        _figures_of(curve, cells, title, x_range, separate)
+        for curve, title in zip(cells, titles, strict=True)
+    ]
+    for figures, text in zip(drawn, partial, strict=False):
+        if text:
+            subtitle(next(iter(figures.values())), text)
+    _share_axes(drawn)
+    return drawn
+
+
+def _share_axes(drawn: Sequence[dict[str, figure]]) -> None:
+    if len(drawn) > 1:
+        for direction in dict.fromkeys(direction for each in drawn for direction in each):
+            share_axis([each[direction] for each in drawn if direction in each])
+
+
+def _figures_of(
+    curve: RateCurve,
+    all_curves: Sequence[RateCurve],
+    title: str | None,
+    x_range: Range1d | None,
+    separate: bool,
+) -> dict[str, figure]:
+    present = directions_of(curve)
+    low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
+    shared = x_range or time_range(low_ns, high_ns)
+    # In short times between two edges the rate may be higher: the width says what a value is the mean of.
+    step = f"mean of each {seconds_text(curve.cell_ns * 1e-9)}" if present else ""
+    if not separate or len(present) < 2:
+        what = f", {step}; the area under a curve is the bytes moved" if present else ": no bytes moved"
+        words = title or f"Aggregate rate of all tasks{what}"
+        directions = present if separate else [each for each in DIRECTIONS if _moves(all_curves, each)]
+        fig = _rates(curve, present, words, shared, "rate", unit_of(all_curves, directions))
+        return {present[0] if separate and present else "": fig}
+    return {
+        each: _rates(
+            curve,
+            [each],
+            _of_direction(each, title, step),
+            shared,
+            f"rate_{each}",
+            unit_of(all_curves, [each]),
+        )
+        for each in present
+    }
+
+
+def _moves(curves: Sequence[RateCurve], direction: str) -> bool:
+    return any(direction in directions_of(each) for each in curves)
+
+
+def _by_layer(
+    runs: Sequence[Any], title: str | None, x_range: Range1d | None, separate: bool
+) -> list[dict[str, figure]]:
+    found = layers_alike(runs)
+    drawn: list[dict[str, figure]] = []
+    for each in found:
+        if not separate:
+            figures = {"": draw_rates_of_layers(each, found, title, x_range, ("write", "read"), "rate")}
+        else:
+            figures = {
+                one: draw_rates_of_layers(
+                    each, found, f"{title} ({one})" if title else None, x_range, (one,), f"rate_{one}"
+                )
+                for one in ("write", "read")
+            }
+            figures["read"].x_range = figures["write"].x_range
+        drawn.append(figures)
+    _share_axes(drawn)
+    return drawn
+
+
+def _of_direction(direction: str, title: str | None, step: str) -> str:
+    name = {"write": "Write", "read": "Read"}[direction]
+    return (
+        f"{title} ({direction})"
+        if title
+        else f"{name} rate of all tasks, {step}; the area is the bytes moved"
+    )
+
+
+def _rates(
+    curve: RateCurve,
+    present: list[str],
+    title: str,
+    x_range: Range1d,
+    name: str,
+    axis: tuple[float, str],
+) -> figure:
+    fig = rate_figure(title, 260, x_range, name)
+    if not present:
+        say_nothing_moved(fig)
+        return fig
+    unit_bytes, unit = axis
+    # Areas, lines and values share the edges, which are most of the data.
+    columns = cells_of_time(curve.edges_ns)
+    columns |= {each: steps(curve.rate_bytes_per_s(each)) / unit_bytes for each in present}
+    source = ColumnDataSource(columns)
+    drawn = {each: add_curve(fig, source, each, each) for each in present}
+    items = [legend_item(legend_label(curve, each), *renderers) for each, renderers in drawn.items()]
+    horizontal_legend(fig, items, click_policy="hide")
+    add_legend_buttons(fig)
+    scale_to(fig, [line for _, line in drawn.values()])
+    label_rates(fig, unit)
+    top = max(float(columns[each].max()) for each in present)
+    add_rate_hover(fig, source, top, {f"{each} rate": each for each in present}, unit)
+    return fig

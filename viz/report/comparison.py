@@ -1,0 +1,319 @@
+"""The report on two runs: what is different, in words and side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from bokeh.models import Range1d
+
+from ensembles import __version__
+from ensembles.comparison.compare import compare_runs
+from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
+from ensembles.comparison.text import comparisons_json, comparisons_text, sentences_of_runs
+from ensembles.comparison.times import LEAST_SHARE
+from ensembles.comparison.whole_runs import has_several_tasks, run_label, whole_runs_headline
+from ensembles.diagnosis.diagnose import DiagnosisPass
+from ensembles.diagnosis.finding import Diagnosis
+from ensembles.files.atomic_write import atomic_write
+from ensembles.files.readership import find_readership
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import number_text, ratio_text, seconds_text, share_text
+from ensembles.run.information import collect_information
+from ensembles.run.run import Run
+from ensembles.viz.common.figures import plain, time_range
+from ensembles.viz.common.rate_curves import with_equal_cells
+from ensembles.viz.common.templates import page_part, rendered
+from ensembles.viz.pictures.comparison import comparison_of_kind
+from ensembles.viz.pictures.rate import rates_alike
+from ensembles.viz.pictures.trace_diagram import trace_diagram
+from ensembles.viz.report.drawing import embed_pictures, library_for
+from ensembles.viz.report.page import ReportData, checked_path
+from ensembles.viz.report.tables import facts, headline
+
+_MOST_PICTURED = 4
+"""Kinds of calls whose distributions are drawn, those that differ most first."""
+
+_TIMES = ("span_s", "critical_path_s", "io_time_s")
+"""Times of whole runs whose factors come first."""
+
+_TOTAL_OF = {
+    "span": "span_s",
+    "I/O time": "io_time_s",
+    "written": "bytes_written",
+    "read": "bytes_read",
+    "calls": "calls",
+}
+"""Totals of runs that are key figures."""
+
+
+def write_comparison(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
+    """Write the report on two runs: the words of ``ensio compare``, and the pictures of both.
+
+    The file is written under a temporary name and renamed when it is complete.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Two; the first one is the baseline.
+    path : path-like
+        HTML file; an existing file is replaced.
+
+    Returns
+    -------
+    int
+        Size of the file in bytes.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be written, the runs have no kind of calls in common, or a file of a run can no longer
+        be read.
+    ValueError
+        There are not two runs.
+
+    Examples
+    --------
+    >>> from ensembles.viz.report.comparison import write_comparison
+    >>> write_comparison([en.open("ensio-ior"), en.open("ensio-ior-2")], "both.html") > 1_000_000
+    True
+    """
+    if len(runs) != 2:
+        raise ValueError(f"a comparison has two runs, not {len(runs)}")
+    path = checked_path(path)
+    try:
+        with atomic_write(path, find_readership(runs[0].path)) as descriptor:
+            page = comparison_html(runs)
+            with open(descriptor, "wb", closefd=False) as file:
+                return file.write(page.encode("utf-8", "replace"))
+    except OSError as error:
+        raise EnsioError(
+            f"{path} cannot be written ({error.strerror}): choose another path with -o"
+        ) from error
+
+
+def comparison_html(runs: Sequence[Run]) -> str:
+    """Return the report on two runs as HTML.
+
+    The JSON of ``ensio compare`` is in the element ``ensio-compare``.
+    """
+    found = compare_runs([[run] for run in runs])
+    names = names_of(runs)
+    data: list[ReportData] = []
+    diagnoses: list[Diagnosis] = []
+    figures: list[list[tuple[str, str, str]]] = []
+    for run in runs:
+        examination = DiagnosisPass(run)
+        summaries, group = ReportData.from_run(run, examination.requests)
+        data.append(summaries)
+        diagnoses.append(examination.evaluate(group))
+        information = None if summaries.sums is None else collect_information(run, summaries.sums)
+        figures.append(facts(run, summaries, information))
+    pictures = _traces(names, data)
+    traces = list(pictures)
+    folded = [each for each in found if _says_little(each, found[0])]
+    told = [each for each in found if each not in folded] or found
+    folded = folded if len(folded) < len(found) else []
+    pictured = []
+    for each in [each for each in told if each.knows_durations][:_MOST_PICTURED]:
+        name = _name(each)
+        pictures[f"comparison_{name}"] = comparison_of_kind(
+            each, runs, (names[0], names[1]), _verdict(each).partition(": ")[2]
+        )
+        pictured.append(name)
+    script, divisions = embed_pictures(pictures, traces, selects=False)
+    paths = [run.path for run in runs]
+    verdicts = [(_name(each), _verdict(each), _reason(each, paths)) for each in told]
+    return rendered(
+        "report/comparison.html",
+        style=page_part("report/style.html"),
+        names=names,
+        headlines=[headline(run, each.rank) for run, each in zip(runs, data, strict=True)],
+        notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
+        longer=_longer(found[0]),
+        of_runs=[_sentence(each) for each in _sentences(found[0])],
+        verdicts=verdicts,
+        folded=_folded_kinds(folded),
+        words=comparisons_text(found),
+        pictured=pictured,
+        facts=_side_by_side(figures, found[0]),
+        findings=list(zip(names, diagnoses, strict=True)),
+        traces=traces,
+        divisions=divisions,
+        json=json.dumps(comparisons_json(found)).replace("<", "\\u003c").replace("&", "\\u0026"),
+        bokeh=library_for(pictures.values()),
+        script=script,
+        version=__version__,
+    )
+
+
+def names_of(runs: Sequence[Run]) -> list[str]:
+    """Return short names of runs that differ: the last parts of their paths, or the paths.
+
+    Examples
+    --------
+    >>> from ensembles.viz.report.comparison import names_of
+    >>> names_of([en.open("ensio-ior"), en.open("ensio-ior-2")])
+    ['ensio-ior', 'ensio-ior-2']
+    """
+    last = [os.path.basename(os.path.normpath(run.path)) for run in runs]
+    if len(set(last)) == len(last):
+        return last
+    paths = [run.path for run in runs]
+    if len(set(paths)) == len(paths):
+        return paths
+    return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
+
+
+def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
+    """Draw the trace diagrams and rates of both runs on one time axis."""
+    if any(each.events == 0 for each in data):
+        return {}
+    extents = [each.raster.extent_ns for each in data]
+    times: Range1d = time_range(min(low for low, _ in extents), max(high for _, high in extents))
+    pictures: dict[str, Any] = {}
+    curves = with_equal_cells([each.rate for each in data])
+    steps = [seconds_text(curve.cell_ns * 1e-9) for curve in curves]
+    titles = [
+        f"Rate of {plain(name)}, mean of each {step}; the area is the bytes moved"
+        for name, step in zip(names, steps, strict=True)
+    ]
+    rates = rates_alike(curves, titles, times)
+    for number, (name, each) in enumerate(zip(names, data, strict=True)):
+        pictures[f"trace_{number}"] = trace_diagram(
+            each.raster, title=f"Trace diagram of {plain(name)}; blank: no recorded call", x_range=times
+        )
+        pictures[f"rate_{number}"] = rates[number][""]
+    return pictures
+
+
+def _longer(found: Comparison) -> list[tuple[str, str, str]]:
+    """Return what a reader asks first: by what factor span and time in I/O differ, and both values."""
+    totals = {total.what: total for total in found.run_totals}
+    changes = {change.what: change for change in found.run_times}
+    cards = []
+    for what in _TIMES:
+        if what not in totals:
+            continue
+        before_s, after_s = totals[what].typical
+        label = run_label(what, has_several_tasks(found))
+        meaning = f"{seconds_text(before_s)} → {seconds_text(after_s)}"
+        change = changes.get(what)
+        if change is not None and change.adjusted_p is not None:
+            meaning += f"; {change.evidence}"
+        cards.append((label, _factor(totals[what].ratios[0]), meaning))
+    return cards
+
+
+def _factor(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    text = ratio_text(ratio)
+    return "equal" if text == "× 1" else text
+
+
+def _sentences(found: Comparison) -> list[str]:
+    """Return what is said of whole runs, without the times that the page has at its top."""
+    above = set(whole_runs_headline(found).splitlines())
+    return [each for each in sentences_of_runs(found) if each not in above]
+
+
+def _side_by_side(
+    figures: Sequence[list[tuple[str, str, str]]], found: Comparison
+) -> list[tuple[str, list[tuple[str, str]], str]]:
+    """Return the key figures by name: value and meaning of each run, and the factor between both."""
+    order = list(dict.fromkeys(name for each in figures for name, _, _ in each))
+    known = [
+        # The page has no table of failed calls.
+        {name: (value, meaning.removesuffix("; see Failed calls")) for name, value, meaning in each}
+        for each in figures
+    ]
+    totals = {total.what: total for total in found.run_totals}
+    rows = []
+    for name in order:
+        total = totals.get(_TOTAL_OF.get(name, ""))
+        label, factor = name, "" if total is None else _factor(total.ratios[0])
+        if name == "I/O time" and total is not None:
+            of = "summed over tasks" if has_several_tasks(found) else "of the one task"
+            rows.append(("time in I/O", [(seconds_text(time_s), of) for time_s in total.typical], factor))
+            label, factor = "share in I/O", ""
+        rows.append((label, [each.get(name, ("none", "")) for each in known], factor))
+    return rows
+
+
+def _says_little(found: Comparison, first: Comparison) -> bool:
+    """Whether a kind of calls is undecided, and has one call or hardly any of the time in both runs."""
+    totals = {total.what: total for total in found.totals}
+    if (
+        found.verdict != INCONCLUSIVE
+        or not totals
+        or any(each.is_certain(found.level) for each in found.times)
+    ):
+        return False
+    if max(totals["calls"].typical) <= 1:
+        return True
+    of_runs = [total.typical for total in first.run_totals if total.what == "io_time_s"]
+    times_s = (found.blocked or totals["time_s"]).typical
+    return bool(of_runs) and all(
+        time_s < LEAST_SHARE * all_s for time_s, all_s in zip(times_s, of_runs[0], strict=True)
+    )
+
+
+def _folded_kinds(kinds: Sequence[Comparison]) -> str:
+    """Return the kinds of calls that say little in one sentence; "" for none."""
+    told = []
+    for each in kinds:
+        totals = {total.what: total for total in each.totals}
+        times = [seconds_text(time_s) for time_s in (each.blocked or totals["time_s"]).typical]
+        counts = list(dict.fromkeys(f"{number_text(count, 6)}" for count in totals["calls"].typical))
+        calls = f"{' → '.join(counts)} {'call' if counts == ['1'] else 'calls'}"
+        told.append(f"{_kind(each)} ({calls}, {' → '.join(times)})")
+    if not told:
+        return ""
+    little = f"one call or less than {share_text(LEAST_SHARE)} of the time in I/O"
+    return f"Undecided, and {little}: {', '.join(told)}."
+
+
+def _kind(found: Comparison) -> str:
+    return " ".join(part for part in (found.layer, found.op) if part)
+
+
+def _reason(found: Comparison, paths: Sequence[str]) -> str:
+    """Return the reason of a verdict as sentences; the time a run comes first, if it is not in the reason."""
+    sentence = _sentence(found.reason, paths)
+    totals = {total.what: total for total in found.totals}
+    time = found.blocked or totals.get("time_s")
+    if time is None or "time a run" in found.reason:
+        return sentence
+    before, after = (seconds_text(time_s) for time_s in time.typical)
+    return f"Time a run {before} → {after}, {_factor(time.ratios[0])}. {sentence}"
+
+
+def _name(found: Comparison) -> str:
+    return "-".join(part for part in (found.layer, found.op) if part) or "calls"
+
+
+def _verdict(found: Comparison) -> str:
+    what = _kind(found)
+    shift = found.shift
+    # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
+    median = shift.median_ratio if shift is not None and shift.is_certain else None
+    ratio = f", median {ratio_text(median)}" if median is not None else ""
+    # The time a run, where it is certain, is what a reader asks for first.
+    times = [each.text for each in found.times if each.is_certain(found.level)]
+    if times:
+        return f"{what}: {found.direction or found.verdict}, {times[0]}"
+    if found.sizes_differ and found.blocked is None:
+        return f"{what}: another size of calls"
+    if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
+        return f"{what}: another number of calls"
+    direction = f", {found.direction}" if found.direction else ""
+    return f"{what}: {found.verdict}{direction}{ratio}"
+
+
+def _sentence(text: str, names: Sequence[str] = ()) -> str:
+    """Return a clause as a sentence; the name of a run stays as it is."""
+    first = text[:1] if text.startswith(tuple(names)) and names else text[:1].upper()
+    return f"{first}{text[1:].rstrip('.')}." if text else ""

@@ -1,0 +1,167 @@
+"""The pictures of a report as data, which the page draws when they come into view."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from bokeh.core.json_encoder import serialize_json
+from bokeh.core.serialization import Serializer
+from bokeh.document import Document
+from bokeh.models import Plot, TabPanel, Tabs
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.resources import Component, Resources
+from bokeh.settings import settings
+
+from ensembles.passes.progress import advance, announced
+from ensembles.viz.common.legend_buttons import is_legend_button, legend_buttons_aside
+from ensembles.viz.common.theme import legend_keys_script, spoken_title, theme_script
+
+_COMPRESSION = 9
+"""gzip level of arrays: with level 6, images take a tenth more, with Bokeh's level 2 a third."""
+
+_TABS_HEIGHT = 34
+"""Height of the titles of tabs, in pixels."""
+
+_WIDGETS, _TABLES = "bokeh.models.widgets.", "bokeh.models.widgets.tables"
+"""Modules whose models are in separate parts of BokehJS."""
+
+
+def embed_pictures(
+    pictures: Mapping[str, Any], linked: Collection[str], selects: bool = True
+) -> tuple[str, dict[str, str]]:
+    """Return what a page needs to draw pictures one after the other.
+
+    Parameters
+    ----------
+    pictures : mapping of str to Bokeh model
+    linked : collection of str
+        Names of the pictures that share a range or a selection: they are drawn together.
+    selects : bool
+        Whether a tool may select, or a legend mute, any of what is drawn. If not, the looks for that are left
+        out, an eighth of the data, of the pictures too.
+
+    Returns
+    -------
+    str
+        HTML of the script elements: the data of the pictures as JSON, and the programs that draw them and
+        give them the colours that the reader prefers.
+    dict of str to str
+        By name: HTML of the division into which the picture is drawn, with its titles for screen readers.
+
+    Raises
+    ------
+    RuntimeError
+        Two pictures that are not in `linked` share a model.
+
+    Examples
+    --------
+    >>> from bokeh.plotting import figure
+    >>> script, divisions = embed_pictures({"rate": figure()}, linked=())
+    >>> divisions["rate"]
+    '<div id="picture-rate" role="figure" aria-label="rate" class="undrawn" style="min-height: 600px"></div>'
+    """
+    together = [name for name in pictures if name in linked]
+    groups = [together] if together else []
+    groups += [[name] for name in pictures if name not in linked]
+    # Bokeh takes long to find the models of a picture: it does so once for each.
+    models = {name: picture.references() for name, picture in pictures.items()}
+    spoken = {
+        model: model.html_attributes
+        for found in models.values()
+        for model in found
+        if isinstance(model, Plot)
+    }
+    if not selects:
+        for model in (model for found in models.values() for model in found):
+            if isinstance(model, GlyphRenderer):
+                model.nonselection_glyph = model.muted_glyph = "auto"
+    _check_apart([{model.id for name in names for model in models[name]} for names in groups])
+    settings.compression_level.set_value(_COMPRESSION)
+    try:
+        for fig in spoken:  # its division has the title
+            fig.html_attributes = {}
+        data = []
+        with (
+            legend_buttons_aside([model for found in models.values() for model in found]),
+            announced("writing", "report", len(pictures), "pictures"),
+        ):
+            for names in groups:
+                data.append(_data({name: pictures[name] for name in names}))
+                advance(len(names))
+    finally:
+        settings.compression_level.unset_value()
+        for fig, attributes in spoken.items():
+            fig.html_attributes = attributes
+    divisions = {
+        name: f'<div id="picture-{name}" role="figure" '
+        f'aria-label="{escape(spoken_title(picture, models[name]) or name)}" class="undrawn" '
+        f'style="min-height: {_height(picture)}px"></div>'
+        for name, picture in pictures.items()
+    }
+    program = files("ensembles.viz").joinpath("report/drawing.js").read_text(encoding="utf-8")
+    scripts = [theme_script(), legend_keys_script(), f"<script>\n{program}</script>"]
+    return "\n".join([*data, *scripts]), divisions
+
+
+def library_for(pictures: Iterable[Any]) -> str:
+    """Return the parts of BokehJS that pictures need, as HTML.
+
+    Returns
+    -------
+    str
+        Script elements. Widgets and tables, a third of BokehJS, are left out of a page without any.
+
+    Examples
+    --------
+    >>> from bokeh.models import Div
+    >>> from bokeh.plotting import figure
+    >>> len(library_for([figure()])) < len(library_for([Div()])) - 300_000
+    True
+    """
+    modules = {
+        type(model).__module__
+        for picture in pictures
+        for model in picture.references()
+        if not is_legend_button(model)
+    }
+    parts: list[Component] = ["bokeh"]
+    if any(name.startswith(_WIDGETS) for name in modules):
+        parts.append("bokeh-widgets")
+    if _TABLES in modules:
+        parts.append("bokeh-tables")
+    return Resources(mode="inline", components=parts).render_js()
+
+
+def _check_apart(groups: Sequence[set[str]]) -> None:
+    seen: set[str] = set()
+    for mine in groups:
+        if seen & mine:
+            raise RuntimeError(
+                "two pictures share a model: name them as linked, so that they are drawn together"
+            )
+        seen |= mine
+
+
+def _height(picture: Any) -> int:
+    """Height in pixels that is kept free for a picture."""
+    if isinstance(picture, Tabs):
+        children = [tab.child for tab in picture.tabs if isinstance(tab, TabPanel)]
+        return _TABS_HEIGHT + max((getattr(child, "height", None) or 0 for child in children), default=0)
+    parts = [_height(part) for part in getattr(picture, "children", ())]
+    return getattr(picture, "height", None) or sum(parts) or 300
+
+
+def _data(pictures: Mapping[str, Any]) -> str:
+    places = {picture.id: f"picture-{name}" for name, picture in pictures.items()}
+    # The roots are put into the text of an empty document. As roots of a real one the pictures would leave
+    # the one that they may be part of, and their models would be searched for five times.
+    document = dict(Document().to_json(deferred=False))
+    document["roots"] = Serializer(deferred=False).encode(list(pictures.values()))
+    text = serialize_json({"document": document, "places": places})
+    # No text in the data can end the script element.
+    text = text.replace("<", "\\u003c")
+    ids = " ".join(places.values())
+    return f'<script type="application/json" class="pictures" data-places="{ids}">{text}</script>'

@@ -1,0 +1,435 @@
+"""The report: one HTML file about one run, readable in a browser without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ensembles import __version__
+from ensembles.answers.phases import PhasesAnswer, answer_phases
+from ensembles.diagnosis.diagnose import DiagnosisPass
+from ensembles.diagnosis.finding import Diagnosis
+from ensembles.files.atomic_write import atomic_write
+from ensembles.files.readership import find_readership
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.progress import advance, announced
+from ensembles.passes.spec import summarize_chunks
+from ensembles.passes.summary import Summary
+from ensembles.run.between_layers import layer_sentences
+from ensembles.run.headline import MOST_EVENTS
+from ensembles.run.information import (
+    RunSums,
+    collect_information,
+    sums_from,
+    sums_requests,
+)
+from ensembles.run.rasters import drawn_raster, kept_raster
+from ensembles.run.requests import RequestTotals, requests_from_sums, transfer_requests
+from ensembles.run.run import Run
+from ensembles.summaries.bysite import BySite
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.failed_calls import FailedCalls
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.longest_calls import DiagramCalls
+from ensembles.summaries.moments import CallMoments
+from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster_images import DrawnRaster
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.requests import Requests
+from ensembles.summaries.runtotals import RunTotals
+from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.totals_by import TotalsBy
+from ensembles.viz.common.data_for import request_for
+from ensembles.viz.common.figures import time_range
+from ensembles.viz.common.templates import page_part, rendered
+from ensembles.viz.pictures.counters import counter_pictures
+from ensembles.viz.pictures.histogram import histogram
+from ensembles.viz.pictures.rate import rate
+from ensembles.viz.pictures.surroundings import surroundings
+from ensembles.viz.pictures.trace_diagram import trace_diagram
+from ensembles.viz.pictures.zoomed_calls import calls_for_zooms
+from ensembles.viz.report.counters import counters_shown
+from ensembles.viz.report.drawing import embed_pictures, library_for
+from ensembles.viz.report.ensembles import Shown, counts_for_ensembles, shown_ensembles
+from ensembles.viz.report.folded import (
+    Folded,
+    folded_requests,
+    folded_sections,
+    layers_over_each_other,
+)
+from ensembles.viz.report.links import evidence_links, evidence_sentences
+from ensembles.viz.report.moments import moments
+from ensembles.viz.report.tables import (
+    DATA_LOST,
+    call_colours,
+    call_table,
+    facts,
+    failed_table,
+    headline,
+    missing,
+    request_table,
+    sites_html,
+    size_tables,
+    storage_of,
+    wait_table,
+)
+
+_OF_ALL_CALLS: dict[str, type[Summary]] = {
+    "table": CallTable,
+    "totals": RunTotals,
+    "sizes": SizeTable,
+    "histogram": LogHistogram,
+    "moments": CallMoments,
+    "failed": FailedCalls,
+}
+_OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
+_OF_ALL_EVENTS: dict[str, type[Summary]] = {"sites": BySite, "requests": Requests}
+_MADE = ("longest", "file", "rank")
+"""Summaries that need more than their class to be made."""
+
+
+@dataclass
+class ReportData:
+    """The summaries that a report shows, except for ensembles and findings.
+
+    Attributes
+    ----------
+    table, totals, sizes, histogram, moments, rate, raster
+        Summaries of the run.
+    events : int or None
+        Number of events that `rate` and `raster` show; None: these are some events of a run.
+    sums : RunSums or None
+        Totals of the whole run; None: these are some of its events.
+    sites : BySite or None
+        Of the calls with events.
+    requests, longest, file, rank : Requests, DiagramCalls and TotalsBy, or None
+        None: not every call is an event.
+    transfers : sequence of RequestTotals
+        Reads and writes of each API; empty if these are some of the events.
+    failed : FailedCalls or None
+        None: not every call is an event.
+    """
+
+    table: CallTable
+    totals: RunTotals
+    sizes: SizeTable
+    histogram: LogHistogram
+    moments: CallMoments
+    rate: RateCurve
+    raster: Raster | DrawnRaster
+    events: int | None = None
+    sums: RunSums | None = None
+    sites: BySite | None = None
+    requests: Requests | None = None
+    longest: DiagramCalls | None = None
+    file: TotalsBy | None = None
+    rank: TotalsBy | None = None
+    transfers: Sequence[RequestTotals] = ()
+    failed: FailedCalls | None = None
+
+    @property
+    def outlined(self) -> Events | None:
+        """The slowest calls, if they are few among all: outlines of many calls would hide the diagram."""
+        if self.longest is None:
+            return None
+        most = min(_OUTLINED, int(self.longest.io_calls * _OUTLINED_SHARE))
+        return self.longest.longest(most) if most else None
+
+    @classmethod
+    def from_run(
+        cls, run: Run, more: Mapping[str, SummaryRequest] | None = None
+    ) -> tuple[Self, SummaryGroup]:
+        """Compute the data of a run in one pass.
+
+        If not all calls are events, the tables come from the summary of the recorder.
+
+        Parameters
+        ----------
+        run : Run
+        more : mapping of str to SummaryRequest, optional
+            Further summaries to compute in the same pass.
+
+        Returns
+        -------
+        ReportData
+        SummaryGroup
+            The summaries of `more`.
+        """
+        requests = report_requests(run) | dict(more or {})
+        kept = drawn_raster(run) or kept_raster(run)
+        if kept is not None:
+            del requests[_PREFIX + "raster"]
+        group = run.summarize(requests)
+        found = _found(group) | ({} if kept is None else {"raster": kept})
+        # Before calls that are not events are added; of counters there are tables already.
+        is_counted = found["alignment"] is None and bool(run.counters.modules)
+        transfers = () if is_counted else requests_from_sums(found)
+        active = None if found["open"] is None else found["rate"].active
+        sums = sums_from(run, found | {"active": active})
+        own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
+        return cls(**own, events=sums.events, sums=sums, transfers=transfers), group
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[Events], run: Run) -> Self:
+        """Compute the data of some events of a run.
+
+        Parameters
+        ----------
+        chunks : iterable of Events
+            As from `Run.chunks`.
+        run : Run
+        """
+        requests = _requests(_OF_ALL_CALLS | _OVER_TIME)
+        return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
+
+
+_OUTLINED, _OUTLINED_SHARE = 60, 0.01
+"""Largest number and share of the calls that are outlined in the trace diagram and have hover boxes."""
+
+_LINKED = ("trace", "rate", "surroundings")
+"""Pictures that share their time axis."""
+
+_PREFIX = "report."
+"""Prefix of the names of the report's summaries, which the rules of findings do not use."""
+
+_COUNTS = "counts"
+"""Name of the counts of ensembles in the pass of a report."""
+
+
+def report_requests(run: Run) -> dict[str, SummaryRequest]:
+    """Return the requests for the summaries of events that a report needs."""
+    # The time in which bytes moved is part of the rate.
+    others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
+    others[_PREFIX + "longest"] = calls_for_zooms(run)
+    others |= {
+        _PREFIX + key: request for key, request in (folded_requests() | transfer_requests(run)).items()
+    }
+    return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
+
+
+def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
+    return {_PREFIX + name: request_for(kind) for name, kind in kinds.items()}
+
+
+def _found(group: SummaryGroup) -> dict[str, Any]:
+    return {
+        name.removeprefix(_PREFIX): summary
+        for name, summary in group.summaries.items()
+        if name.startswith(_PREFIX)
+    }
+
+
+def write_report(
+    run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None, selected: str = ""
+) -> int:
+    """Write the report of a run.
+
+    The file is written under a temporary name and renamed when it is complete.
+
+    Parameters
+    ----------
+    run : Run
+    path : path-like
+        HTML file; an existing file is replaced.
+    chunks : iterable of Events, optional
+        Events to show; default: all events of the run.
+    selected : str
+        What these events are, such as the filters that selected them: stated at the top of the page.
+
+    Returns
+    -------
+    int
+        Size of the file in bytes.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be written, or a file of the run can no longer be read.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> viz.write_report(en.open("ensio-ior"), "report.html") > 1_000_000
+    True
+    """
+    path = checked_path(path)
+    try:
+        # A path that cannot be written is reported before the analysis starts.
+        with atomic_write(path, find_readership(run.path)) as descriptor:
+            if chunks is None:
+                page = page_of_run(run)
+            else:
+                page = report_html(run, ReportData.from_chunks(chunks, run), selected=selected)
+            with open(descriptor, "wb", closefd=False) as file:
+                return file.write(page.encode("utf-8", "replace"))
+    except OSError as error:
+        sentence = f"{path} cannot be written ({error.strerror}): choose another path with -o"
+        raise EnsioError(sentence) from error
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of a report as text.
+
+    Raises
+    ------
+    EnsioError
+        It is empty, or a folder.
+    """
+    path = os.fspath(path)
+    if not path:
+        raise EnsioError("the report has no name: name a file with -o")
+    if os.path.isdir(path):
+        raise EnsioError(
+            f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
+        )
+    return path
+
+
+def page_of_run(run: Any) -> str:
+    """Return the report of a whole run as HTML.
+
+    Raises
+    ------
+    EnsioError
+        A file of the run can no longer be read.
+    """
+    examination = DiagnosisPass(run)
+    counts = counts_for_ensembles(run)
+    more = examination.requests | ({} if counts is None else {_COUNTS: counts})
+    summaries, group = ReportData.from_run(run, more)
+    # Ensembles come first, because the same pass finds the phases that findings may name.
+    counted = group.summaries.get(_COUNTS)
+    shown = shown_ensembles(run, summaries.table, counted) if summaries.table.durations_known else []
+    information = None if summaries.sums is None else collect_information(run, summaries.sums)
+    return report_html(run, summaries, shown, examination.evaluate(group), information)
+
+
+def _script_text(information: dict[str, Any] | None) -> str:
+    """Format the information as JSON in an HTML script: no text in it can end the script."""
+    if information is None:
+        return ""
+    return json.dumps(information).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def report_html(
+    run: Any,
+    summaries: ReportData,
+    shown: Sequence[Shown] = (),
+    diagnosis: Diagnosis | None = None,
+    information: dict[str, Any] | None = None,
+    selected: str = "",
+) -> str:
+    """Return the report as HTML.
+
+    Parameters
+    ----------
+    run : Run
+    summaries : ReportData
+    shown : sequence of Shown
+        Sections of ensembles; empty if the report shows a selection of the events.
+    diagnosis : Diagnosis or None
+        Findings; None if the report shows a selection of the events.
+    information : dict or None
+        From `ensembles.run.information.collect_information`; None if the report shows a selection of the
+        events. The page has it as JSON, in the element ``ensio-info``.
+    selected : str
+        What the events of a selection are.
+    """
+    x_range = time_range(*summaries.raster.extent_ns)
+    counted = counters_shown(run.info, information)
+    pictures: dict[str, Any] = counter_pictures(run.counters)
+    counted_names = list(pictures)
+    samples = run.surroundings()
+    recorded = bool(summaries.table.totals)
+    durations_known = summaries.table.durations_known and recorded
+    single_calls = summaries.events != 0 and recorded
+    drawn = durations_known + 2 * single_calls + bool(len(samples))
+    with announced("drawing", run.path, drawn, "pictures"):
+        if durations_known:
+            pictures["histogram"] = histogram(summaries.histogram)
+            advance(1)
+        for number, ensemble in enumerate(shown):
+            pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
+        if single_calls:
+            pictures["trace"] = trace_diagram(
+                summaries.raster,
+                calls=summaries.outlined,
+                x_range=x_range,
+                zoomed=summaries.longest,
+                is_selection=bool(selected),
+                info=run.info,
+            )
+            advance(1)
+            pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
+            advance(1)
+        if len(samples):
+            pictures["surroundings"] = surroundings(samples, x_range=x_range)
+            if pictures["surroundings"].select_one({"name": "empty"}):  # too few samples for a line
+                del pictures["surroundings"]
+            advance(1)
+    folded = _folded(run, summaries, None if information is None else _phases(run))
+    pictures |= {part.name: part.picture for part in folded if part.picture is not None}
+    script, divisions = embed_pictures(pictures, _LINKED, selects=False)
+    sections = {*pictures, *(f"ensemble-{ensemble.name}" for ensemble in shown)}
+    return rendered(
+        "report/page.html",
+        style=page_part("report/style.html"),
+        links=[] if diagnosis is None else [evidence_links(each, sections) for each in diagnosis.findings],
+        evidence=[] if diagnosis is None else [evidence_sentences(each) for each in diagnosis.findings],
+        headline=headline(run, summaries.rank),
+        version=__version__,
+        colours=call_colours(summaries),
+        simulated=run.info.simulated,
+        selected=selected,
+        notes=run.notes,
+        facts=counted.facts or facts(run, summaries, information),
+        data_lost=DATA_LOST,
+        information=_script_text(information),
+        counted=counted,
+        counted_names=counted_names,
+        durations_known=durations_known,
+        calls=call_table(summaries),
+        waits=wait_table(summaries),
+        failed=failed_table(run, summaries.failed),
+        missing=missing(run, summaries, bool(counted.tables)),
+        single_calls=single_calls,
+        diagnosis=diagnosis,
+        requests=request_table(run, summaries.requests),
+        sites=sites_html(run, summaries.sites),
+        folded=folded,
+        layers=[]
+        if information is None
+        else [f"{text[0].upper()}{text[1:]}." for text in layer_sentences(information)],
+        storage=storage_of(information),
+        surroundings="surroundings" in pictures,
+        sizes=size_tables(summaries.sizes),
+        ensembles=shown,
+        moments=moments((summaries.moments, summaries.histogram)),
+        bokeh=library_for(pictures.values()),
+        script=script,
+        divisions=divisions,
+    )
+
+
+def _phases(run: Run) -> PhasesAnswer | None:
+    """Return the phases of a run, unless they are not known or it has too many events for a report."""
+    if run.reading.most_events > MOST_EVENTS or run.reading.phases_of_calls is None:
+        return None
+    found = answer_phases(run)
+    return found if found.phases else None
+
+
+def _folded(run: Any, summaries: ReportData, phases: PhasesAnswer | None) -> list[Folded]:
+    """Return the folded sections; none for a selection of the events."""
+    if summaries.sums is None:
+        return []
+    sums = {
+        key: each for key, each in (("file", summaries.file), ("rank", summaries.rank)) if each is not None
+    }
+    layers = layers_over_each_other(summaries.totals.layers.layers)
+    return folded_sections(run, sums, phases, summaries.transfers, layers)
