@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Filters, Selection
 
 Options = Mapping[str, Mapping[str, Any]]
-"""Options of a command, with what `argparse` is told of each."""
+"""Options of a command, each with its arguments for `argparse`."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class SqliteFile:
         self._all = [self._path + suffix for suffix in ("", "-wal", "-shm", "-journal")]
 
     def is_there(self) -> bool:
-        """Test whether there is a file; EnsioError: it, or one beside it, is not regular or not readable."""
+        """Test whether there is a file; EnsioError: it or its journal is not regular or not readable."""
         for path in self._all:
             with Reading(path), suppress(FileNotFoundError):
                 check_regular(path)

@@ -83,23 +83,6 @@ def _most_at_once(processes: Sequence[Process]) -> dict[str, int]:
     return found
 
 
-def idle_while_crowded(crowded: str) -> str:
-    """Say that idle time is also that of tasks that wait for a processor.
-
-    Parameters
-    ----------
-    crowded : str
-        From `crowded_text`, not empty.
-
-    Examples
-    --------
-    >>> from ensembles.model.run_info import idle_while_crowded
-    >>> idle_while_crowded("8 tasks share the 2 processors of n1")
-    '8 tasks share the 2 processors of n1: a part of this is waiting for a processor.'
-    """
-    return f"{crowded[0].upper()}{crowded[1:]}: a part of this is waiting for a processor."
-
-
 class RunInfo:
     """A job: where and how it ran, what was recorded, and what may be missing.
 
@@ -208,7 +191,11 @@ class RunInfo:
 
     def has(self, part: Holds) -> bool:
         """Test whether the record holds a part."""
-        return part in self._metadata.holds
+        return part in self._holds
+
+    @cached_property
+    def _holds(self) -> frozenset[Holds]:
+        return self._metadata.holds  # goes through all processes
 
     @property
     def how_it_was_recorded(self) -> str:

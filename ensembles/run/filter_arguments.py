@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, signature
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from ensembles.run.selection import Filters
+from ensembles.model.holds import Holds
+from ensembles.run.selection import Filters, Selection
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -54,3 +58,18 @@ def with_filters(function: _Function) -> _Function:
     ]
     function.__signature__ = found.replace(parameters=[*others, *filters])  # type: ignore[attr-defined]
     return function
+
+
+def filtered(run: Run, **filters: Unpack[Filters]) -> Selection | None:
+    """Return the selection of filters for sums over calls; None: there are no filters.
+
+    Raises
+    ------
+    EnsioError
+        There are filters, and the run does not keep every call as an event.
+    """
+    selection = Selection.parse(**filters)
+    if selection.selects_all:
+        return None
+    run.reading.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
+    return selection.for_run(run)

@@ -14,8 +14,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.filter_arguments import with_filters
-from ensembles.run.selection import Filters, filtered
+from ensembles.run.filter_arguments import filtered, with_filters
+from ensembles.run.selection import Filters
 from ensembles.summaries.alignment import Alignment
 from ensembles.summaries.callsums import operations_of_transfers
 from ensembles.summaries.calltable import CallTable, CallTotals

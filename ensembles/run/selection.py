@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -485,21 +485,6 @@ _BEYOND_SUMS = {
     "phases": "phases",
 }
 """Conditions that need single calls, and their words."""
-
-
-def filtered(run: Run, **filters: Unpack[Filters]) -> Selection | None:
-    """Return the selection of filters for sums over calls; None: there are no filters.
-
-    Raises
-    ------
-    EnsioError
-        There are filters, and the run does not keep every call as an event.
-    """
-    selection = Selection.parse(**filters)
-    if selection.selects_all:
-        return None
-    run.reading.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
-    return selection.for_run(run)
 
 
 def _calls_made(run: Run) -> set[Call]:

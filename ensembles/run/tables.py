@@ -15,8 +15,8 @@ from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.filter_arguments import with_filters
-from ensembles.run.selection import Filters, filtered
+from ensembles.run.filter_arguments import filtered, with_filters
+from ensembles.run.selection import Filters
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.totals_by import KeyTotals, TotalsBy
 

@@ -66,10 +66,8 @@ class RunWithTotals:
             if 0 < each.start_unix_ns < each.end_unix_ns
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        is_coarse = any(end % NS_PER_S == 0 for _, end in lives)
-        cells = (
-            {} if lives and not is_coarse and all(each.ended for each in processes) else self.summary.cells
-        )
+        is_exact = all(end % NS_PER_S for _, end in lives) and all(each.ended for each in processes)
+        cells = {} if lives and is_exact else self.summary.cells
         if len(cells.get("end_ns", ())):
             life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
         return life_ns * 1e-9
@@ -89,7 +87,6 @@ class RunWithTotals:
         table = table_from_cells(self.summary, run.files)
         io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, run.info.counted_io_s)
         span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
-        count = sum(totals.count for totals in table.totals.values())
         notes = []
         if names and not run.info.flights and io_s > span_s * threads:
             notes.append(
@@ -100,12 +97,11 @@ class RunWithTotals:
         elif not names and io_s > _MOST_BUSY * run.length_s * threads:
             notes.append(
                 f"implausible: {seconds_text(io_s)} in I/O calls of {count_text(threads, 'thread')} within "
-                f"{seconds_text(run.length_s)}: a time is probably damaged, "
-                "or the record lacks threads; copy it again"
+                f"{seconds_text(run.length_s)}: a time is damaged, or the record lacks threads; copy it again"
             )
-        if span_s > _LONG_S and count * _SELDOM_S < span_s:
+        if span_s > _LONG_S and table.events * _SELDOM_S < span_s:
             notes.append(
-                f"implausible: {count_text(count, 'call')} in {span_s / _DAY_S:,.0f} days: a time is "
+                f"implausible: {count_text(table.events, 'call')} in {span_s / _DAY_S:,.0f} days: a time is "
                 "probably damaged; copy the record again, or choose the calls by --time"
             )
         return notes

@@ -31,7 +31,6 @@ from ensembles.statistics.extremes.order_statistics import (
 from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
 from ensembles.statistics.extremes.phase_maxima import drawn_maxima, phase_maxima
 from ensembles.statistics.extremes.stationarity import BLOCKS, time_blocks, unsettled
-from ensembles.statistics.extremes.tail_diagnostics import TailDiagnostics, diagnose_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.estimate import MOST_WIDTH
 from ensembles.statistics.samples.level import check_level
@@ -310,11 +309,6 @@ class SlowestOfN:
             shape=fitted.shape if fitted else None,
             exceedances=fitted.above if fitted else None,
         )
-
-    @property
-    def diagnostics(self) -> TailDiagnostics | None:
-        """Threshold stability and quantiles of the tail fitted to all calls, for pictures."""
-        return diagnose_tail(self.sample, self._largest_s)
 
     def grouped(self, tasks: int) -> CountedDurations:
         """Return the calls by what is one observation: by phase, or by block of time."""

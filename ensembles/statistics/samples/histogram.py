@@ -40,12 +40,6 @@ class Histogram:
     weight: str
 
     @property
-    def rate_edges(self) -> np.ndarray:
-        """The edges as rates: 1/s, or MiB/s of an ensemble per MiB. Decreasing; infinite for an edge of 0."""
-        with np.errstate(divide="ignore"):
-            return 1 / self.edges_s
-
-    @property
     def density(self) -> np.ndarray:
         """Share of the whole per unit of duration, shape (k,).
 

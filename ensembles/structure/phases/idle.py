@@ -68,7 +68,7 @@ def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTi
     )
 
 
-def idle_cells(entry: PhaseTotals, tasks: int, digits: int | None = 0) -> tuple[str, str]:
+def idle_cells(entry: PhaseTotals, tasks: int) -> tuple[str, str]:
     """Return the idle time of a phase and its share, as tables have them.
 
     If some task of the run made no call in the phase, the idle time is a lower bound, and its share is not
@@ -79,8 +79,6 @@ def idle_cells(entry: PhaseTotals, tasks: int, digits: int | None = 0) -> tuple[
     entry : PhaseTotals
     tasks : int
         Tasks of the run.
-    digits : int or None
-        Of the share, as for `ensembles.model.units.share_text`.
 
     Returns
     -------
@@ -90,5 +88,5 @@ def idle_cells(entry: PhaseTotals, tasks: int, digits: int | None = 0) -> tuple[
     if math.isnan(entry.lost_s):
         return "", ""
     if not entry.calls or entry.tasks >= tasks:
-        return seconds_text(entry.lost_s), share_text(entry.lost_share, digits)
+        return seconds_text(entry.lost_s), share_text(entry.lost_share)
     return f"≥ {seconds_text(entry.lost_s)}", ""

@@ -9,8 +9,7 @@ from generated_events import CALLS, TASKS, events, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.model.events import OPS, Call
-from ensembles.summaries.call_counts import CallCounts
+from ensembles.model.events import Call
 from ensembles.summaries.offset_map import OffsetMap, WindowMap, transfer_layers
 
 SPAN = (-(10**13), 2 * 10**13)
@@ -131,22 +130,3 @@ def test_a_rank_beyond_the_tasks_is_refused() -> None:
     columns = {"rank": np.array([3]), "file": np.array([1]), "moved": np.array([1])}
     with pytest.raises(ValueError, match="rank 3"):
         OffsetMap(1, "posix", 2, (0, 1)).add(make_events(columns, CALLS))
-
-
-@given(whole=events(least=1), seed=st.integers(0, 2**32))
-def test_calls_are_counted_where_they_begin(whole, seed) -> None:
-    found = CallCounts()
-    found.add(whole)
-    again = CallCounts()
-    for part in parts_of(whole, np.random.default_rng(seed)):
-        one = CallCounts()
-        one.add(part)
-        again.merge(one)
-    edges = found.edges_ns
-    for number, op in enumerate(OPS):
-        start = whole.start[np.array([call.op == op for call in CALLS])[whole.call]]
-        np.testing.assert_array_equal(
-            found.of(op), np.histogram(start, np.append(edges[:-1], edges[-1] - 0.5))[0]
-        )
-        np.testing.assert_array_equal(again.to_arrays()["calls"][number], found.of(op))
-        assert found.calls(op) == len(start)

@@ -11,8 +11,6 @@ from ensembles import viz
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
-from ensembles.statistics.extremes.tail_diagnostics import diagnose_tail
-from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.viz.pictures.comparison import QUANTILES
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -172,8 +170,3 @@ def test_per_call_and_per_mib_are_not_compared() -> None:
     per_mib = en.Ensemble.from_sample(e.sample, per="MiB")
     with pytest.raises(ValueError, match="per MiB"):
         viz.comparison(e, per_mib)
-
-
-def test_more_exceedances_than_calls_are_not_asked_for() -> None:
-    equal = en.Ensemble(np.full(160, 1e-3), phase=np.repeat(np.arange(4), 40))
-    assert diagnose_tail(CountedDurations.from_durations(equal.durations_s, equal.phase)) is not None

@@ -87,7 +87,7 @@ def test_time_in_io_is_that_of_all_modules_of_the_main_layer(path: Path) -> None
             ]
             sums[layer] += sum(max(float(times[name]), 0.0) for name in names)
     io_s, task_s = max(sums.values()), information["run_s"] * information["tasks"]
-    assert information["io_time_s"] >= (1 - 1e-5) * io_s  # time in layers beside it is added
+    assert information["io_time_s"] >= (1 - 1e-5) * io_s  # other layers may add to it
     share = io_s / task_s  # above 1: of threads, which Darshan does not count
     assert information["time_in_io"]["mean_share"] == (pytest.approx(share, rel=1e-5) if share <= 1 else None)
     assert information["counters"]["io_time_share"] == pytest.approx(io_s / task_s, rel=1e-5)

@@ -176,19 +176,6 @@ def test_the_curve_of_the_distribution_is_that_of_the_answer():
     assert (np.diff(curve.duration_s) >= 0).all()
 
 
-def test_data_of_pictures_show_a_tail_that_fits_and_one_that_does_not():
-    from ensembles.statistics.extremes.slowest_of_n import SlowestOfN
-
-    rng = np.random.default_rng(11)
-    power = rng.pareto(2.0, 5000) + 1
-    found = SlowestOfN.fit(CountedDurations.from_durations(power), calls=CallAttributes(power)).diagnostics
-    assert np.all(np.diff(found.threshold_s) < 0)
-    assert np.all(np.diff(found.exceedances) > 0)
-    assert found.shape.mean() > 0.15  # the shape of a power law of exponent 2 is 0.5
-    assert np.all(np.diff(found.observed_s) <= 0)
-    np.testing.assert_allclose(np.log(found.observed_s[5:] / found.expected_s[5:]), 0, atol=0.4)
-
-
 def test_a_refusal_of_few_phases_says_to_record_more_phases():
     """One phase of five is 30 times slower: more calls of the same phases would not help."""
     rng = np.random.default_rng(64)

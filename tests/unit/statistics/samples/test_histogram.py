@@ -40,12 +40,11 @@ def test_on_the_linear_scale_of_many_calls_it_is_right_within_bins_of_the_law() 
     np.testing.assert_allclose(np.cumsum(found.amounts), np.cumsum(expected), rtol=0.01)
 
 
-def test_density_integrates_to_one_and_rates_are_reciprocal() -> None:
+def test_density_integrates_to_one() -> None:
     for scale in ("log", "linear"):
         found = en.Ensemble(durations(3000), per="MiB").histogram(scale)
         edges = found.edges_s if scale == "linear" else np.log(found.edges_s)
         assert found.density @ np.diff(edges) == pytest.approx(1)
-        np.testing.assert_allclose(found.rate_edges[1:] * found.edges_s[1:], 1)
 
 
 @pytest.mark.parametrize("x", [[], [0.0], [0.0, 0.0, 1.0], [2.0] * 5, [1e-9]], ids=str)
