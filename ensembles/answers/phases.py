@@ -225,7 +225,7 @@ def answer_phases(run: Run, selection: Selection | None = None, by: str | None =
         totals = with_late_calls(run, phases, with_known_idle(run, phases, totals), wanted)
     return PhasesAnswer(
         run=run.path,
-        notes=tuple(run.notes),
+        notes=(*run.notes, *run.info.notes_on_calls),
         found=phases,
         phases=tuple(totals),
         idle=idle_time(totals, run.tasks, run.length_s),
