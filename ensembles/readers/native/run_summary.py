@@ -12,7 +12,7 @@ from ensembles.model.c_layout import JOB_CALL
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
-from ensembles.model.units import few
+from ensembles.model.units import count_text, few
 from ensembles.readers.common.columns import empty_columns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_summary import JobSummary, Translation, read_job_summary
@@ -88,7 +88,7 @@ class RunSummary:
             ranks.add(events)
         without_bin = int(summary.cells["without_bin"].sum())
         if without_bin:
-            metadata.note(f"{without_bin} calls are missing in the histograms, because no space was left")
+            metadata.note(f"the histograms lack {count_text(without_bin, 'call')}, because no space was left")
         return summary, ranks
 
     def _add_job_summaries(self, summary: CellSummary, metadata: RunMetadata, notes: list[str]) -> None:
