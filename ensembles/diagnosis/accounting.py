@@ -27,7 +27,7 @@ _LEAST_OF_HABIT = 0.5
 _STEPS = 30  # of the bisection
 
 
-def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None]:
+def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None, Mended]:
     """Give the lost time to findings, and find symptoms.
 
     Parameters
@@ -43,6 +43,8 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     unexplained_s : float or None
         Time for which the tasks of a phase wait for its slowest one, less what the findings explain; None:
         the run does not show who waits for whom.
+    mended : Mended
+        The remedies of all findings that are no symptoms.
     """
     findings = _without_time_of_clients([_with_savings(finding, case) for finding in findings], case)
     rest = [finding for finding in findings if finding.saved_ns is not None]
@@ -52,7 +54,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     least_s = FROM_SHARE["warning"] * case.run_s
     symptoms: list[Finding] = []
     while rest:
-        gains = [mended.gain_s(finding, finding.saved_ns) - explained_s for finding in rest]
+        gains = [mended.gain_s(each.saved_ns, each.of_each_call) - explained_s for each in rest]
         # Of findings that gain nearly the same, the first is the most specific.
         best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
         best = _habit_of_unit(rest, best)
@@ -62,12 +64,12 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
             continue
         # Where tasks do not meet, the task that saves most hides what the others save.
         if done and case.model.shows_waiting and share_s < least_s <= case.gain_s(finding.saved_ns):
-            left_s = surely.gain_s(finding, finding.saved_ns) - surely.gain_s()
+            left_s = surely.gain_s(finding.saved_ns, finding.of_each_call) - surely.gain_s()
             if left_s < least_s or _explained(finding, done):
                 symptoms.append(finding)
                 continue
-        mended.add(finding, finding.saved_ns)
-        surely.add(finding, _surely_saved(finding, case))
+        mended.add(finding.saved_ns, finding.of_each_call)
+        surely.add(_surely_saved(finding, case), finding.of_each_call)
         explained_s += share_s
         done.append(replace(finding, share_s=share_s))
     for symptom in symptoms:
@@ -75,7 +77,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         done[cause] = replace(done[cause], symptoms=(*done[cause].symptoms, symptom.id))
         done.append(replace(symptom, share_s=0.0, severity=rate_severity(0.0)))
     waiting_s = case.model.waiting_s
-    return done, None if waiting_s is None else max(waiting_s - explained_s, 0.0)
+    return done, None if waiting_s is None else max(waiting_s - explained_s, 0.0), mended
 
 
 class Mended:
@@ -89,19 +91,23 @@ class Mended:
         self._case = case
         self._others, self._of_calls = np.zeros((2, len(case)))
 
-    def add(self, finding: Finding, saved_ns: np.ndarray) -> None:
-        """Apply the remedy of a finding, too."""
-        self._others, self._of_calls = self._with(finding, saved_ns)
+    def add(self, saved_ns: np.ndarray, of_each_call: bool = False) -> None:
+        """Apply one more remedy; `of_each_call` as `Finding.of_each_call`."""
+        self._others, self._of_calls = self._with(saved_ns, of_each_call)
 
-    def gain_s(self, finding: Finding | None = None, saved_ns: np.ndarray | None = None) -> float:
-        """Compute by how much the run is shorter, perhaps with the remedy of one more finding."""
-        both = self._others, self._of_calls
-        if finding is not None and saved_ns is not None:
-            both = self._with(finding, saved_ns)
+    def gain_s(self, saved_ns: np.ndarray | None = None, of_each_call: bool = False) -> float:
+        """Compute by how much the run is shorter, perhaps with one more remedy."""
+        both = (self._others, self._of_calls) if saved_ns is None else self._with(saved_ns, of_each_call)
         return self._case.gain_s(_both(self._case, *both))
 
-    def _with(self, finding: Finding, saved_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if finding.of_each_call:
+    def left_share(self) -> np.ndarray:
+        """Compute which share of the time of each row is left: shape (n,)."""
+        saved = _both(self._case, self._others, self._of_calls)
+        left: np.ndarray = np.maximum(1 - saved / np.maximum(self._case.rows["time_ns"], 1), 0.0)
+        return left
+
+    def _with(self, saved_ns: np.ndarray, of_each_call: bool) -> tuple[np.ndarray, np.ndarray]:
+        if of_each_call:
             return self._others, np.maximum(self._of_calls, saved_ns)
         return _both(self._case, self._others, saved_ns), self._of_calls
 

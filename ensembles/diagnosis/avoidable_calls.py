@@ -5,33 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.path_calls import (
-    FEW_LONG,
-    ON_DESCRIPTORS,
     Avoidable,
     asked_again,
     removed_again,
     without_single_long_ns,
 )
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.shared_opens import opened_by_all
-from ensembles.model.distinct import distinct_rows
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import seconds_text, share_text
 
 _LOW, _LOW_OF_REMOVED = 0.75, 0.5
 """Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
 
 _FEW_LONG = 3.0
 """Ratio of the mean to the median from which a mean describes no call."""
-
-_LONG_NS = 1e6
-"""Mean duration from which calls on the path of a file are long."""
-
-_FEW_FILES = 8
 
 ADVICE = (
     "ask once and keep the answer: open a file once and keep it open, let one task look a "
@@ -121,52 +111,4 @@ def _how_long(case: Case, counted: np.ndarray, each_s: float) -> str:
         return f"take {seconds_text(each_s)} each"
     return (
         f"usually take {seconds_text(usual_s)} each; a few long ones raise the mean to {seconds_text(each_s)}"
-    )
-
-
-def refuse_long_calls(case: Case, uses: FileUses) -> None:
-    """Refuse a run of which a few long calls on the path of a file take a notable part.
-
-    Nothing is asked twice, and yet the tasks wait for it, as for the removal of a large file.
-
-    Parameters
-    ----------
-    case : Case
-    uses : FileUses
-        Filled.
-
-    Raises
-    ------
-    NotApplicable
-        There are such calls.
-    """
-    table = uses.table.columns()
-    kinds = [(c.layer == "posix" and c.op in ("open", "meta"), c.name) for c in case.run.calls]
-    on_paths = np.array([posix and name not in ON_DESCRIPTORS for posix, name in kinds] or [False])
-    rows = np.flatnonzero(on_paths[table["call"]])
-    names, pair = distinct_rows(table["file"][rows], table["call"][rows])
-    count, time_ns = (np.bincount(pair, table[name][rows], names.shape[1]) for name in ("n", "time_ns"))
-    long = (count <= FEW_LONG * len(case.ranks)) & (time_ns >= _LONG_NS * count)
-    chosen = np.zeros(len(table["n"]), bool)
-    chosen[rows] = long[pair]
-    at_most_s = case.most_s(share_of_rows(case, table, chosen) * case.rows["time_ns"])
-    if at_most_s < FROM_SHARE["warning"] * case.run_s:
-        return
-    files = len(np.unique(names[0][long]))
-    if files > _FEW_FILES:
-        calls, each_s = int(count[long].sum()), 1e-9 * float(time_ns[long].sum() / count[long].sum())
-        raise NotApplicable(
-            f"{calls:,} calls on the paths of {files:,} files take up to {seconds_text(at_most_s)} of this "
-            f"run, {seconds_text(each_s)} each, a few for each file: whether the program needs as many "
-            "files, one run does not show: record a run with fewer and larger files",
-            at_most_s,
-        )
-    most = int(np.argmax(np.where(long, time_ns, 0.0)))
-    file, call = (int(number) for number in names[:, most])
-    raise NotApplicable(
-        f"few long calls on paths take up to {seconds_text(at_most_s)} of this run, most of all "
-        f"{count_text(int(count[most]), 'call')} of {kinds[call][1]} on {case.run.files[file]}: "
-        f"{seconds_text(1e-9 * float(time_ns[most]))}; whether the program needs them, one run does not "
-        "show: leave them out, or make them where no task waits",
-        at_most_s,
     )

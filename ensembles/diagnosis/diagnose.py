@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.diagnosis.account import Account
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.call_time import CallTime, SizeTime
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
+from ensembles.diagnosis.fewer_calls import make_account, with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
@@ -221,8 +223,10 @@ class DiagnosisPass:
                     refused[rule.ID] = reason
                 advance(1)
         unexplained_s = run_s = late_outside = None
+        libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
+        account: Account | None = None
         recorder = ""
         if SUMMARY in self.requests:
             case = case_of(run, summaries[SUMMARY])
@@ -231,9 +235,15 @@ class DiagnosisPass:
             }
             names = [rule.ID for rule in self._rules if rule.ID not in known]
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
-            findings, unexplained_s = share_out(findings, case)
+            findings, unexplained_s, mended = share_out(findings, case)
+            traffic = summaries.get(_TRAFFIC)
+            if traffic is not None:
+                libraries = layers_with_storage(traffic).difference(WITH_WAITS)
+            if "file-uses" in summaries:
+                findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
+            account = make_account(findings, mended, case)
             findings = with_habits(findings, case)
-            run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
+            run_s, most_time = case.run_s, _most_time(case, libraries)
             calls = int(case.rows["n"].sum())
             recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
@@ -271,6 +281,7 @@ class DiagnosisPass:
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,
+            account=account,
             late_outside=late_outside,
             late_entry=late_entry,
             above_storage=None if self.requests else above_storage(run),
@@ -284,9 +295,8 @@ def _lost_data(run: Run, failed: FailedCalls | None) -> str:
     return "" if failed is None else lost_data_sentence(failed_calls_json(failed, run.files), run.tasks)
 
 
-def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]:
+def _most_time(case: Case, known: frozenset[str]) -> tuple[CallTime, ...]:
     """Return the functions that take most of the time in I/O calls."""
-    known = layers_with_storage(traffic).difference(WITH_WAITS) if traffic is not None else ()
     call, calls = case.rows["call"], case.run.calls
     time_ns, count = (np.bincount(call, case.rows[name], len(calls)) for name in ("time_ns", "n"))
     whole_ns = max(float(time_ns.sum()), 1e9 * case.run.info.counted_io_s, 1.0)

@@ -13,6 +13,7 @@ from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
+    from ensembles.diagnosis.account import Account
     from ensembles.diagnosis.call_time import CallTime
     from ensembles.diagnosis.counted.above_storage import AboveStorage
     from ensembles.diagnosis.habits import Habit
@@ -322,6 +323,8 @@ class Diagnosis:
         to record them.
     run_s : float or None
         Length of the run, of which severities are shares; None: no call was examined.
+    account : Account or None
+        Where the time of the run goes; None: the calls are not known one by one.
     late_outside : LateOutside or None
         The task for which others wait, where findings do not explain it and its time outside of I/O calls
         does.
@@ -346,6 +349,7 @@ class Diagnosis:
     notes: tuple[str, ...] = field(default=())
     hints: tuple[str, ...] = field(default=())
     run_s: float | None = None
+    account: Account | None = None
     late_outside: LateOutside | None = None
     late_entry: LateEntry | None = None
     above_storage: AboveStorage | None = None
@@ -390,11 +394,11 @@ class Diagnosis:
         return unexplained_text(self)
 
     @property
-    def denominator_text(self) -> str:
-        """Of which time shares and severities are; ``""`` if there are none."""
-        from ensembles.diagnosis.text import denominator_text
+    def account_text(self) -> str:
+        """Where the time of the run goes, in one line; ``""`` if that is not known."""
+        from ensembles.diagnosis.text import account_text
 
-        return denominator_text(self)
+        return account_text(self)
 
     @property
     def most_time_text(self) -> str:
@@ -411,6 +415,7 @@ class Diagnosis:
             "examined": list(self.examined),
             "unexplained_s": self.unexplained_s,
             "run_s": self.run_s,
+            "account": None if self.account is None else self.account.to_json(),
             "crowded": self.crowded,
             "lost_data": self.lost_data,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),

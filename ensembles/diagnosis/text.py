@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ensembles.diagnosis.account import BYTES, CALLS, FEWER_CALLS, OUTSIDE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
@@ -16,14 +17,29 @@ if TYPE_CHECKING:
 MOST_SHORT = 5
 """Findings that one screen shows."""
 
+OF_EACH_CALL = frozenset(
+    (
+        "small-requests",
+        "seek-heavy",
+        "stdio-buffer",
+        "o-sync",
+        "sync-per-write",
+        "metadata-storm",
+        "serialised-metadata",
+        "hdf5-metadata",
+    )
+)
+"""Causes of the principle of `FEWER_CALLS`: none of them is clean where that is found."""
+
 LEAST_UNEXPLAINED = 1e-3
 """Share of the run below which waiting that no finding explains is not worth a line."""
 
 
 def diagnosis_text(found: Diagnosis) -> str:
     """Return everything: evidence of each finding, and why causes could not be examined."""
-    parts = [_with_cause(str(finding), finding, found) for finding in found.findings] or [_nothing(found)]
-    if found.findings and (clean := _clean(found)):
+    parts = [found.account_text] if found.account_text else []
+    parts += [_with_cause(str(finding), finding, found) for finding in found.findings] or [_nothing(found)]
+    if clean := _clean(found):
         parts.append(f"looked for and not found: {', '.join(clean)}")
     if found.lost_data:
         parts.append(sanitize_text(found.lost_data))
@@ -31,8 +47,6 @@ def diagnosis_text(found: Diagnosis) -> str:
         parts.append(waiting)
     if most := most_time_text(found):
         parts.append(most)
-    if named := denominator_text(found):
-        parts.append(named)
     causes: dict[str, list[str]] = {}
     for entry in found.not_examined:
         causes.setdefault(entry.reason, []).append(entry.id)
@@ -59,22 +73,29 @@ def screen_text(found: Diagnosis) -> str:
         lines.append(_wrapped(waiting))
     if most := most_time_text(found):
         lines.append(_wrapped(most))
-    if named := denominator_text(found):
-        lines.append(_wrapped(named))
-    if found.findings:
-        lines.append(
-            _wrapped(
-                f"{count_text(len(found.examined), 'cause')} examined; clean: "
-                f"{', '.join(_clean(found)) or 'none'}"
-            )
-        )
-    for head, applies in (
-        ("not examined (--verbose says why)", True),
-        ("no such calls, tasks, nodes or stripes", False),
-    ):
-        if names := [entry.id for entry in found.not_examined if entry.applies == applies]:
-            lines.append(_wrapped(f"{head}: {', '.join(names)}"))
-    return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
+    if left := sum(entry.applies for entry in found.not_examined):
+        examined = count_text(len(found.examined), "cause")
+        lines.append(_wrapped(f"{examined} examined, {left} not (--verbose says which, and why)"))
+    account = [_wrapped(found.account_text)] if found.account_text else []
+    return "\n\n".join([*account, *parts, *(["\n".join(lines)] if lines else [])])
+
+
+_ENTRIES = {OUTSIDE: "outside of I/O calls", CALLS: "other calls", BYTES: "moving bytes"}
+
+
+def account_text(found: Diagnosis) -> str:
+    """Return where the time of the run goes, in one line; ``""`` if that is not known."""
+    if found.account is None:
+        return ""
+    run_s = found.account.run_s
+    parts = [
+        f"{_ENTRIES.get(entry.id, entry.id)} {share_text(entry.time_s / run_s)}"
+        + (f" (most in {entry.call})" if entry.call else "")
+        for entry in found.account.entries
+        if entry.time_s >= found.SMALL_SHARE * run_s
+    ]
+    whose = "the run" if found.account.is_of_run else "the task with most I/O, in the run"
+    return f"{whose}, {seconds_text(run_s)}: {', '.join(parts)}"
 
 
 def undecided_text(found: Diagnosis) -> list[str]:
@@ -152,25 +173,18 @@ def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
-def denominator_text(found: Diagnosis) -> str:
-    """Say of which time all shares and severities are; ``""`` if there are none."""
-    if found.run_s is None or not any(each.gain_s for each in found.findings):
-        return ""
-    return f"shares and severities are of the whole run, {seconds_text(found.run_s)}"
-
-
 def _nothing(found: Diagnosis) -> str:
     if not found.examined:
         reasons = {entry.reason for entry in found.not_examined}
         why = f": {reasons.pop()}" if len(reasons) == 1 else ""
         return f"no finding (nothing could be examined{why})"
-    if found.findings:
-        return "no finding that matters"
-    return f"no finding (looked for: {', '.join(found.examined)})"
+    return "no finding that matters"
 
 
 def _clean(found: Diagnosis) -> list[str]:
     names = {finding.id for finding in found.findings}
+    if FEWER_CALLS in names:
+        names |= OF_EACH_CALL
     return [name for name in found.examined if name not in names]
 
 

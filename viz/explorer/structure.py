@@ -126,6 +126,7 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
     if not diagnosis.findings:
         sentences.append(f"No finding: {len(diagnosis.examined)} causes were examined.")
     said = [
+        diagnosis.account_text,
         diagnosis.lost_data,
         *diagnosis.undecided_sentences,
         diagnosis.left_text,

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import ADVICE, leave_out_calls, refuse_long_calls
+from ensembles.diagnosis.avoidable_calls import ADVICE, leave_out_calls
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.diagnosis.library_opens import KEEP_OPEN, opened_again
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.summed.metadata import find_summed
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    remedy = _of_habits(case, uses)
-    if remedy is None or case.most_s(remedy.saved_ns) < FROM_SHARE["warning"] * case.run_s:
-        refuse_long_calls(case, uses)
-    return remedy
-
-
-def _of_habits(case: Case, uses: FileUses) -> Remedy | None:
     paths, opened = leave_out_calls(case, uses), opened_again(case, uses)
     if opened is None:
         return paths

@@ -43,7 +43,7 @@ def found(cause: str, gain_s: tuple[float, float], **more: object) -> Finding:
 
 
 def test_a_finding_that_knows_only_its_gain_gets_its_share(case):
-    (done,), _ = share_out([found("strided-readahead", (0.02, 0.03))], case)
+    (done,), *_ = share_out([found("strided-readahead", (0.02, 0.03))], case)
     assert done.share_s == pytest.approx(0.025, rel=1e-4)
     assert (done.saved_ns[case.op == "write"] == 0).all()
     # 25 of 50 ms of each task's reads
@@ -59,7 +59,7 @@ def test_more_stripes_do_not_shorten_what_calls_lose_in_the_client(case):
     assert shares["single-stripe"].gain_s == pytest.approx((0.06 * 55 / 80, 0.07 * 55 / 80), rel=1e-3)
     assert case.gain_s(shares["single-stripe"].saved_ns) == pytest.approx(alone_s, rel=1e-3)
     assert sum(each.share_s for each in shares.values()) <= case.span_s
-    (alone,), _ = share_out([replace(stripes)], case)
+    (alone,), *_ = share_out([replace(stripes)], case)
     assert alone.gain_s == (0.06, 0.07)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_io import KIB, MIB, Made, io_run, refusal
+from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.cli.info_text import information_text
@@ -110,16 +110,21 @@ def test_long_removals_are_in_the_bound_however_few_they_are(tmp_path: Path) -> 
     assert "a few long ones raise the mean" in found.title
 
 
-def test_one_long_removal_is_named_and_not_clean(tmp_path: Path) -> None:
+def test_one_long_removal_has_its_entry_of_the_account(tmp_path: Path) -> None:
     run = io_run(tmp_path / "a", [[Made("pwrite", 100, MIB, 0)] * 50 + [Made("unlink", 40_000)]])
-    assert "metadata-storm" not in findings(run)
-    reason = refusal(run, "metadata-storm")
-    assert "1 call of unlink on /scratch/data: 40.0 ms" in reason
+    found = en.diagnose(run)
+    assert {"metadata-storm", "fewer-calls"}.isdisjoint(each.id for each in found.findings)
+    assert found.account is not None
+    (entry,) = (each for each in found.account.entries if each.id == "calls")
+    assert (entry.call, entry.time_s) == ("unlink", pytest.approx(40e-3, rel=0.01))
+
+
+def test_opens_of_as_many_files_are_a_finding_that_may_gain_nothing(tmp_path: Path) -> None:
     names = {number: f"/srv/{number}" for number in range(1, 31)}
     each = [Made(name, us, file=number) for number in names for name, us in (("open", 2000), ("close", 9))]
-    several = io_run(tmp_path / "c", [each], names)
-    assert refusal(several, "metadata-storm").startswith(
-        "30 calls on the paths of 30 files take up to 60.0 ms"
-    )
-    quick = io_run(tmp_path / "b", [[Made("pwrite", 100, MIB, 0)] * 50 + [Made("unlink", 40)]])
-    assert not refusal(quick, "metadata-storm")
+    found = findings(io_run(tmp_path / "c", [each], names))["fewer-calls"]
+    assert found.title.startswith("30 calls of open, 2.00 ms each, on 30 paths")
+    assert found.gain_s is not None
+    assert found.gain_s[0] == 0
+    assert found.share_s is not None
+    assert 0.9 * 60e-3 < found.share_s < 60e-3
