@@ -48,5 +48,6 @@ class Account:
     is_of_run: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return a dict with the names of the attributes."""
-        return {**vars(self), "entries": [vars(entry) for entry in self.entries]}
+        """Return a dict with the names of the attributes; entries have their ``share`` of the run, too."""
+        entries = [{**vars(each), "share": each.time_s / self.run_s} for each in self.entries]
+        return {**vars(self), "entries": entries}

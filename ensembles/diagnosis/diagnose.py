@@ -13,7 +13,7 @@ from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.call_time import CallTime, SizeTime
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
-from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
 from ensembles.diagnosis.fewer_calls import make_account, with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
@@ -56,6 +56,7 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
+from ensembles.diagnosis.summed.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.diagnosis.what_runs_lack import lack_of
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -222,6 +223,8 @@ class DiagnosisPass:
                 except NotApplicable as reason:
                     refused[rule.ID] = reason
                 advance(1)
+        if SUMMARY not in self.requests and has_sums(run) and not run.counters.modules:
+            findings += summed_fewer_calls(run, findings)
         unexplained_s = run_s = late_outside = None
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()

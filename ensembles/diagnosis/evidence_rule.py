@@ -87,7 +87,7 @@ class EvidenceRule:
         if run.counters.modules:
             find = self.counted if self.counts_more or not is_whole else None
         else:
-            find = None if is_whole or not _has_sums(run) else self.summed
+            find = None if is_whole or not has_sums(run) else self.summed
         if find is not None:
             return RuleOfSums(self.ID, find)
         if self.check is not None:
@@ -107,7 +107,7 @@ class EvidenceRule:
         return [] if remedy is None else make_finding(case, self.ID, remedy, self.of_each_call)
 
 
-def _has_sums(run: Run) -> bool:
+def has_sums(run: Run) -> bool:
     """Whether there are sums by function, size class and task."""
     return bool(run.summary.durations_known and run.reading.known_ranks)
 

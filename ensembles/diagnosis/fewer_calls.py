@@ -19,7 +19,12 @@ from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding
 from ensembles.diagnosis.path_calls import without_single_long_ns
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.small_calls import LEAST_CALLS
+from ensembles.model.events import Call
 from ensembles.model.units import count_text, seconds_text
+from ensembles.structure.library_time import LIBRARIES
+
+WITHOUT_BYTES = ("open", "meta", "seek")
+"""Operations of storage whose cost is none of bytes; a sync or close may have to write some."""
 
 _MOSTLY_LEFT = 0.5
 """Share of the time of calls that findings leave from which on no finding explains them."""
@@ -96,8 +101,8 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     """Find calls whose cost is none of bytes, and of which a task makes many in a phase."""
     table = uses.table.columns()
     of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
-    of_storage = np.isin(case.op, ("open", "meta", "seek"))
-    share = np.where(of_library | ((case.layer == "posix") & of_storage), 1.0, 0.0)
+    of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
+    share = np.where(of_library | of_storage, 1.0, 0.0)
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
     time_ns = share * is_left * without_single_long_ns(case, share > 0)
     calls = _calls_of_functions(case)
@@ -105,37 +110,47 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     if not rows.any():
         return None
     saved = np.where(rows, time_ns * (1 - 1 / calls), 0.0)
-    of_call = np.bincount(case.rows["call"], saved)
-    order = np.argsort(-of_call, kind="stable")
-    named = [at for at in order[:_MOST_NAMED].tolist() if of_call[at] >= _LEAST_NAMED * of_call.sum()]
+    named = costliest(np.bincount(case.rows["call"], saved))
     rows &= np.isin(case.rows["call"], named)
     saved = np.where(rows, saved, 0.0)
-    parts, kinds = [], []
-    for at in named:
-        mine = rows & (case.rows["call"] == at)
-        count = int(case.rows["n"][mine].sum())
-        each_s = 1e-9 * float(case.rows["time_ns"][mine].sum()) / count
-        parts.append(f"{count_text(count, 'call')} of {case.run.calls[at].name}, {seconds_text(each_s)} each")
-        kinds.append("library" if of_library[mine].any() else str(case.op[mine][0]))
+    sums = {name: np.bincount(case.rows["call"][rows], case.rows[name][rows]) for name in ("n", "time_ns")}
+    calls_of = [(case.run.calls[at], int(sums["n"][at]), float(sums["time_ns"][at])) for at in named]
     chosen = np.isin(table["call"], named)
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
     paths = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
     files = tuple(case.run.files[at] for at in paths.tolist())
-    on = f", on {len(files):,} paths" if len(files) > 1 else f", on {files[0]}" if files else ""
     return Remedy(
         rows,
         saved,
-        f"{'; '.join(parts)}{on}: a cost of each call, whatever it moves",
-        "; ".join(dict.fromkeys(_ADVICE[kind] for kind in kinds)),
-        (
-            Check("many", True, f"a task makes {LEAST_CALLS} of them or more in a phase"),
-            Check("needed", None, "whether the program needs as many, one run does not show"),
-        ),
-        {"functions": [case.run.calls[at].name for at in named]},
+        *told(calls_of, files),
+        {"functions": [call.name for call, _, _ in calls_of]},
         low_ns=np.zeros(len(case)),
         files=files,
         fewer=np.where(rows, case.rows["n"] * (1 - 1 / calls), 0.0),
     )
+
+
+def costliest(time_ns: np.ndarray) -> list[int]:
+    """Return the numbers of the functions that take a notable part of the time of all, the largest first."""
+    order = np.argsort(-time_ns, kind="stable")[:_MOST_NAMED].tolist()
+    return [at for at in order if time_ns[at] >= max(_LEAST_NAMED * time_ns.sum(), 1.0)]
+
+
+def told(
+    functions: Sequence[tuple[Call, int, float]], files: Sequence[str] = ()
+) -> tuple[str, str, tuple[Check, ...]]:
+    """Return title, advice and checks of functions, each with its number of calls and their time in ns."""
+    calls = "; ".join(
+        f"{count_text(count, 'call')} of {call.name}, {seconds_text(1e-9 * time_ns / count)} each"
+        for call, count, time_ns in functions
+    )
+    on = f", on {len(files):,} paths" if len(files) > 1 else f", on {files[0]}" if files else ""
+    kinds = [_ADVICE["library" if call.layer in LIBRARIES else call.op] for call, _, _ in functions]
+    checks = (
+        Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
+        Check("needed", None, "whether the program needs as many, one run does not show"),
+    )
+    return f"{calls}{on}: a cost of each call, whatever it moves", "; ".join(dict.fromkeys(kinds)), checks
 
 
 def _calls_of_functions(case: Case) -> np.ndarray:

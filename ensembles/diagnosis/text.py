@@ -73,7 +73,7 @@ def screen_text(found: Diagnosis) -> str:
         lines.append(_wrapped(waiting))
     if most := most_time_text(found):
         lines.append(_wrapped(most))
-    if left := sum(entry.applies for entry in found.not_examined):
+    if left := len(found.not_examined):
         examined = count_text(len(found.examined), "cause")
         lines.append(_wrapped(f"{examined} examined, {left} not (--verbose says which, and why)"))
     account = [_wrapped(found.account_text)] if found.account_text else []

@@ -19,7 +19,7 @@ _RANKS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 _COMPOSITE = re.compile(r"(\d[\d,]*) (min|h) (\d+) (s|min)\b")
 
 
-_BOUND = re.compile(r"([<>]) (\d+(?:\.\d+)?) %")  # of a share that is not 0, or not all
+_BOUND = re.compile(r"([<>])\s(\d+(?:\.\d+)?) %")  # of a share that is not 0, or not all
 
 _LIMITS = (20, 30, 40, 50)
 """Rows that tables show: they say how many more there are."""

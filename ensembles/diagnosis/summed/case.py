@@ -102,6 +102,14 @@ class SummedCase:
         chosen = np.isin(names[:, 0], op) & (names[:, 1] == layer) & ~np.isin(names[:, 2], list(but))
         return np.bincount(self._task, self._by_task[column] * chosen, len(self.ranks))
 
+    def calls_of_tasks(self) -> np.ndarray:
+        """Count the calls of each function by task: shape (functions, tasks)."""
+        shape = len(self._functions), len(self.ranks)
+        counts = np.bincount(
+            self._by_task["call"] * shape[1] + self._task, self._by_task["n"], np.prod(shape)
+        )
+        return counts.reshape(shape)
+
     @cached_property
     def busy_s(self) -> np.ndarray:
         """Time that each task spends in I/O: shape (tasks,)."""
