@@ -223,7 +223,7 @@ class DiagnosisPass:
                 except NotApplicable as reason:
                     refused[rule.ID] = reason
                 advance(1)
-        if SUMMARY not in self.requests and has_sums(run) and not run.counters.modules:
+        if SUMMARY not in self.requests and has_sums(run):
             findings += summed_fewer_calls(run, findings)
         unexplained_s = run_s = late_outside = None
         libraries: frozenset[str] = frozenset()

@@ -88,28 +88,8 @@ between its two time stamps. Of 13 measured gains of real programs above the upp
 than a tenth.
 """
 
-INSIDE = 0.9
-"""Part of the way from the best estimate to the lower bound of a gain that its 90 % interval contains.
-
-The bound holds in nearly all runs of several tasks whose gains were measured. A bound of 0, and bounds of
-runs of one task or of tasks that do not meet, are stated as they are.
-"""
-
 _OF_PROCESSORS = 0.5
 """Part of the lower bound that is gained at least where it is time of shared processors."""
-
-_NOT_DRAWN = frozenset(
-    (
-        "hdf5-filters",
-        "hdf5-refill",
-        "lock-contention",
-        "node-serialisation",
-        "o-sync",
-        "read-modify-write",
-        "write-back",
-    )
-)
-"""Causes that no drawn run has: how often their bounds hold is not known, so these are stated."""
 
 
 def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = False) -> list[Finding]:
@@ -126,8 +106,6 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
     high = high * (LEFT_OUT if leaves_out else 1.0)
     interval, loop_s = _interval_s(case, low, saved_ns, high, remedy.fewer)
     if case.model.shows_waiting and len(case.ranks) > 1:
-        if 0 < interval[0] < gain_s and cause not in _NOT_DRAWN:
-            interval = (gain_s - INSIDE * (gain_s - interval[0]), interval[1])
         interval = (
             min(interval[0], remedy.parts[0] * gain_s),
             max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
