@@ -14,6 +14,7 @@ from ensembles.diagnosis.finding import (
     LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
+    SURE,
     Check,
     Finding,
     Where,
@@ -204,3 +205,18 @@ def severity_of(
     if "critical" in reached and gain_s < LIKELY_PART * interval_s[1]:
         reached.remove("critical")
     return max([severity, *reached], key=SEVERITIES.index)
+
+
+def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str, but: str = "") -> Finding:
+    """Make the finding ``not-io``: I/O takes `io_s` of the run at most; `but` ends the advice."""
+    return Finding(
+        "not-io",
+        "note",
+        SURE,
+        where,
+        {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
+        (Check("little-io", True, observed),),
+        f"look at computation and communication first{but}",
+        (0.0, io_s),
+        title,
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.finding import SURE, Check, Finding, Where
+from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text, share_text
 
@@ -38,20 +39,11 @@ def find_counted(run: Run, most_share: float) -> Finding | None:
     share = io_s / counters.run_time_s
     if share >= most_share:
         return None
-    check = Check(
-        "little-io",
-        True,
+    return little_io(
+        io_s,
+        counters.run_time_s,
+        Where(tasks=run.tasks, ranks=((0, run.tasks - 1),)),
         f"no rank spends more than {seconds_text(io_s)} of {seconds_text(counters.run_time_s)} in calls of "
         f"{', '.join(counters.modules)}",
-    )
-    return Finding(
-        "not-io",
-        "note",
-        SURE,
-        Where(tasks=run.tasks, ranks=((0, run.tasks - 1),)),
-        {"io_share": share, "io_s": io_s, "run_s": counters.run_time_s},
-        (check,),
-        "look at computation and communication first: no remedy for I/O can gain more than this share",
-        (0.0, io_s),
         f"I/O takes at most {share_text(share, 1)} of this job in any rank",
     )

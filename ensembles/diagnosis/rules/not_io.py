@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import counted_bound_s, find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import SURE, Check, Finding, Where
+from ensembles.diagnosis.finding import Finding, Where
 from ensembles.diagnosis.loop_around import loop_text
+from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.model.spans import MOST_SPANS, find_spans
@@ -48,22 +49,9 @@ class NotIo(EvidenceRule):
             who = "task" if len(case.ranks) > 1 else "thread"
             blocks = f"some {who} is in I/O for at most"
             title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"
-        check = Check("little-io", True, f"{blocks} {seconds_text(io_s)} of {seconds_text(lasts_s)}")
         where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS))
-        return [
-            Finding(
-                "not-io",
-                "note",
-                SURE,
-                where,
-                {"io_share": share, "io_s": io_s, "run_s": lasts_s},
-                (check,),
-                "look at computation and communication first: no remedy for I/O can gain more than "
-                f"this share{loop_text(case, lasts_s)}",
-                (0.0, io_s),
-                title,
-            )
-        ]
+        observed = f"{blocks} {seconds_text(io_s)} of {seconds_text(lasts_s)}"
+        return [little_io(io_s, lasts_s, where, observed, title, loop_text(case, lasts_s))]
 
 
 def _refuse_unseen(run: Run) -> None:

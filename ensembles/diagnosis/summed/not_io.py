@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.finding import SURE, Check, Finding, Where
+from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
@@ -31,21 +32,12 @@ def find_summed(run: Run, most_share: float) -> Finding | None:
     io_s = float(case.busy_s.sum() if is_summed else case.busy_s.max())
     if io_s >= most_share * case.run_s:
         return None
-    check = Check(
-        "little-io",
-        True,
+    return little_io(
+        io_s,
+        case.run_s,
+        Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS)),
         f"{'all tasks together are' if is_summed else 'no task is'} in I/O for "
         f"{'' if is_summed else 'more than '}{seconds_text(io_s)} of {seconds_text(case.run_s)}",
-    )
-    return Finding(
-        "not-io",
-        "note",
-        SURE,
-        Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS)),
-        {"io_share": io_s / case.run_s, "io_s": io_s, "run_s": case.run_s},
-        (check,),
-        "look at computation and communication first: no remedy for I/O can gain more than this share",
-        (0.0, io_s),
         f"I/O takes at most {share_text(io_s / case.run_s, 1)} of this run in "
         f"{'all tasks together' if is_summed else 'any task'}",
     )
