@@ -1,7 +1,8 @@
 """The words of statements, and the units of values: the one place where an answer becomes text.
 
-A sentence has fields such as ``{time_s:s}``, with a unit of `UNITS` or, as ``{count:n phase}``, a noun to
-count. A part in brackets is left out if a field in it has no value, and ``[flag?...]`` if `flag` is not true.
+A sentence has fields such as ``{time_s:s}``, with a unit of `UNITS` (``{unit}``: that which the value `unit`
+names) or, as ``{count:n phase}``, a noun to count. A part in brackets is left out if a field in it has no
+value, and ``[flag?...]`` if `flag` is not true.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import LowerBound, Statement
+from ensembles.model.statement import Interval, LowerBound, Statement
 from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_text, share_text, size_text
 
 UNITS: dict[str, Callable[[Any], str]] = {
@@ -28,7 +29,12 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "share": share_text,
     "share to 0.1 %": lambda value: share_text(value, 1),
     "share to 3 digits": lambda value: share_text(value, None),
+    "share and interval": lambda value: _share(*value),
+    "level": lambda value: f"{100 * value:g} %",
     "ratio": ratio_text,
+    "to 0.01": lambda value: f"{value:.2f}",
+    "spread in log": lambda value: f"± {share_text(value)}" if value < 1 else f"× {math.exp(value):.1f}",
+    "of all": lambda value: _of_all(*value),
     "moment": lambda value: f"{value:z.3f}",
     "moment to 0.1 s": lambda value: f"{value:z.1f}",
     "count": lambda value: f"{value:,}",
@@ -36,6 +42,19 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "part": lambda value: f"{value[0]:,} ({share_text(value[0] / value[1], None)})",
 }
 """How values are written, by the names of their units."""
+
+
+def _share(share: float, low: float, high: float) -> str:
+    """Write a share, and its interval if it has one."""
+    text = share_text(share, 1)
+    return text if low == high else f"{text} ({100 * low:.1f} – {100 * high:.1f})"
+
+
+def _of_all(count: float, whole: int | None) -> str:
+    """Write an effective number: with a decimal where rounding hides that it is most of the whole."""
+    digits = int(whole is not None and round(count) <= whole / 2 < count)
+    return f"{count:.{digits}f}" if whole is None else f"{count:.{digits}f}/{whole}"
+
 
 WORDS = {
     "ordinals.what": ("Durations by call index (n-th {op} of a task {where}[; {sizes}])[is_none?: no calls]"),
@@ -86,6 +105,70 @@ WORDS = {
         "Efficiency: rate {each}, relative to the fewest {counted} of same layer and files."
     ),
     "scaling.single_tasks": "Runs of one task are of both kinds: their one file is shared and per task.",
+    "modes.refused": "{why:clause}.",
+    "modes.what": (
+        "[is_found?{count:n mode}][is_none?No mode] in {calls:n call}[ ({name})]"
+        "[is_turns?: steps of turns, not parts of a mixture]"
+    ),
+    "modes.bars": (
+        "Number of calls by [is_per_mib?time per MiB][is_per_call?duration][has_marks?; digits are modes]."
+    ),
+    "modes.one_of_all_phases": "Unimodality not rejected: every further cluster is of few phases.",
+    "modes.several": "Unimodality rejected (p {bound}).",
+    "modes.one": (
+        "[is_known?No evidence of a further mode.][is_few?Too few calls to count modes.] One of less than "
+        "{least:share to 3 digits} would not be seen."
+    ),
+    "modes.resolution": "Timer resolution: {step_s:{unit}}.",
+    "modes.further": "{how:clause}.",
+    "modes.sites": "Mode {number} ({t_s:s}): {shares}.",
+    "tail.what": (
+        "[is_one?Any call of a task][is_several?Slowest of {tasks:n call}, one per task]; {calls:n call} "
+        "observed[ in {phases:n phase}]"
+    ),
+    "tail.one_task": "There is one task: --tasks N predicts the slowest call of N.",
+    "tail.refused": "No prediction: {why}.",
+    "tail.method": "Method: {method}.",
+    "tail.no_mean": "Mean: not determined, because durations beyond all that was seen decide it.",
+    "tail.unsettled": "Valid only for phases drawn from the whole run: {why}.",
+    "tail.next": (
+        "Next phase, from the phases before it: {interval:{unit}}; {coverage:share} of {trials:count} past "
+        "phases lay within such intervals, of median width {width:ratio}."
+    ),
+    "tail.observed": "Observed maximum: {max_s:{unit}}.",
+    "tail.untested": (
+        "Assumes independent calls: phases, ranks and times are unknown, so that nothing was tested."
+    ),
+    "tail.exchangeable": ("Exchangeability not rejected: no test finds an effect of phase, task or time."),
+    "tail.dependent": (
+        "[is_based_on_all?Calls taken as exchangeable, although not][is_not?Not exchangeable]; explained "
+        "variance of log duration: {causes}.[ Effective sample size: {effective:n call}.][ Neighbouring "
+        "phases are correlated; effective number of phases: {effective_phases:count}.]"
+    ),
+    "tail.few": "So few calls do not show whether most calls are of a slower kind.",
+    "tail.unseen": (
+        "Up to 1 in {one_in:count} calls may be of a slower kind that these calls do not show "
+        "({level:level})."
+    ),
+    "tail.equation": (
+        "Equation 1 assumes i.i.d. calls and is bounded by the observed maximum.[is_bound? {calls:n call} do "
+        "not reach to the upper end of the slowest of {tasks:count}.][ Its interval has calls of "
+        "{made:count} of {phases:n phase}.]"
+    ),
+    "backtest.what": "Empirical coverage of nominal {level:level} intervals",
+    "backtest.reason": "{kind}: {why}.",
+    "split.what": (
+        "The slowest of {tasks:n task}, if each of {calls:count} calls is split into smaller ones:"
+    ),
+    "split.legend": (
+        "Speedup: ratio of the means; at most: that if every task took the mean time of a call; spread: "
+        "coefficient of variation of the time of one task."
+    ),
+    "split.correlation": (
+        "Correlation of calls: [{phase:to 0.01} by phase, {task:to 0.01} by task][is_unknown?unknown]."
+    ),
+    "split.assumes": "Assumes that {assumed}.",
+    "split.refused": "{calls:n call}: {why}.",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",
     "phases.count": "{count:n phase}: {evidence}",
@@ -195,6 +278,8 @@ def cell(value: Any, unit: str) -> str:
         return _filled(value)
     if isinstance(value, LowerBound):
         return f"≥ {cell(value.value, unit)}"
+    if isinstance(value, Interval):
+        return f"{cell(value.low, unit)} – {cell(value.high, unit)}"
     if unit.startswith("n "):
         return count_text(value, unit[2:])
     return UNITS["" if isinstance(value, str) and unit not in _OF_TEXTS else unit](value)

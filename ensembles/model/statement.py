@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,14 @@ class LowerBound:
     """A lower bound in place of a number."""
 
     value: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Both ends of an interval in place of a number."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,9 @@ class Table:
         nothing.
     key : int
         Number of columns with which each part begins if the table is still too wide.
+    together : sequence of int
+        Numbers of columns, after these, that are then in one part if they fit into it, as are the columns
+        that remain. Empty: one each.
     below : bool
         Then the last column is in a line below each row.
     """
@@ -85,6 +96,7 @@ class Table:
     hover: Sequence[Statement] = ()
     narrower: Sequence[Mapping[str, Column | None]] = ()
     key: int = 1
+    together: Sequence[int] = ()
     below: bool = False
 
     @classmethod
@@ -126,3 +138,27 @@ class Table:
 
 Paragraph = tuple[Statement, ...]
 """Statements that are shown together, one below the other."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A histogram of durations.
+
+    Attributes
+    ----------
+    histogram : callable
+        Returns the histogram with so many bins per octave: ``edges_s`` and ``amounts``.
+    calls : int
+    marks_s : sequence of float
+        Durations that are marked with their numbers, from 1.
+    caption : Statement
+    """
+
+    histogram: Callable[[int], Any]
+    calls: int
+    marks_s: Sequence[float]
+    caption: Statement
+
+
+Part = Table | Paragraph | Bars
+"""A part of an answer."""
