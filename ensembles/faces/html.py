@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable
 
 from ensembles.faces.words import cell, sentence
-from ensembles.model.notebook_html import bars_svg
-from ensembles.model.statement import Bars, Part, Table
+from ensembles.model.notebook_html import bars_svg, facts_html
+from ensembles.model.statement import Bars, Facts, Part, Table
 from ensembles.model.units import count_text, seconds_text
 
 
@@ -30,6 +30,9 @@ def _part(part: Part, limit: int, more: str) -> str:
         return _table(part, limit, more)
     if isinstance(part, Bars):
         return _bars(part)
+    if isinstance(part, Facts):
+        title = "" if part.title is None else f'<p class="under">{html.escape(sentence(part.title))}</p>'
+        return title + facts_html((label, cell(said, "")) for label, said in part.rows)
     return "\n".join(f'<p class="under">{html.escape(sentence(each))}</p>' for each in part)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ensembles.faces.bars import bars_text
 from ensembles.faces.words import cell, sentence
-from ensembles.model.statement import Bars, Column, Part, Table
+from ensembles.model.statement import Bars, Column, Facts, Part, Table
 from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import count_text
 from ensembles.model.wrapped import wrapped
@@ -34,7 +34,18 @@ def _part(part: Part, limit: int | None) -> str:
         return _table(part, limit)
     if isinstance(part, Bars):
         return bars_text(part)
+    if isinstance(part, Facts):
+        return _facts(part)
     return "\n".join(wrapped(sentence(each)) for each in part)
+
+
+def _facts(facts: Facts) -> str:
+    """Format the labels in a column; what is said beside them is in lines of the other."""
+    left, rest = " " * facts.indent, " " * (facts.indent + max(facts.width, 2))
+    lines = [] if facts.title is None else [wrapped(sentence(facts.title), indent=rest)]
+    for label, said in facts.rows:
+        lines.append(wrapped(cell(said, ""), f"{left}{label:<{facts.width}}", rest))
+    return "\n".join(lines)
 
 
 def _table(table: Table, limit: int | None) -> str:

@@ -37,6 +37,13 @@ class LowerBound:
 
 
 @dataclass(frozen=True)
+class UpperBound:
+    """An upper bound in place of a number."""
+
+    value: float
+
+
+@dataclass(frozen=True)
 class Interval:
     """Both ends of an interval in place of a number."""
 
@@ -160,5 +167,24 @@ class Bars:
     caption: Statement
 
 
-Part = Table | Paragraph | Bars
+@dataclass(frozen=True)
+class Facts:
+    """What is said, each with a label.
+
+    Attributes
+    ----------
+    rows : sequence of (str, Statement or str)
+        A label, and a statement, a name or a sentence; ``""``: the label of the row before.
+    title : Statement or None
+    width, indent : int
+        Columns of the labels, and before them.
+    """
+
+    rows: Sequence[tuple[str, Statement | str]]
+    title: Statement | None = None
+    width: int = 11
+    indent: int = 0
+
+
+Part = Table | Paragraph | Bars | Facts
 """A part of an answer."""
