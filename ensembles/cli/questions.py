@@ -162,6 +162,12 @@ def _sites(args: argparse.Namespace) -> Answer:
     return answer_sites(*selected_run(args))
 
 
+def _pattern(args: argparse.Namespace) -> Answer:
+    from ensembles.answers.pattern import answer_pattern
+
+    return answer_pattern(*selected_run(args), args.limit)
+
+
 def selected_ensemble(args: argparse.Namespace, transfers: bool = False) -> tuple[Run, Selection, Ensemble]:
     """Open the run; return it with the selection and the ensemble of the calls that the filters select.
 
@@ -306,6 +312,12 @@ QUESTIONS = {
     ),
     "sites": Question(
         "show which places in the program led to the calls, with their time", _sites, rows=("sites", 20)
+    ),
+    "pattern": Question(
+        "show the access pattern: loops of reads and writes, their order in the files, shared and private "
+        "files",
+        _pattern,
+        rows=("groups of tasks, and of files", 10),
     ),
     "modes": Question(
         "find the modes of the call durations, with confidence intervals and harmonics",

@@ -209,6 +209,14 @@ WORDS = {
         "Heat map of {of}: {bytes_read:bytes} read and {bytes_written:bytes} written from {first_s:s} to "
         "{last_s:s}, in {busy:share to 3 digits} of the bins of {bin_s:s}; at most {highest_rate:bytes/s}."
     ),
+    "pattern.group": "{tasks:n task} ({ranks}):",
+    "pattern.smaller_loops": "and {bytes:bytes} in {count:n smaller loop}",
+    "pattern.more_groups": "{count:n more group} of tasks: raise --limit to see them",
+    "pattern.other_tasks": "{count:n task} with loops of other shapes",
+    "pattern.several_files": (
+        "Calls of several files do not repeat together. Those of one file may: --file NAME selects it (ensio "
+        "files lists the names)."
+    ),
     "modes.refused": "{why:clause}.",
     "modes.what": (
         "[is_found?{count:n mode}][is_none?No mode] in {calls:n call}[ ({name})]"
