@@ -68,7 +68,7 @@ def measure(step: str, run: str) -> tuple[float, float]:
     """Return CPU seconds (minimum of several runs) and peak memory in MiB, without imports."""
     program = (
         "import json, os, re, sys, time, numpy, ensembles.run.open, ensembles.cli.info, ensembles.cli.main\n"
-        "import ensembles.cli.info_text, ensembles.run.information\n"
+        "import ensembles.answers.info\n"
         "import ensembles.summaries.from_cells, h5py\n"
         f"run, out, begin = {run!r}, sys.stdout, time.process_time()\n"
         f"{step}\n"

@@ -6,7 +6,7 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.answer import PlainAnswer
+from ensembles.faces.answer import PlainAnswer
 from ensembles.model.statement import Statement, Table
 from ensembles.model.units import count_text
 from ensembles.run.nothing_selected import refuse_nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensembles.answers.answer import PlainAnswer
+from ensembles.faces.answer import PlainAnswer
 from ensembles.model.statement import Statement, Table
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.answer import Answer
+from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Column, LowerBound, Paragraph, Statement, Table
@@ -152,7 +152,7 @@ class PhasesAnswer(Answer):
             *others,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio phases --json``."""
         rows = [entry.to_json() for entry in self.phases]
         stretches = [] if self.is_chosen else without_data(self.phases)

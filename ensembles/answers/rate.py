@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.answer import PlainAnswer
+from ensembles.faces.answer import PlainAnswer
 from ensembles.model.statement import Paragraph, Statement, Table
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.rates import RunRates, compute_rates

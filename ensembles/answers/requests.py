@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.answer import PlainAnswer
+from ensembles.faces.answer import PlainAnswer
 from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.model.units import size_text
 from ensembles.run.nothing_selected import refuse_nothing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensembles.answers.answer import PlainAnswer
+from ensembles.faces.answer import PlainAnswer
 from ensembles.model.statement import Statement, Table
 from ensembles.run.scaling import Scaling, label_of
 

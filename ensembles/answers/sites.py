@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.answer import PlainAnswer
 from ensembles.diagnosis.call_sites import python_hint
+from ensembles.faces.answer import PlainAnswer
 from ensembles.model.holds import Holds
 from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.model.units import S_PER_NS, share_text

@@ -38,7 +38,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.against is None:
         return show(args, answer, args.limit)
     warn_of(answer.notes)
-    made = answer.to_dict()
+    made = answer.to_json()
     other = _read(args, args.against)
     found = differences(made, {**other, "phases": []} if args.whole else other)
     if args.json:
@@ -61,7 +61,7 @@ def _read(args: argparse.Namespace, path: str) -> dict[str, Any]:
     if not (path.endswith(".json") and Path(path).is_file()):
         found = answer_fingerprint(open_run(args, path), selection_from_args(args), args.whole)
         warn_of(found.notes)
-        return found.to_dict()
+        return found.to_json()
     try:
         found = json.loads(read_whole(path, _MOST_BYTES))
     except (OSError, ValueError) as error:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ensembles.model.sanitize_text import sanitize_text
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
 
@@ -108,6 +107,27 @@ def parse_count(what: str, least: int) -> Callable[[str], int]:
         if int(text) < least:
             raise argparse.ArgumentTypeError(f"{text} is below {least}")
         return int(text)
+
+    return converted
+
+
+def parse_bytes(what: str, per: str = "") -> Callable[[str], int]:
+    """Return a parser of positive sizes; with `per` ``/s``, of rates such as ``16GB/s``."""
+
+    def converted(text: str) -> int:
+        from ensembles.model.errors import EnsioError
+        from ensembles.model.filters import parse_size
+
+        number, slash, of = text.partition("/")
+        if slash and slash + of.strip() != per:
+            raise argparse.ArgumentTypeError(f'"{text}" is not a {what}: write it like 16GB{per}')
+        try:
+            size = parse_size(number)
+        except EnsioError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        if size < 1:
+            raise argparse.ArgumentTypeError(f"the {what} must be at least 1 B{per}")
+        return size
 
     return converted
 
@@ -215,17 +235,6 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_quantity(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--quantity``."""
-    parser.add_argument(
-        "--quantity",
-        choices=("duration", "flight"),
-        default="duration",
-        help="duration: the time that calls block (default); flight: that of non-blocking requests from post "
-        "to completion",
-    )
-
-
 def selection_from_args(args: argparse.Namespace) -> Selection:
     """Return the selection that the arguments describe.
 
@@ -249,7 +258,7 @@ def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--memory",
         metavar="SIZE",
-        type=_memory,
+        type=parse_bytes("memory"),
         help="maximum memory of this process and its workers on this machine, such as 1GiB (default: a "
         "quarter of the machine's memory)",
     )
@@ -296,55 +305,12 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
     return run
 
 
-def _memory(text: str) -> int:
-    from ensembles.model.errors import EnsioError
-    from ensembles.run.selection import parse_size
-
-    try:
-        size = parse_size(text)
-    except EnsioError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if size < 1:
-        raise argparse.ArgumentTypeError("the memory must be at least 1 byte")
-    return size
-
-
 def _address(text: str) -> str:
     if not _ADDRESS.fullmatch(text):
         raise argparse.ArgumentTypeError(
             f'"{text}" is not the address of a scheduler: write it like tcp://HOST:8786'
         )
     return text
-
-
-def ensemble_from_args(args: argparse.Namespace, transfers: bool = False) -> Ensemble:
-    """Open ``args.run`` and return the ensemble of the calls that the filters select.
-
-    Where filters leave it open, these are the calls with most time; with `transfers`, of reads and writes.
-
-    The notes of the run and of the ensemble go to standard error.
-
-    Raises
-    ------
-    EnsioError
-        The run cannot be read, a filter is not valid, or the run lacks the data that a filter needs.
-    """
-    return run_and_ensemble_from_args(args, transfers)[2]
-
-
-def run_and_ensemble_from_args(
-    args: argparse.Namespace, transfers: bool = False
-) -> tuple[Run, Selection, Ensemble]:
-    """Do the same, and return the run and the selection of these calls too."""
-    from ensembles.ensemble.main_ensemble import main_ensemble
-    from ensembles.run.nothing_selected import refuse_nothing
-
-    run = open_run(args, args.run)
-    wanted = selection_from_args(args).for_run(run, from_summary=True)
-    selection, ensemble = main_ensemble(run, wanted, "MiB" if args.per_byte else "call", transfers)
-    refuse_nothing(run, wanted, ensemble.n)
-    warn_of([*run.notes, *ensemble.notes])
-    return run, selection, ensemble
 
 
 def warn_of(notes: Iterable[str]) -> None:

@@ -16,12 +16,18 @@ from ensembles.cli.options import (
     add_run,
     add_scale_arguments,
     open_run,
+    parse_bytes,
+    parse_count,
+    parse_level,
     selection_from_args,
+    warn,
     warn_of,
 )
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.answers.answer import Answer
+    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.faces.answer import Answer
     from ensembles.run.run import Run
     from ensembles.run.selection import Filters, Selection
 
@@ -102,7 +108,7 @@ def show(args: argparse.Namespace, answer: Answer, limit: int | None = None) -> 
     """
     from ensembles.faces.text import answer_text
 
-    print(json.dumps(answer.to_dict(), indent=2) if args.json else answer_text(answer.parts, limit))
+    print(json.dumps(answer.to_json(), indent=2) if args.json else answer_text(answer.parts, limit))
     warn_of(answer.notes)
     return 0
 
@@ -156,17 +162,58 @@ def _sites(args: argparse.Namespace) -> Answer:
     return answer_sites(*selected_run(args))
 
 
-def _size(text: str) -> int:
-    from ensembles.model.errors import EnsioError
-    from ensembles.model.filters import parse_size
+def _pattern(args: argparse.Namespace) -> Answer:
+    from ensembles.answers.pattern import answer_pattern
 
-    try:
-        size = parse_size(text)
-    except EnsioError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if size < 1:
-        raise argparse.ArgumentTypeError("the boundary must be at least 1 B")
-    return size
+    return answer_pattern(*selected_run(args), args.limit)
+
+
+def selected_ensemble(args: argparse.Namespace, transfers: bool = False) -> tuple[Run, Selection, Ensemble]:
+    """Open the run; return it with the selection and the ensemble of the calls that the filters select.
+
+    Where filters leave it open, these are the calls with most time; with `transfers`, of reads and writes.
+    The notes of the run and of the ensemble go to standard error.
+    """
+    from ensembles.ensemble.main_ensemble import main_ensemble
+    from ensembles.run.nothing_selected import refuse_nothing
+
+    run = open_run(args, args.run)
+    wanted = selection_from_args(args).for_run(run, from_summary=True)
+    selection, ensemble = main_ensemble(run, wanted, "MiB" if args.per_byte else "call", transfers)
+    refuse_nothing(run, wanted, ensemble.n)
+    warn_of([*run.notes, *ensemble.notes])
+    return run, selection, ensemble
+
+
+def _modes(args: argparse.Namespace) -> Answer:
+    from ensembles.answers.modes import answer_modes
+
+    if (args.maximum is None) != (args.tasks is None):
+        raise EnsioError("a fair share needs both --maximum and --tasks: give the other one too")
+    return answer_modes(*selected_ensemble(args), args.maximum, args.tasks)
+
+
+def _tail(args: argparse.Namespace) -> Answer:
+    from ensembles.ensemble.main_ensemble import tasks_of
+
+    _, _, ensemble = selected_ensemble(args)
+    if args.duration is not None or args.rate is not None:
+        warn(
+            "note: these calls were chosen by their durations or rates: the slowest of them is not the "
+            "slowest call of a task; leave out --duration and --rate to ask for that"
+        )
+    if args.backtest:
+        return ensemble.backtest(args.tasks, level=args.level)
+    return ensemble.tail(args.tasks or tasks_of(ensemble), level=args.level)
+
+
+def _split(args: argparse.Namespace) -> Answer:
+    return selected_ensemble(args, transfers=True)[2].split(args.calls, args.tasks, level=args.level)
+
+
+def _calls(text: str) -> tuple[int, ...]:
+    number = parse_count("calls", least=1)
+    return tuple(number(part.strip()) for part in text.split(","))
 
 
 _BY = {
@@ -186,9 +233,51 @@ _SORT = {
 }
 _ALIGN = {
     "metavar": "SIZE",
-    "type": _size,
+    "type": parse_bytes("boundary"),
     "help": "boundary for misaligned requests, such as 4KiB (default: the stripe size of each file, else the "
     "block size of its file system)",
+}
+_QUANTITY = {
+    "choices": ("duration", "flight"),
+    "default": "duration",
+    "help": "duration: the time that calls block (default); flight: that of non-blocking requests from post "
+    "to completion",
+}
+
+
+def _tasks(of: str) -> Mapping[str, Any]:
+    return {"metavar": "N", "type": parse_count("tasks", 1), "help": f"number of tasks{of}"}
+
+
+_FAIR_SHARE: Options = {
+    "--maximum": {
+        "metavar": "RATE",
+        "type": parse_bytes("maximum", "/s"),
+        "help": "aggregate rate that the file system can reach, such as 16GB/s; marks the fair share of a "
+        "task (default: none)",
+    },
+    "--limit": {"dest": "maximum", "type": parse_bytes("maximum", "/s"), "help": argparse.SUPPRESS},
+    "--tasks": _tasks(" that share the maximum"),
+}
+"""``--limit`` is the name of the maximum until 0.1."""
+
+
+_LEVEL = {
+    "metavar": "P",
+    "type": parse_level,
+    "default": 0.9,
+    "help": "level of the prediction intervals, between 0 and 1 (default: %(default)s)",
+}
+_BACKTEST = {
+    "action": "store_true",
+    "help": "cross-validate: leave out phases or ranks and predict them from the rest, predict each phase "
+    "from those before it, and print the coverage of the intervals",
+}
+_CALLS = {
+    "metavar": "K,K,...",
+    "type": _calls,
+    "default": (1, 2, 4, 8),
+    "help": "numbers of calls that replace each call (default: 1,2,4,8)",
 }
 
 QUESTIONS = {
@@ -223,6 +312,36 @@ QUESTIONS = {
     ),
     "sites": Question(
         "show which places in the program led to the calls, with their time", _sites, rows=("sites", 20)
+    ),
+    "pattern": Question(
+        "show the access pattern: loops of reads and writes, their order in the files, shared and private "
+        "files",
+        _pattern,
+        rows=("groups of tasks, and of files", 10),
+    ),
+    "modes": Question(
+        "find the modes of the call durations, with confidence intervals and harmonics",
+        _modes,
+        {"--quantity": _QUANTITY, **_FAIR_SHARE},
+    ),
+    "tail": Question(
+        "predict the slowest of N tasks, with a prediction interval and the method used",
+        _tail,
+        {
+            "--tasks": _tasks(", each with one call (default: that of the run)"),
+            "--level": _LEVEL,
+            "--backtest": _BACKTEST,
+            "--quantity": _QUANTITY,
+        },
+    ),
+    "split": Question(
+        "predict the phase time if each call is split into k smaller calls, with an interval",
+        _split,
+        {
+            "--calls": _CALLS,
+            "--tasks": _tasks(" that wait for each other (default: that of the selected calls)"),
+            "--level": _LEVEL,
+        },
     ),
 }
 """The commands by name."""

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import add_json, add_scale_arguments, open_run
+from ensembles.cli.options import add_json, add_scale_arguments, open_run, parse_bytes
 from ensembles.cli.questions import show
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--maximum",
         metavar="RATE",
-        type=_rate,
+        type=parse_bytes("maximum", "/s"),
         help="rate that the file system can reach, such as 20GB/s (default: the highest of these runs)",
     )
     parser.add_argument(
@@ -65,16 +65,3 @@ def execute(args: argparse.Namespace) -> int:
 def _opened(args: argparse.Namespace) -> Iterator[Run]:
     for path in args.runs:
         yield open_run(args, path)
-
-
-def _rate(text: str) -> float:
-    from ensembles.model.errors import EnsioError
-    from ensembles.model.filters import parse_size
-
-    try:
-        size = parse_size(text.strip().removesuffix("/s"))
-    except EnsioError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if size < 1:
-        raise argparse.ArgumentTypeError("the maximum must be at least 1 B/s")
-    return float(size)

@@ -90,7 +90,7 @@ def of_scale(
     """
     if per == "call":
         return modes.with_time_slices(moves_bytes(op, bytes_), crowded)
-    modes = modes.without_times()
+    modes = replace(modes.without_times(), per=per)
     if durations_s is None or bytes_ is None or not modes.modes:
         return modes
     some = bytes_ > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -433,7 +434,7 @@ class Ensemble:
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s
         modes = fit_modes(self.sample, level, seed, step_s, size)
         modes = of_scale(modes, self.per, self.op, self.bytes, self.durations_s, self.crowded)
-        modes = modes.with_turns(steps_of_turns(self))
+        modes = replace(modes.with_turns(steps_of_turns(self)), name=self.name)
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
         return modes.with_fair_share(limit_bytes_per_s, tasks, bytes_of_each(self.per, self.bytes))
@@ -502,7 +503,7 @@ class Ensemble:
         """
         from ensembles.statistics.extremes.slowest_of_n import predict_slowest
 
-        return predict_slowest(self.sample, tasks, level, calls=self.calls, seed=seed)
+        return replace(predict_slowest(self.sample, tasks, level, calls=self.calls, seed=seed), per=self.per)
 
     def backtest(self, tasks: int | None = None, level: float = 0.9, *, seed: int = 0) -> Backtest:
         """Measure the coverage of `tail` on the data: predict parts that are left out.

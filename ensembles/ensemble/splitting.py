@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ensembles.model.units import bytes_text
@@ -35,7 +36,8 @@ def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float)
     from ensembles.statistics.sums.split import predict_split
 
     known = (ensemble.sample, calls, tasks, ensemble.dependence, level)
-    return predict_split(*known, attributes=ensemble.calls, why_not=_reason_against(ensemble, calls))
+    found = predict_split(*known, attributes=ensemble.calls, why_not=_reason_against(ensemble, calls))
+    return replace(found, per=ensemble.per)
 
 
 def _reason_against(ensemble: Ensemble, calls: Sequence[int]) -> str | None:

@@ -6,27 +6,41 @@ import html
 from collections.abc import Iterable
 
 from ensembles.faces.words import cell, sentence
-from ensembles.model.statement import Paragraph, Table
-from ensembles.model.units import count_text
+from ensembles.model.notebook_html import bars_svg, facts_html
+from ensembles.model.statement import Bars, Facts, Part, Table
+from ensembles.model.units import count_text, seconds_text
 
 
-def answer_html(parts: Iterable[Table | Paragraph], limit: int, more: str) -> str:
+def answer_html(parts: Iterable[Part], limit: int, more: str) -> str:
     """Format the parts of an answer, one below the other.
 
     Parameters
     ----------
-    parts : iterable of Table or Paragraph
+    parts : iterable of Part
     limit : int
         Most rows of a table.
     more : str
         What shows all rows.
     """
-    return "\n".join(
-        _table(part, limit, more)
-        if isinstance(part, Table)
-        else "\n".join(f'<p class="under">{html.escape(sentence(each))}</p>' for each in part)
-        for part in parts
-    )
+    return "\n".join(_part(part, limit, more) for part in parts)
+
+
+def _part(part: Part, limit: int, more: str) -> str:
+    if isinstance(part, Table):
+        return _table(part, limit, more)
+    if isinstance(part, Bars):
+        return _bars(part)
+    if isinstance(part, Facts):
+        title = "" if part.title is None else f'<p class="under">{html.escape(sentence(part.title))}</p>'
+        return title + facts_html((label, cell(said, "")) for label, said in part.rows)
+    return "\n".join(f'<p class="under">{html.escape(sentence(each))}</p>' for each in part)
+
+
+def _bars(part: Bars) -> str:
+    """Draw the histogram, without marks."""
+    found = part.histogram(8)  # bins per octave
+    low, high = (seconds_text(float(found.edges_s[end])) for end in (0, -1))
+    return bars_svg(found.amounts.tolist(), low, high, sentence(part.caption))
 
 
 def _table(table: Table, limit: int, more: str) -> str:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ensembles.faces.bars import bars_text
 from ensembles.faces.words import cell, sentence
-from ensembles.model.statement import Column, Paragraph, Table
+from ensembles.model.statement import Bars, Column, Facts, Part, Table
 from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import count_text
 from ensembles.model.wrapped import wrapped
 
 
-def answer_text(parts: Iterable[Table | Paragraph], limit: int | None = None) -> str:
+def answer_text(parts: Iterable[Part], limit: int | None = None) -> str:
     """Format the parts of an answer, one below the other.
 
     Parameters
     ----------
-    parts : iterable of Table or Paragraph
+    parts : iterable of Part
     limit : int, optional
         Most rows of a table. Default: all.
 
@@ -25,13 +26,26 @@ def answer_text(parts: Iterable[Table | Paragraph], limit: int | None = None) ->
     str
         Without an end of line after the last.
     """
-    texts = (
-        _table(part, limit)
-        if isinstance(part, Table)
-        else "\n".join(wrapped(sentence(each)) for each in part)
-        for part in parts
-    )
-    return "\n\n".join(filter(None, texts))
+    return "\n\n".join(filter(None, (_part(part, limit) for part in parts)))
+
+
+def _part(part: Part, limit: int | None) -> str:
+    if isinstance(part, Table):
+        return _table(part, limit)
+    if isinstance(part, Bars):
+        return bars_text(part)
+    if isinstance(part, Facts):
+        return _facts(part)
+    return "\n".join(wrapped(sentence(each)) for each in part)
+
+
+def _facts(facts: Facts) -> str:
+    """Format the labels in a column; what is said beside them is in lines of the other."""
+    left, rest = " " * facts.indent, " " * (facts.indent + max(facts.width, 2))
+    lines = [] if facts.title is None else [wrapped(sentence(facts.title), indent=rest)]
+    for label, said in facts.rows:
+        lines.append(wrapped(cell(said, ""), f"{left}{label:<{facts.width}}", rest))
+    return "\n".join(lines)
 
 
 def _table(table: Table, limit: int | None) -> str:
@@ -51,7 +65,12 @@ def _tables(table: Table, shown: Sequence[int]) -> Iterator[str]:
         columns = tuple(_replaced(columns, step))
         yield table_text(*_arguments(columns, shown))
     arguments = _arguments(table.columns, shown)
-    yield _with_last_below(*arguments) if table.below else folded_table_text(*arguments, first=table.key)
+    if table.below:
+        yield _with_last_below(*arguments)
+    else:
+        rest = len(table.columns) - table.key - sum(table.together)
+        together = (*table.together, rest) if table.together else ()
+        yield folded_table_text(*arguments, together=together, first=table.key)
 
 
 def _with_last_below(headers: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> str:

@@ -1,7 +1,8 @@
 """The words of statements, and the units of values: the one place where an answer becomes text.
 
-A sentence has fields such as ``{time_s:s}``, with a unit of `UNITS` or, as ``{count:n phase}``, a noun to
-count. A part in brackets is left out if a field in it has no value, and ``[flag?...]`` if `flag` is not true.
+A sentence has fields such as ``{time_s:s}``, with a unit of `UNITS` (``{unit}``: that which the value `unit`
+names) or, as ``{count:n phase}``, a noun to count. A part in brackets is left out if a field in it has no
+value, and ``[flag?...]`` if `flag` is not true.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import LowerBound, Statement
+from ensembles.model.statement import Interval, LowerBound, Statement, UpperBound
 from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_text, share_text, size_text
 
 UNITS: dict[str, Callable[[Any], str]] = {
@@ -28,7 +29,16 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "share": share_text,
     "share to 0.1 %": lambda value: share_text(value, 1),
     "share to 3 digits": lambda value: share_text(value, None),
+    "share and interval": lambda value: _share(*value),
+    "level": lambda value: f"{100 * value:g} %",
     "ratio": ratio_text,
+    "to 0.01": lambda value: f"{value:.2f}",
+    "spread in log": lambda value: f"± {share_text(value)}" if value < 1 else f"× {math.exp(value):.1f}",
+    "rate in time": lambda value: _rate_in_time(*value),
+    "s of rank": lambda value: (
+        seconds_text(value[0]) + (f" (rank {value[1]})" if value[1] >= 0 and value[0] > 0 else "")
+    ),
+    "of all": lambda value: _of_all(*value),
     "moment": lambda value: f"{value:z.3f}",
     "moment to 0.1 s": lambda value: f"{value:z.1f}",
     "count": lambda value: f"{value:,}",
@@ -36,6 +46,24 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "part": lambda value: f"{value[0]:,} ({share_text(value[0] / value[1], None)})",
 }
 """How values are written, by the names of their units."""
+
+
+def _share(share: float, low: float, high: float) -> str:
+    """Write a share, and its interval if it has one."""
+    text = share_text(share, 1)
+    return text if low == high else f"{text} ({100 * low:.1f} – {100 * high:.1f})"
+
+
+def _rate_in_time(rate: float, time_s: float, rank: int | None) -> str:
+    """Write a rate, the time that it is by, and whose time that is."""
+    return f"{bytes_text(rate)}/s in {seconds_text(time_s)}" + ("" if rank is None else f" (rank {rank})")
+
+
+def _of_all(count: float, whole: int | None) -> str:
+    """Write an effective number: with a decimal where rounding hides that it is most of the whole."""
+    digits = int(whole is not None and round(count) <= whole / 2 < count)
+    return f"{count:.{digits}f}" if whole is None else f"{count:.{digits}f}/{whole}"
+
 
 WORDS = {
     "ordinals.what": ("Durations by call index (n-th {op} of a task {where}[; {sizes}])[is_none?: no calls]"),
@@ -86,6 +114,173 @@ WORDS = {
         "Efficiency: rate {each}, relative to the fewest {counted} of same layer and files."
     ),
     "scaling.single_tasks": "Runs of one task are of both kinds: their one file is shared and per task.",
+    "runs.what": "{path} holds {count:count} runs; name one of them:",
+    "info.warnings": "Data-quality warnings:",
+    "info.crowded": "{tasks}: calls also wait for a processor",
+    "info.job": "{job}[, user {user}]",
+    "info.recorded": "{tasks:n task} · {threads:n thread} · {files:n file} · {recorded_calls:n call}",
+    "info.mode_profile": "profile: totals[durations_known? and histograms] of all calls, no events",
+    "info.mode_tail": "tail: totals and histograms of all calls; slowest calls as {events:n event}",
+    "info.summed": "{summed_calls:n wait} for messages: in the totals, not events (ENSIO_POINT_TO_POINT=1)",
+    "info.dropped": "{count:n event}, included in the totals below",
+    "info.lost": "{lost_calls:n call}, not included in the totals below",
+    "info.reason": "{count:count}  {reason}",
+    "info.dirty": "up to {dirty_bytes:bytes} dirty pages ({dirty_share:share} of what programs could have)",
+    "info.pressure": "some task {whose} waited for I/O {some:share} of the time, all {full:share}",
+    "info.retransmissions": "{nfs_retransmissions:n NFS retransmission}",
+    "info.excluded": "{excluded_calls:n call} on system files (ENSIO_EXCLUDE), pipes or terminals",
+    "info.no_call": "No call was recorded: docs/user/troubleshooting.md lists the causes.",
+    "info.no_call_of_configure": (
+        "No call was recorded: set ENSIO_DISABLE=1 while configure runs its test programs."
+    ),
+    "info.run": "{run_s:s}; from the first call to the end of the last {span_s:s}",
+    "info.io_time": "{io_time_s:s} summed over tasks[is_partial?, without the I/O that was not seen]",
+    "info.critical_path": (
+        "critical path {critical_path_s:s}[ ({critical_path_share:share to 0.1 %} of the run)]"
+    ),
+    "info.some_task": (
+        "at least one {who} in I/O for {some_task_s:s}[ ({some_task_share:share to 0.1 %} of the run)]; "
+        "nothing shows which of them waited for others"
+    ),
+    "info.no_path": "no critical path for more than {events:count} calls: ensio phases shows who waited",
+    "info.mean": "mean of {tasks:count} tasks {mean_s:s}[ ({mean_share:share to 0.1 %} of {of})]",
+    "info.slowest_task": (
+        "[is_of_several?slowest task ]{slowest_s:s} (rank {slowest_task}[, {slowest_share:share to 0.1 %} of "
+        "{of}])"
+    ),
+    "info.flights": (
+        "{flight_s:s} summed over {requests:n non-blocking request} (mean {mean_flight_s:s}), "
+        "{hidden_share:share to 0.1 %} hidden behind other work"
+    ),
+    "info.slowest": "{duration_s:s}: {call} of rank {rank} at {start_s:s}[ on {file:file}]",
+    "info.time_of_writes": "Written: time in writes and syncs.",
+    "info.read_in_writes": "{bytes:bytes} of the bytes read are read by libraries inside writes.",
+    "info.read_inside": "{bytes:bytes} are read inside calls that ask for no bytes: {names}.",
+    "info.whole_calls": ("Exclusive time: without recorded inner calls; mean and longest: of whole calls."),
+    "info.failed": "Failed calls (ensio events RUN --failed):",
+    "info.only_failed": "Failed calls: {calls}; errors and files are {known}.",
+    "info.between": "{how}.",
+    "info.sizes": (
+        "Common sizes requested by {layer} reads and writes: {sizes}[has_classes? (where sizes in a class "
+        "differ, only their range is known)][ (each count may be too low by up to {uncertain:count})]."
+    ),
+    "info.more_regions": "{count:n more region}: see --json.",
+    "counters.run_time": "{time_s:s} × {tasks:n task}",
+    "counters.io_time": ("{time_s:s} in {layer} summed over tasks[, {share:share to 3 digits} of task time]"),
+    "counters.in_data": (
+        "reads {read_s:s} ({read_share:share to 3 digits}) · writes {write_s:s} ({write_share:share to 3 "
+        "digits})"
+    ),
+    "counters.in_metadata": "metadata {meta_s:s} ({meta_share:share to 3 digits})",
+    "counters.moved": "{bytes:bytes}[ in {layer}]",
+    "counters.rate": "{rate:bytes/s} by the slowest task, metadata included ({layer})",
+    "counters.first": "The first {shown:count} of {of:count} rows; all of them: run.counters in Python.",
+    "counters.path": "{path}",
+    "counters.order": (
+        "Those with the longest time in a layer come first; calls of a layer contain those of layers below "
+        "it."
+    ),
+    "counters.interfaces": (
+        "Files: all that the interface has counters of, also those that were only opened or asked for. Times "
+        "are summed over tasks. The rate is that by the slowest task, metadata included. Counted by {tool}."
+    ),
+    "counters.operations": "Calls, summed over tasks.",
+    "counters.access": (
+        "Sequential: at a higher offset than the call before; consecutive: where that ended. Two shares: of "
+        "reads / of writes."
+    ),
+    "counters.files_by_use": "A size is the end of the last byte that was read or written.",
+    "counters.by_file_system": (
+        "By POSIX and STDIO, which reach the storage; files of both count twice. Times are sums over tasks."
+    ),
+    "counters.module": (
+        "{name}: [{files:n file}][{objects:n dataset or variable}][, {read_only:count} only read]"
+        "[, {write_only:count} only written][, {read_and_written:count} read and written]"
+        "[, {no_data:count} without data][, accessed up to {largest:bytes}][, {shared:count} shared by all "
+        "tasks]"
+    ),
+    "counters.tasks": (
+        "in files of single tasks: fastest {fastest:s}, median {median:s}, slowest {slowest:s} of {ranks:n "
+        "task}"
+    ),
+    "counters.partial": "Darshan's memory was full: files and calls are missing",
+    "counters.targets": ("{count:n OST}, that with the slowest files first; the last row is the fastest."),
+    "counters.heat_map": (
+        "Heat map of {of}: {bytes_read:bytes} read and {bytes_written:bytes} written from {first_s:s} to "
+        "{last_s:s}, in {busy:share to 3 digits} of the bins of {bin_s:s}; at most {highest_rate:bytes/s}."
+    ),
+    "pattern.group": "{tasks:n task} ({ranks}):",
+    "pattern.smaller_loops": "and {bytes:bytes} in {count:n smaller loop}",
+    "pattern.more_groups": "{count:n more group} of tasks: raise --limit to see them",
+    "pattern.other_tasks": "{count:n task} with loops of other shapes",
+    "pattern.several_files": (
+        "Calls of several files do not repeat together. Those of one file may: --file NAME selects it (ensio "
+        "files lists the names)."
+    ),
+    "modes.refused": "{why:clause}.",
+    "modes.what": (
+        "[is_found?{count:n mode}][is_none?No mode] in {calls:n call}[ ({name})]"
+        "[is_turns?: steps of turns, not parts of a mixture]"
+    ),
+    "modes.bars": (
+        "Number of calls by [is_per_mib?time per MiB][is_per_call?duration][has_marks?; digits are modes]."
+    ),
+    "modes.one_of_all_phases": "Unimodality not rejected: every further cluster is of few phases.",
+    "modes.several": "Unimodality rejected (p {bound}).",
+    "modes.one": (
+        "[is_known?No evidence of a further mode.][is_few?Too few calls to count modes.] One of less than "
+        "{least:share to 3 digits} would not be seen."
+    ),
+    "modes.resolution": "Timer resolution: {step_s:{unit}}.",
+    "modes.further": "{how:clause}.",
+    "modes.sites": "Mode {number} ({t_s:s}): {shares}.",
+    "tail.what": (
+        "[is_one?Any call of a task][is_several?Slowest of {tasks:n call}, one per task]; {calls:n call} "
+        "observed[ in {phases:n phase}]"
+    ),
+    "tail.one_task": "There is one task: --tasks N predicts the slowest call of N.",
+    "tail.refused": "No prediction: {why}.",
+    "tail.method": "Method: {method}.",
+    "tail.no_mean": "Mean: not determined, because durations beyond all that was seen decide it.",
+    "tail.unsettled": "Valid only for phases drawn from the whole run: {why}.",
+    "tail.next": (
+        "Next phase, from the phases before it: {interval:{unit}}; {coverage:share} of {trials:count} past "
+        "phases lay within such intervals, of median width {width:ratio}."
+    ),
+    "tail.observed": "Observed maximum: {max_s:{unit}}.",
+    "tail.untested": (
+        "Assumes independent calls: phases, ranks and times are unknown, so that nothing was tested."
+    ),
+    "tail.exchangeable": ("Exchangeability not rejected: no test finds an effect of phase, task or time."),
+    "tail.dependent": (
+        "[is_based_on_all?Calls taken as exchangeable, although not][is_not?Not exchangeable]; explained "
+        "variance of log duration: {causes}.[ Effective sample size: {effective:n call}.][ Neighbouring "
+        "phases are correlated; effective number of phases: {effective_phases:count}.]"
+    ),
+    "tail.few": "So few calls do not show whether most calls are of a slower kind.",
+    "tail.unseen": (
+        "Up to 1 in {one_in:count} calls may be of a slower kind that these calls do not show "
+        "({level:level})."
+    ),
+    "tail.equation": (
+        "Equation 1 assumes i.i.d. calls and is bounded by the observed maximum.[is_bound? {calls:n call} do "
+        "not reach to the upper end of the slowest of {tasks:count}.][ Its interval has calls of "
+        "{made:count} of {phases:n phase}.]"
+    ),
+    "backtest.what": "Empirical coverage of nominal {level:level} intervals",
+    "backtest.reason": "{kind}: {why}.",
+    "split.what": (
+        "The slowest of {tasks:n task}, if each of {calls:count} calls is split into smaller ones:"
+    ),
+    "split.legend": (
+        "Speedup: ratio of the means; at most: that if every task took the mean time of a call; spread: "
+        "coefficient of variation of the time of one task."
+    ),
+    "split.correlation": (
+        "Correlation of calls: [{phase:to 0.01} by phase, {task:to 0.01} by task][is_unknown?unknown]."
+    ),
+    "split.assumes": "Assumes that {assumed}.",
+    "split.refused": "{calls:n call}: {why}.",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",
     "phases.count": "{count:n phase}: {evidence}",
@@ -195,6 +390,10 @@ def cell(value: Any, unit: str) -> str:
         return _filled(value)
     if isinstance(value, LowerBound):
         return f"≥ {cell(value.value, unit)}"
+    if isinstance(value, UpperBound):
+        return f"≤ {cell(value.value, unit)}"
+    if isinstance(value, Interval):
+        return f"{cell(value.low, unit)} – {cell(value.high, unit)}"
     if unit.startswith("n "):
         return count_text(value, unit[2:])
     return UNITS["" if isinstance(value, str) and unit not in _OF_TEXTS else unit](value)

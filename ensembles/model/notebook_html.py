@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
-
-if TYPE_CHECKING:
-    from ensembles.model.events import Events
 
 _WIDTH, _HEIGHT, _ROW = 320, 60, 28
 _MOST_CALLS = 5
@@ -154,7 +151,7 @@ def intervals_svg(
     )
 
 
-def events_html(events: Events) -> str:
+def events_html(events: Any) -> str:
     """Return the size of a selection, its calls by function and a histogram of their durations."""
     import numpy as np
 

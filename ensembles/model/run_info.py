@@ -40,6 +40,17 @@ POINT_TO_POINT = frozenset(
 )
 """Functions that wait for messages, or complete I/O (``libtrace/calls/mpisync.def``)."""
 
+WHY_DROPPED = {
+    "budget": "the budget was used up: ENSIO_MAX_BYTES, or without it a tenth of the free space",
+    "free_space": "less than 5 % of the file system and less than 1 GiB was free",
+    "file_system_full": "the file system or a quota was full",
+    "file_size_limit": "the process's limit on the size of files was reached",
+    "run_directory": "the run directory was gone or could not be written to any more",
+    "memory": "the process's limits on memory were reached",
+    "unknown": "the reason was not recorded",
+}
+"""Name of each reason why events were dropped, and its text in messages."""
+
 
 def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int]) -> str:
     """Return which tasks share processors, as part of a sentence.

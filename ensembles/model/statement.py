@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,21 @@ class LowerBound:
     """A lower bound in place of a number."""
 
     value: float
+
+
+@dataclass(frozen=True)
+class UpperBound:
+    """An upper bound in place of a number."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Both ends of an interval in place of a number."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,9 @@ class Table:
         nothing.
     key : int
         Number of columns with which each part begins if the table is still too wide.
+    together : sequence of int
+        Numbers of columns, after these, that are then in one part if they fit into it, as are the columns
+        that remain. Empty: one each.
     below : bool
         Then the last column is in a line below each row.
     """
@@ -85,6 +103,7 @@ class Table:
     hover: Sequence[Statement] = ()
     narrower: Sequence[Mapping[str, Column | None]] = ()
     key: int = 1
+    together: Sequence[int] = ()
     below: bool = False
 
     @classmethod
@@ -126,3 +145,46 @@ class Table:
 
 Paragraph = tuple[Statement, ...]
 """Statements that are shown together, one below the other."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A histogram of durations.
+
+    Attributes
+    ----------
+    histogram : callable
+        Returns the histogram with so many bins per octave: ``edges_s`` and ``amounts``.
+    calls : int
+    marks_s : sequence of float
+        Durations that are marked with their numbers, from 1.
+    caption : Statement
+    """
+
+    histogram: Callable[[int], Any]
+    calls: int
+    marks_s: Sequence[float]
+    caption: Statement
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is said, each with a label.
+
+    Attributes
+    ----------
+    rows : sequence of (str, Statement or str)
+        A label, and a statement, a name or a sentence; ``""``: the label of the row before.
+    title : Statement or None
+    width, indent : int
+        Columns of the labels, and before them.
+    """
+
+    rows: Sequence[tuple[str, Statement | str]]
+    title: Statement | None = None
+    width: int = 11
+    indent: int = 0
+
+
+Part = Table | Paragraph | Bars | Facts
+"""A part of an answer."""

@@ -8,7 +8,7 @@ import textwrap
 WIDTH = 80
 
 _UNIT = re.compile(
-    r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|× )"
+    r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|[×x] )|(?<=\d x) "
     r"|(?<=\d min) (?=\d)|(?<=\d h) (?=\d)|(?<=phase) (?=\d)|(?<=Holm) (?=p )|(?<=\bp) (?=\d)"
 )
 

@@ -8,7 +8,7 @@ import pytest
 from places import BUILD
 
 import ensembles
-from ensembles.cli.run_list import collect_runs, run_list_text
+from ensembles.answers.run_list import answer_run_list
 
 DD = "dd if=/dev/zero of=data bs=1k count=3 status=none"
 
@@ -147,7 +147,7 @@ def test_a_script_is_named_by_its_command(tmp_path):
         ["ensio", "info", "run"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert f"command    bash -c '{script}' one" in shown.stdout
-    listed = run_list_text(".", collect_runs([str(tmp_path / "run")], ensembles.open))
+    listed = str(answer_run_list(".", [str(tmp_path / "run")], ensembles.open))
     assert "  bash -c 'rm -f b; echo text | " in listed
 
 

@@ -9,12 +9,11 @@ from places import PROGRAMS
 from test_linking import MPI
 
 import ensembles
-from ensembles.cli.info_text import information_text
+from ensembles.answers.info import answer_info
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Events
 from ensembles.readers.native.spool import read_spool
 from ensembles.run.collect import collect
-from ensembles.run.information import collect_information
 from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
 from ensembles.summaries.classes import UNKNOWN_ORDINAL
 from ensembles.summaries.from_cells import totals_from_cells
@@ -344,6 +343,6 @@ def test_sums_of_reads_alone_say_nothing_of_writes(preload, tmp_path):
     for command in (["md5sum", "data"], ["cp", "data", "copy"]):
         assert preload.execute(*command, cwd=tmp_path, environment=settings).returncode == 0
         run = f"{preload.run}#2" if said else preload.run
-        said.append(information_text(collect_information(ensembles.open(run))))
+        said.append(str(answer_info(ensembles.open(run))))
     assert "by the slowest task's time" in said[0]
-    assert ["written: time in writes" in text for text in said] == [False, True]
+    assert ["Written: time in writes" in text for text in said] == [False, True]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 
@@ -156,26 +155,10 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
     if view.per_byte:
         notes.append(_per_mib_text(ensemble))
     if view.selecting().keys() & {"duration", "rate"}:
-        tail = "no slowest call is predicted of calls that were chosen by their durations."
+        tail = "No slowest call is predicted of calls that were chosen by their durations."
     else:
         tail = str(ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1))))
-    found = "\n".join([str(ensemble.modes()), "", f"{tail[:1].upper()}{tail[1:]}"])
-    return "\n".join([*notes, _per_mib(found) if view.per_byte else found])
-
-
-_TIME = re.compile(r"(?<![\w.,])(\d[\d,]*(?:\.\d+)? (?:s|ms|µs|ns))\b")
-
-
-def _per_mib(text: str) -> str:
-    """Write the unit of durations per MiB, which the texts of statistics leave out.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.sentences import _per_mib
-    >>> _per_mib("2 modes in 61 calls: 47.3 ms (27.8 ms to 1.20 s), 5 phases")
-    '2 modes in 61 calls: 47.3 ms/MiB (27.8 ms/MiB to 1.20 s/MiB), 5 phases'
-    """
-    return _TIME.sub(r"\1/MiB", text)
+    return "\n".join([*notes, str(ensemble.modes()), "", tail])
 
 
 def _per_mib_text(ensemble: Ensemble) -> str:

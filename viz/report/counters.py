@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ensembles.answers.counters import file_parts, interface_table, rank_parts, target_parts
 from ensembles.model.run_info import RunInfo
+from ensembles.model.statement import Part, Statement, Table
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.structure.counters import MORE_THAN_ALL, counted_sums, main_interface, rate_text
-from ensembles.viz.common.nested_calls import LAYERS
-from ensembles.viz.report.moments import MomentsTable
 
 _MOST = 15
 
@@ -24,12 +22,12 @@ class CountersShown:
     ----------
     facts : list of (str, str, str)
         Key figures at the top of the page: name, value and meaning.
-    tables : dict of str to MomentsTable
+    tables : dict of str to tuple of Part
         By heading.
     """
 
     facts: list[tuple[str, str, str]]
-    tables: dict[str, MomentsTable]
+    tables: dict[str, tuple[Part, ...]]
 
 
 def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown:
@@ -43,25 +41,19 @@ def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> C
         moved.
     """
     counters = counted_sums(run)
-    modules = counters["modules"].values()
-    tables = {
-        "Interfaces": _interfaces(counters),
-        "Operations": _operations(counters),
-        "Access": _access(counters),
-        "Files by use": _files_by_use(run),
-        "Data by file system": _by_file_system(run),
-        "Files of most time": _files(
-            [row for module in modules for row in module["slowest_files"]],
-            sum(module["file_kinds"]["all"] for module in modules),
-        ),
-        "Ranks of most time": _ranks(
-            [row for module in modules for row in module["slowest_ranks"]], counters["tasks"]
-        ),
-        "Storage targets": _targets(counters["targets"]),
+    said = Statement("counters.interfaces", {"tool": counters["tool"]})
+    tables: dict[str, tuple[Part, ...]] = {
+        "Interfaces": (interface_table(counters["modules"]), (said,)),
+        "Operations": (_operations(counters), (Statement("counters.operations"),)),
+        "Access": (_access(counters), (Statement("counters.access"),)),
+        "Files by use": (_files_by_use(run), (Statement("counters.files_by_use"),)),
+        "Data by file system": (_by_file_system(run), (Statement("counters.by_file_system"),)),
+        "Files of most time": tuple(file_parts(counters, _MOST)),
+        "Ranks of most time": tuple(rank_parts(counters, _MOST)),
+        "Storage targets": tuple(target_parts(counters, _MOST)),
     }
-    return CountersShown(
-        _facts(counters, information), {name: table for name, table in tables.items() if table.rows}
-    )
+    shown = {name: parts for name, parts in tables.items() if isinstance(parts[0], Table) and len(parts[0])}
+    return CountersShown(_facts(counters, information), shown)
 
 
 def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
@@ -96,30 +88,6 @@ def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list
     return found
 
 
-def _interfaces(counters: dict[str, Any]) -> MomentsTable:
-    rows = [
-        (
-            f"{module['layer']} ({name})",
-            f"{module['file_kinds']['all']:,}",
-            *(seconds_text(module[key]) for key in ("read_s", "write_s", "meta_s", "mean_task_s")),
-            ("≤ " if module["slowest_is_bound"] else "") + seconds_text(module["slowest_rank_s"]),
-            rate_text(module),
-        )
-        for name, module in counters["modules"].items()
-    ]
-    headers = ("interface", "files", "read", "write", "metadata", "mean task", "slowest task", "rate")
-    note = (
-        "Files: all that the interface has counters of, also those that were only opened or asked for. "
-        "Times are summed over tasks. The rate is that by the slowest task, metadata included. Counted by "
-        f"{counters['tool']}."
-    )
-    return MomentsTable(headers, rows, note)
-
-
-_ORDER = (
-    "Those with the longest time in a layer come first; calls of a layer contain those of layers below it."
-)
-
 _OPERATIONS = {
     "open": ("OPENS", "INDEP_OPENS", "COLL_OPENS", "CREATES"),
     "seek": ("SEEKS",),
@@ -130,20 +98,21 @@ _OPERATIONS = {
 """Counters of each operation besides reads and writes."""
 
 
-def _operations(counters: dict[str, Any]) -> MomentsTable:
+def _operations(counters: dict[str, Any]) -> Table:
     """Return the number of calls of each interface by operation; empty: the interface does not count it."""
     rows = []
     for name, module in counters["modules"].items():
-        row = [f"{module['layer']} ({name})", f"{module['reads']:,}", f"{module['writes']:,}"]
+        row: list[Any] = [f"{module['layer']} ({name})", module["reads"], module["writes"]]
         for counted in _OPERATIONS.values():
             found = [module["totals"].get(each) for each in counted]
             known = [int(each) for each in found if each is not None and each >= 0]
-            row.append(f"{sum(known):,}" if known else "")
-        rows.append(tuple(row))
-    return MomentsTable(("interface", "read", "write", *_OPERATIONS), rows, "Calls, summed over tasks.")
+            row.append(sum(known) if known else None)
+        rows.append(row)
+    units = {"interface": "", **dict.fromkeys(("read", "write", *_OPERATIONS), "count")}
+    return Table.of_rows("interface", units, rows)
 
 
-def _files_by_use(run: RunInfo) -> MomentsTable:
+def _files_by_use(run: RunInfo) -> Table:
     """Return the number and the sizes of the files that each interface only read, only wrote, or both."""
     rows = []
     for module in run.counters.modules.values():
@@ -159,15 +128,13 @@ def _files_by_use(run: RunInfo) -> MomentsTable:
             sizes = files["max_byte"][chosen & (files["max_byte"] >= 0)] + 1
             if not chosen.any():
                 continue
-            known = (
-                [bytes_text(float(sizes.mean())), bytes_text(int(sizes.max()))] if len(sizes) else ["", ""]
-            )
-            rows.append((f"{module.layer} ({module.module})", what, f"{int(chosen.sum()):,}", *known))
-    headers = ("interface", "files that were", "number", "mean size", "largest")
-    return MomentsTable(headers, rows, "A size is the end of the last byte that was read or written.")
+            known = (float(sizes.mean()), int(sizes.max())) if len(sizes) else (None, None)
+            rows.append((f"{module.layer} ({module.module})", what, int(chosen.sum()), *known))
+    units = {"interface": "", "files that were": "", "number": "count", "mean size": "bytes"}
+    return Table.of_rows("row", {**units, "largest": "bytes"}, rows)
 
 
-def _by_file_system(run: RunInfo) -> MomentsTable:
+def _by_file_system(run: RunInfo) -> Table:
     """Return files and bytes of each mount point, by the interfaces that reach the storage."""
     sums: dict[str, list[float]] = {}
     for module in run.counters.modules.values():
@@ -180,16 +147,9 @@ def _by_file_system(run: RunInfo) -> MomentsTable:
             name = _file_system(run, run.files[number])
             mine = sums.setdefault(name, [0, 0, 0, 0.0])
             sums[name] = [mine[0] + 1, *(old + new for old, new in zip(mine[1:], values, strict=True))]
-    rows = [
-        (name, f"{count:,.0f}", bytes_text(read), bytes_text(written), seconds_text(spent_s))
-        for name, (count, read, written, spent_s) in sorted(sums.items(), key=lambda item: -item[1][3])
-    ]
-    headers = ("file system", "files", "read", "written", "time")
-    return MomentsTable(
-        headers,
-        rows,
-        "By POSIX and STDIO, which reach the storage; files of both count twice. Times are sums over tasks.",
-    )
+    rows = [(name, *values) for name, values in sorted(sums.items(), key=lambda item: -item[1][3])]
+    units = {"file system": "", "files": "count", "read": "bytes", "written": "bytes", "time": "s"}
+    return Table.of_rows("file system", units, rows)
 
 
 def _file_system(run: RunInfo, path: str) -> str:
@@ -199,7 +159,7 @@ def _file_system(run: RunInfo, path: str) -> str:
     return "unknown" if mount is None else f"{mount.point} ({mount.type})"
 
 
-def _access(counters: dict[str, Any]) -> MomentsTable:
+def _access(counters: dict[str, Any]) -> Table:
     rows = []
     for name, module in counters["modules"].items():
         calls = module["reads"] + module["writes"]
@@ -210,22 +170,19 @@ def _access(counters: dict[str, Any]) -> MomentsTable:
         rows.append(
             (
                 f"{module['layer']} ({name})",
-                f"{module['reads']:,}",
-                f"{module['writes']:,}",
+                module["reads"],
+                module["writes"],
                 *(_by_direction(module, what) for what in ("SEQ", "CONSEC")),
-                *(share_text(module[key + "_share"], None) if posix else "" for key in keys),
+                *(module[f"{key}_share"] if posix else None for key in keys),
                 ", ".join(
-                    f"{size_text(entry['bytes'])} × {entry['count']:,}".replace(" ", "\N{NO-BREAK SPACE}")
+                    f"{size_text(entry['bytes'])} × {entry['count']:,}"
                     for entry in module["common_sizes"][:4]
                 ),
             )
         )
-    headers = ("interface", "reads", "writes", "sequential", "consecutive", "misaligned in file")
-    note = (
-        "Sequential: at a higher offset than the call before; consecutive: where that ended. Two shares: of "
-        "reads / of writes."
-    )
-    return MomentsTable((*headers, "misaligned in memory", "common sizes"), rows, note)
+    units = {"interface": "", "reads": "count", "writes": "count", "sequential": "", "consecutive": ""}
+    units |= dict.fromkeys(("misaligned in file", "misaligned in memory"), "share to 3 digits")
+    return Table.of_rows("interface", {**units, "common sizes": ""}, rows)
 
 
 def _by_direction(module: dict[str, Any], what: str) -> str:
@@ -236,81 +193,3 @@ def _by_direction(module: dict[str, Any], what: str) -> str:
         if module[direction] and count is not None:
             shares.append(share_text(min(count / module[direction], 1.0), None))
     return " / ".join(shares)
-
-
-def _files(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
-    shown = [
-        (
-            (os.path.basename(row["path"]) or row["path"] or "(unknown)") if is_first else "",
-            row["layer"],
-            "all" if row["is_shared"] else f"{row['records']:,}",
-            bytes_text(row["bytes"]),
-            *(seconds_text(row[key]) for key in ("time_s", "read_s", "write_s", "meta_s")),
-            "unknown"
-            if row["slowest_s"] is None
-            else f"{seconds_text(row['slowest_s'])} (rank {row['slowest_rank']})",
-        )
-        for row, is_first in _by_layer(rows, "path", "time_s")[:_MOST]
-    ]
-    headers = ("file", "layer", "tasks", "moved", "time", "read", "write", "metadata", "slowest task")
-    return MomentsTable(headers, shown, " ".join(filter(None, (_first_of(len(shown), of), _order_of(rows)))))
-
-
-def _by_layer(rows: Sequence[dict[str, Any]], key: str, time: str) -> list[tuple[dict[str, Any], bool]]:
-    """Return the rows of each file or rank together, calling layers first, with whether a row is its first.
-
-    Those with the longest time in a layer come first: calls of a layer contain those of the layers below.
-    """
-    longest: dict[Any, float] = {}
-    for row in rows:
-        longest[row[key]] = max(longest.get(row[key], 0.0), row[time])
-
-    def place(row: dict[str, Any]) -> tuple[float, str, int]:
-        depth = LAYERS.index(row["layer"]) if row["layer"] in LAYERS else len(LAYERS)
-        return -longest[row[key]], str(row[key]), depth
-
-    ordered = sorted(rows, key=place)
-    return [(row, not at or row[key] != ordered[at - 1][key]) for at, row in enumerate(ordered)]
-
-
-def _ranks(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
-    shown = [
-        (
-            f"{row['rank']}" if is_first else "",
-            row["layer"],
-            f"{row['records']:,}",
-            bytes_text(row["bytes"]),
-            *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s", "low_s", "high_s")),
-        )
-        for row, is_first in _by_layer([row for row in rows if row["high_s"] > 0], "rank", "low_s")[:_MOST]
-    ]
-    headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "at least", "at most")
-    note = "At least and at most: time with files of all ranks, of which fastest and slowest rank are known."
-    ranks = sum(1 for row in shown if row[0])
-    notes = (_first_of(ranks, of, "ranks"), note, _order_of(rows))
-    return MomentsTable(headers, shown, " ".join(filter(None, notes)))
-
-
-def _order_of(rows: Sequence[dict[str, Any]]) -> str:
-    return _ORDER if len({row["layer"] for row in rows}) > 1 else ""
-
-
-def _first_of(shown: int, of: int, what: str = "rows") -> str:
-    return f"The first {shown:,} of {of:,} {what}." if shown < of else ""
-
-
-def _targets(rows: Sequence[dict[str, Any]]) -> MomentsTable:
-    if len({row["median_file_s"] for row in rows}) < 2:
-        return MomentsTable((), [])
-    shown = [
-        (
-            f"OST {row['target']}",
-            f"{row['files']:,}",
-            "" if row["bytes"] is None else bytes_text(row["bytes"]),
-            seconds_text(row["median_file_s"]),
-            seconds_text(row["slowest_file_s"]),
-        )
-        for row in rows[:_MOST]
-    ]
-    headers = ("target", "files", "moved", "median time of a file", "slowest file")
-    return MomentsTable(headers, shown, _first_of(len(shown), len(rows)))

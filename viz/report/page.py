@@ -12,6 +12,7 @@ from ensembles import __version__
 from ensembles.answers.phases import PhasesAnswer, answer_phases
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
+from ensembles.faces.html import answer_html
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
@@ -390,7 +391,7 @@ def report_html(
         facts=counted.facts or facts(run, summaries, information),
         data_lost=DATA_LOST,
         information=_script_text(information),
-        counted=counted,
+        counted={name: answer_html(parts, 20, "ensio info") for name, parts in counted.tables.items()},
         counted_names=counted_names,
         durations_known=durations_known,
         calls=call_table(summaries),

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 
 from ensembles.model.metadata import Process, RunMetadata
+from ensembles.model.run_info import WHY_DROPPED
 from ensembles.model.units import count_text, few
 from ensembles.readers.native.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.native.clock_alignment import Alignment
-from ensembles.readers.native.losses import WORDS
 from ensembles.readers.native.spool import Spool
 
 _MOST_NAMED = 3
@@ -80,7 +80,7 @@ def notes_on_losses(metadata: RunMetadata) -> list[str]:
     """Describe the calls without an event, without any record, or without their path, and the reasons."""
     notes, processes = [], metadata.processes
     why = "; ".join(
-        WORDS[reason] + (f" ({count:,})" if len(metadata.dropped_by_reason) > 1 else "")
+        WHY_DROPPED[reason] + (f" ({count:,})" if len(metadata.dropped_by_reason) > 1 else "")
         for reason, count in metadata.dropped_by_reason.items()
     )
     dropped = sum(process.dropped_events for process in processes)

@@ -13,17 +13,6 @@ POSITION = CONSTANTS["ENSIO_SPOOL_LOSSES_BYTES"]
 PROPERTY = b"losses"
 """Property in a job file: calls on other paths, then dropped events by reason, separated by blanks."""
 
-WORDS = {
-    "budget": "the budget was used up: ENSIO_MAX_BYTES, or without it a tenth of the free space",
-    "free_space": "less than 5 % of the file system and less than 1 GiB was free",
-    "file_system_full": "the file system or a quota was full",
-    "file_size_limit": "the process's limit on the size of files was reached",
-    "run_directory": "the run directory was gone or could not be written to any more",
-    "memory": "the process's limits on memory were reached",
-    "unknown": "the reason was not recorded",
-}
-"""Name of each reason, and its text in messages."""
-
 _NAMES = {
     CONSTANTS["ENSIO_DROPPED_BUDGET"]: "budget",
     CONSTANTS["ENSIO_DROPPED_FLOOR"]: "free_space",

@@ -98,10 +98,12 @@ class FairShare:
         return {**vars(self), "speed": list(self.speed)}
 
     def __str__(self) -> str:
-        modes = ", ".join(f"{number_text(speed)}" for speed in self.speed)
+        speeds = ", ".join(map(number_text, self.speed))
         return (
             f"fair share: {bytes_text(self.rate_bytes_per_s)}/s per task, {seconds_text(self.duration_s)} "
-            f"for a call of {bytes_text(self.bytes_per_call)}; the modes had {modes} times that rate"
+            f"for a call of {bytes_text(self.bytes_per_call)}"
+            + f"; the modes had {speeds} times that rate"
+            * bool(speeds)
         )
 
 

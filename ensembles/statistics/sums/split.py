@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ensembles.faces.answer import Answer
 from ensembles.model.errors import EnsioError
-from ensembles.model.notebook_html import Printed
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.statement import Interval, Part, Statement, Table
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
 from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
@@ -64,7 +64,7 @@ class SplitTime:
 
 
 @dataclass(frozen=True)
-class Split(Printed):
+class Split(Answer):
     """Predicted gain by splitting calls.
 
     Attributes
@@ -85,6 +85,8 @@ class Split(Printed):
         Reason of a refusal; then `splits` is empty.
     assumes : str
         What the prediction takes for granted, and no measured call shows.
+    per : {"call", "MiB"}
+        What durations are of.
     """
 
     tasks: int
@@ -95,56 +97,41 @@ class Split(Printed):
     notes: tuple[str, ...]
     refused: str | None = None
     assumes: str = "a k-th of the bytes takes a k-th of the time: no latency, no fixed cost of a call"
+    per: str = "call"
 
-    def __str__(self) -> str:
-        return self.text()
+    question = "split"
 
-    def text(self, per: str = "") -> str:
-        """Return a table.
-
-        Parameters
-        ----------
-        per : str
-            Appended to the units of time, such as ``/MiB``.
-        """
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """A title, a table with a row for each k, and what was assumed."""
         if self.refused:
-            return f"no prediction: {self.refused}"
-        from ensembles.model.table import table_text
-
-        def told(seconds: float | None) -> str:
-            return "-" if seconds is None else seconds_text(seconds) + per
-
+            return ((Statement("tail.refused", {"why": self.refused}),),)
+        unit = "s/MiB" if self.per == "MiB" else "s"
+        units = {"calls": "count", "median": unit, f"{self.level * 100:g} % interval": unit, "mean": unit}
+        units |= dict.fromkeys(("speedup", "at most", "spread"), "to 0.01")
         rows = [
             (
                 one.calls,
-                told(one.median_s),
-                "-" if one.low_s is None else f"{told(one.low_s)} – {told(one.high_s)}",
-                told(one.mean_s),
-                "-" if one.speedup is None else f"{one.speedup:.2f}",
-                f"{one.most_speedup:.2f}",
-                f"{one.spread:.2f}",
+                "-" if one.median_s is None else one.median_s,
+                "-" if one.low_s is None or one.high_s is None else Interval(one.low_s, one.high_s),
+                "-" if one.mean_s is None else one.mean_s,
+                "-" if one.speedup is None else one.speedup,
+                one.most_speedup,
+                one.spread,
             )
             for one in self.splits
         ]
-        interval = f"{self.level * 100:g} % interval"
-        head = ("calls", "median", interval, "mean", "speedup", "at most", "spread")
-        lags = self.dependence.lags
-        by_phase = self.dependence.of_phase
-        alike = f"{by_phase:.2f} by phase, {lags[0]:.2f} by task" if len(lags) else "unknown"
-        return "\n".join(
-            [
-                f"The slowest of {count_text(self.tasks, 'task')}, if each of {self.n:,} calls is split into "
-                "smaller ones:",
-                "",
-                table_text(head, rows, 0),
-                "",
-                "speedup: ratio of the means; at most: that if every task took the mean time",
-                "of a call; spread: coefficient of variation of the time of one task.",
-                f"Correlation of calls: {alike}.",
-                f"Assumes that {self.assumes}.",
-                *(f"{one.calls} calls: {one.refused}." for one in self.splits if one.refused),
-            ]
-        )
+        phase, lags = self.dependence.of_phase, self.dependence.lags
+        task = float(lags[0]) if len(lags) else None
+        said = [
+            Statement("split.legend"),
+            Statement("split.correlation", {"phase": phase, "task": task, "is_unknown": task is None}),
+            Statement("split.assumes", {"assumed": self.assumes}),
+        ]
+        refused = (one for one in self.splits if one.refused)
+        said += (Statement("split.refused", {"calls": one.calls, "why": one.refused}) for one in refused)
+        head = Statement("split.what", {"tasks": self.tasks, "calls": self.n})
+        return ((head,), Table.of_rows("row", units, rows, together=(3,)), tuple(said))
 
     def to_json(self) -> dict[str, object]:
         """Return the object that ``ensio split --json`` prints."""

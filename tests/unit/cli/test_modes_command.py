@@ -5,7 +5,7 @@ import json
 import pytest
 from commands_here import executed
 
-from ensembles.cli.modes import _phases
+from ensembles.faces.words import cell
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
@@ -51,8 +51,8 @@ def test_modes_are_a_table_for_people(run):
 
 
 def test_phases_of_a_mode_are_never_half_of_them_by_rounding() -> None:
-    assert [_phases(1.32, 2), _phases(4.9, 5), _phases(2.4, 8)] == ["1.3/2", "5/5", "2/8"]
-    assert _phases(1.32, None) == "1"
+    shown = [cell(each, "of all") for each in ((1.32, 2), (4.9, 5), (2.4, 8), (1.32, None))]
+    assert shown == ["1.3/2", "5/5", "2/8", "1"]
 
 
 def test_few_calls_are_told_in_one_sentence(run):
@@ -69,7 +69,7 @@ def test_few_calls_are_told_in_one_sentence(run):
         (["--maximum", "1GB/s"], "needs both --maximum and --tasks"),
         (["--tasks", "4"], "needs both --maximum and --tasks"),
         (["--maximum", "1GB/h", "--tasks", "4"], "write it like 16GB/s"),
-        (["--maximum", "0", "--tasks", "4"], "give a positive rate"),
+        (["--maximum", "0", "--tasks", "4"], "must be at least 1 B/s"),
         (["--maximum", "much", "--tasks", "4"], "write it like 4096 or 1MiB"),
         (["--op", "open", "--maximum", "1GB/s", "--tasks", "4"], "a fair share needs calls"),
     ],

@@ -8,9 +8,8 @@ import pytest
 from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
-from ensembles.cli.info_text import information_text
+from ensembles.answers.info import answer_info
 from ensembles.diagnosis.finding import Finding
-from ensembles.run.information import collect_information
 
 NETCDF = [
     Made(
@@ -50,7 +49,7 @@ def test_all_that_a_library_does_in_an_open_is_saved_with_it(tmp_path: Path) -> 
     # The close of 900 us writes for 600 us, which stays.
     assert low == pytest.approx(0.75 * 49 * 8e-3, rel=0.05)
     assert low < 49 * 8.3e-3 < high
-    text = information_text(collect_information(run))
+    text = " ".join(str(answer_info(run)).split())
     assert "150 MiB are read inside calls that ask for no bytes: 150 MiB in nc_open" in text
 
 

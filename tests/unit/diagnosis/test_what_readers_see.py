@@ -12,7 +12,7 @@ import pytest
 from made_io import KIB, Made, io_run
 
 import ensembles as en
-from ensembles.cli.info_text import information_text
+from ensembles.answers.info import answer_info
 from ensembles.cli.main import main
 from ensembles.diagnosis.call_sites import symbol_hint, with_sites
 from ensembles.diagnosis.finding import Finding, Where
@@ -183,9 +183,9 @@ def test_info_says_that_means_are_of_whole_calls(tmp_path: Path) -> None:
     inner = [Made("pwrite", 900, 64 * KIB)]
     nested = io_run(tmp_path / "a", [[Made("MPI_File_write_at", 1000, 64 * KIB, 0, inside=inner)] * 4])
     plain = io_run(tmp_path / "b", [inner * 4])
-    told = "exclusive time: without recorded inner calls; mean and longest: of whole calls"
-    assert told in information_text(collect_information(nested))
-    assert told not in information_text(collect_information(plain))
+    told = "Exclusive time: without recorded inner calls; mean and longest: of whole calls"
+    assert told in str(answer_info(nested))
+    assert told not in str(answer_info(plain))
 
 
 PROGRAM = """
@@ -260,7 +260,7 @@ def test_a_pipeline_names_its_programs(tmp_path: Path) -> None:
     told = collect_information(run)
     names = [Path(entry["program"]).name for entry in told["programs"]]
     assert {"cat", "wc"} <= set(names)
-    text = " ".join(information_text(told).split())
+    text = " ".join(str(answer_info(run)).split())
     assert re.search(r"programs .*cat \(rank \d\)", text)
     assert "cat" in repr(run)
     assert "wc" in repr(run)

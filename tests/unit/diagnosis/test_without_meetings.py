@@ -7,9 +7,10 @@ import pytest
 from made_io import KIB, Made, io_run
 
 import ensembles as en
-from ensembles.cli.info_text import information_text
+from ensembles.answers.info import info_parts
 from ensembles.cli.main import main
 from ensembles.diagnosis.without_meetings import WithoutMeetings
+from ensembles.faces.text import answer_text
 from ensembles.run.information import collect_information
 
 PLAIN = {"rank": -1, "tasks": 0}
@@ -73,7 +74,7 @@ def test_info_tells_the_time_in_which_some_task_was_in_io(one_after_the_other: e
     told = collect_information(one_after_the_other)
     assert told["time_in_io"]["critical_path_s"] is None
     assert told["time_in_io"]["some_task_s"] == pytest.approx(2 * 60 * 5.02e-3, rel=1e-6)
-    text = " ".join(information_text(told).split())
+    text = " ".join(answer_text(info_parts(told)).split())
     assert "at least one task in I/O for 602 ms" in text
     assert "critical path" not in text
     overlapping = collect_information(pool)["time_in_io"]["some_task_s"]

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.cli.options import add_filter_arguments, add_scale_arguments, ensemble_from_args
+from ensembles.cli.options import add_filter_arguments, add_scale_arguments
+from ensembles.cli.questions import selected_ensemble
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
@@ -168,12 +169,13 @@ def arguments(folder: Path, *filters: str) -> argparse.Namespace:
 def test_the_command_line_describes_the_same_ensemble(
     folder: Path, made: SyntheticRun, capsys: pytest.CaptureFixture
 ) -> None:
-    ensemble = ensemble_from_args(arguments(folder, "--op", "write", "--ordinal", "4-8", "--per-byte"))
+    args = arguments(folder, "--op", "write", "--ordinal", "4-8", "--per-byte")
+    _, _, ensemble = selected_ensemble(args)
     expected = en.open(folder).select(op="write", ordinal="4-8").ensemble(per="MiB")
     np.testing.assert_array_equal(ensemble.durations_s, expected.durations_s)
     assert (len(ensemble), ensemble.per) == (5 * TASKS, "MiB")
     assert capsys.readouterr().err == ""
-    assert len(ensemble_from_args(arguments(folder))) == TASKS * 20
+    assert len(selected_ensemble(arguments(folder))[2]) == TASKS * 20
     assert capsys.readouterr().err.startswith("ensio: note: taken are 120 writes of ")
 
 

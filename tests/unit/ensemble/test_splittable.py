@@ -50,7 +50,7 @@ def test_calls_whose_time_does_not_shrink_are_refused(
     assert split.refused is None if reason is None else reason in str(split.refused)
     assert "a k-th of the bytes takes a k-th of the time" in str(split.to_json()["assumes"])
     if reason is None:
-        assert "Assumes that a k-th of the bytes" in " ".join(split.text().split())
+        assert "Assumes that a k-th of the bytes" in " ".join(str(split).split())
     # One call is the answer of `tail`, whatever its parts would take.
     assert ensemble.split([1]).refused is None
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import ensembles
-from ensembles.cli.info_text import information_text
+from ensembles.answers.info import info_parts
 from ensembles.cli.main import main
+from ensembles.faces.text import answer_text
 from ensembles.run.information import collect_information
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
@@ -41,7 +42,7 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
         ("fsync", "EIO", 1, "/scratch/out"),
         ("openat", "ENOENT", 30, "/opt/a/lib.conf"),
     ]
-    text = information_text(information)
+    text = answer_text(info_parts(information))
     assert "--failed):\n  write: 8 × ENOSPC on /scratch/out, from 31.0" in text
     assert "  no such file or link: 30 × openat, last on /opt/a/lib.conf" in text
     lost = ensembles.diagnose(run).lost_data
@@ -52,12 +53,13 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
     assert "failed, so that files may lack data: write: 8" in capsys.readouterr().out
     # Of summaries the numbers alone are known; of a format without errors not even these.
     summed = information | {"failed_calls": None, "events": 0}
-    said = " ".join(information_text(summed).split())
-    assert "failed calls: openat 30, write 8, fsync 1; errors and files are unknown" in said
-    said = " ".join(information_text(summed | {"events": 9}).split())
+    said = " ".join(answer_text(info_parts(summed)).split())
+    assert "Failed calls: openat 30, write 8, fsync 1; errors and files are unknown" in said
+    said = " ".join(answer_text(info_parts(summed | {"events": 9})).split())
     assert "fsync 1; errors and files are known of events only (ensio events RUN --failed)" in said
     calls = {name: call | {"errors": 0} for name, call in information["calls"].items()}
-    assert "failed" not in information_text(information | {"failed_calls": [], "calls": calls})
+    text = answer_text(info_parts(information | {"failed_calls": [], "calls": calls}))
+    assert "ailed" not in text
 
     assert len(run.select(failed=True)) == 39
     assert len(run.select(error="enospc,EIO", failed=True, op="write")) == 8

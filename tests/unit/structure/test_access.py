@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import run_of
 
+from ensembles.answers.pattern import _row
 from ensembles.cli.main import main
-from ensembles.cli.pattern import _alignment_text
+from ensembles.faces.words import cell
 from ensembles.model.events import Call
 from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
@@ -364,7 +365,7 @@ def test_data_and_a_header_in_turn_are_not_random_in_the_table():
     aligned = [64, 0, None]
     assert [group.alignment_bytes for group in found.files] == aligned
     assert [group.order for group in found.files] == ["mixed", "single", "unknown"]
-    assert [_alignment_text(each) for each in aligned] == ["64 B", "any", "?"]
+    assert [cell(_row(group)[6], "bytes exactly") for group in found.files] == ["64 B", "any", "?"]
     # A stream of one step in random order is.
     places = np.random.default_rng(5).permutation(9999)[:40].tolist()
     reads = [call for n, at in enumerate(places) for call in (("write", n * 64, 64), ("read", at * 8, 8))]

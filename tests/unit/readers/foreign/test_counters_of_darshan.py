@@ -11,12 +11,11 @@ from made_darshan_logs import MadeLog
 from read_by_pydarshan import EXAMPLES, cffi_backend, sums_of
 
 import ensembles as en
-from ensembles.cli.info_text import information_text
+from ensembles.answers.info import answer_info
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.gate import gate
 from ensembles.comparison.text import comparisons_text
 from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
-from ensembles.run.information import collect_information
 from ensembles.structure.counters import counted_requests, file_rows, rank_rows, shared_sentence
 from ensembles.viz.report.comparison import comparison_html
 
@@ -220,18 +219,18 @@ def test_a_slowest_rank_that_no_counter_names_is_a_bound(tmp_path: Path) -> None
     module = run.counters.modules["POSIX"]
     assert (module.slowest_is_bound, module.slowest_rank_s, module.rate) == (True, 10.0, None)
     assert file_rows(run.info)[0]["slowest_s"] is None
-    text = information_text(collect_information(run))
+    text = str(answer_info(run))
     assert "≤ 10.0 s" in text
     assert "unknown" in text
 
 
 def test_the_text_says_what_took_the_time(tmp_path: Path) -> None:
     path = EXAMPLES / "example_logs" / "sample-badost.darshan"
-    text = information_text(collect_information(en.open(path)))
+    text = str(answer_info(en.open(path)))
     assert "12 min 58 s (rank 1507)" in text
     ost = text[text.index("OST  files") :].splitlines()[2].split()
     assert ost[:2] == ["14", "85"]
-    text = information_text(collect_information(en.open(EXAMPLES / "example_logs" / "dxt.darshan")))
+    text = str(answer_info(en.open(EXAMPLES / "example_logs" / "dxt.darshan")))
     assert "metadata 3 h 07 min (> 99.9 %)" in text
     assert "0.0 % of thread time" not in text
     assert "ensio run" not in text
@@ -240,7 +239,7 @@ def test_the_text_says_what_took_the_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.stem[:24]}")
 def test_no_answer_on_a_log_of_another_tool_advises_to_record_with_ensio(path: Path) -> None:
     run = en.open(path)
-    texts = [information_text(collect_information(run)), *run.notes]
+    texts = [str(answer_info(run)), *run.notes]
     for ask in (lambda: run.phases, lambda: run.ensemble(op="write"), lambda: run.select(phase="1")):
         try:
             ask()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 import subprocess
@@ -15,6 +16,7 @@ from made_darshan_logs import START_S, MadeLog, Segment, counted_log, traced_log
 from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
+from ensembles.faces.words import sentence
 from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text
 from ensembles.viz.pictures.counters import counter_pictures
@@ -218,16 +220,18 @@ def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
     counted_log().write(tmp_path / "log")
     run = en.open(tmp_path / "log")
     tables = counters_shown(run.info).tables
-    operations = {row[0]: row[1:] for row in tables["Operations"].rows}
+    shown = {column.header: column.values for column in tables["Operations"][0].columns}
     names = {"open": ("OPENS", "INDEP_OPENS", "COLL_OPENS"), "seek": ("SEEKS",), "stat": ("STATS",)}
-    for name, module in run.counters.modules.items():
-        row = dict(zip(tables["Operations"].headers[1:], operations[f"{module.layer} ({name})"], strict=True))
-        assert row["write"] == f"{int(module.by_file['writes'].sum()):,}"
+    uses = {column.header: column.values for column in tables["Files by use"][0].columns}
+    for at, (name, module) in enumerate(run.counters.modules.items()):
+        assert shown["interface"][at] == f"{module.layer} ({name})"
+        assert shown["write"][at] == module.by_file["writes"].sum()
         for operation, counted in names.items():
             known = [module.totals[each] for each in counted if each in module.totals]
-            assert row[operation] == (f"{sum(known):,}" if known else "")
-        kinds = [row for row in tables["Files by use"].rows if row[0] == f"{module.layer} ({name})"]
-        assert sum(int(row[2].replace(",", "")) for row in kinds) == len(module.by_file["file"])
+            assert shown[operation][at] == (sum(known) if known else None)
+        of_module = zip(uses["interface"], uses["number"], strict=True)
+        numbers = [count for interface, count in of_module if interface == shown["interface"][at]]
+        assert sum(numbers) == len(module.by_file["file"])
 
 
 def test_the_page_and_info_agree_on_the_bytes() -> None:
@@ -244,14 +248,13 @@ def test_the_page_and_info_agree_on_the_bytes() -> None:
     assert facts["written"] == bytes_text(information["bytes_written"])
     # What a table leaves out is said below it.
     tables = counters_shown(run.info).tables
-    files = tables["Files of most time"]
-    assert files.note.startswith(
-        "The first 15 of 2,051 rows. Those with the longest time in a layer come first"
-    )
-    named = [row[0] for row in files.rows if row[0]]  # the layers of a file follow each other
-    assert len(set(named)) == len(named)
-    assert tables["Storage targets"].note == "The first 15 of 24 rows."
-    assert tables["Ranks of most time"].note.startswith("The first 15 of 2,048 ranks.")
+    notes = {name: " ".join(map(sentence, parts[1])) for name, parts in tables.items()}
+    assert notes["Files of most time"].startswith("The first 15 of 2,051 rows; ")
+    (named, *_) = (column.values for column in tables["Files of most time"][0].columns)
+    groups = [name for name, _ in itertools.groupby(named)]  # the layers of a file follow each other
+    assert len(set(groups)) == len(groups)
+    assert notes["Storage targets"].startswith("24 OSTs, that with the slowest files first")
+    assert notes["Ranks of most time"].startswith("The first 15 of 2,052 rows; ")
 
 
 def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
@@ -276,16 +279,16 @@ def test_data_by_file_system_are_those_of_pydarshans_records() -> None:
     from ensembles.viz.report.counters import counters_shown
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
-    table = counters_shown(en.open(path).info).tables["Data by file system"]
-    rows = {row[0]: row[1:] for row in table.rows}
+    (table, _) = counters_shown(en.open(path).info).tables["Data by file system"]
+    rows = {name: values for name, *values in zip(*(column.values for column in table.columns), strict=True)}
     report = darshan.DarshanReport(str(path), read_all=True)
     records = report.records["POSIX"].to_df()["counters"]
     on_scratch = [report.name_records[each].startswith("/scratch1/") for each in records["id"]]
-    assert rows["/scratch1 (lustre)"][0] == f"{sum(on_scratch):,}" == "2,048"
-    assert rows["/scratch1 (lustre)"][2] == bytes_text(int(records["POSIX_BYTES_WRITTEN"][on_scratch].sum()))
+    assert rows["/scratch1 (lustre)"][0] == sum(on_scratch) == 2048
+    assert rows["/scratch1 (lustre)"][2] == records["POSIX_BYTES_WRITTEN"][on_scratch].sum()
     streams = report.records["STDIO"].to_df()["counters"]
     stream = [report.name_records[each].startswith("<STD") for each in streams["id"]]
-    assert rows["standard streams"][0] == str(sum(stream))
+    assert rows["standard streams"][0] == sum(stream)
 
 
 def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:

@@ -159,11 +159,10 @@ def test_clustered_slow_calls_are_covered_beyond_the_calls_of_a_phase():
 
 
 def test_what_n_calls_cannot_show_is_said():
-    from ensembles.cli.tail import tail_text
 
     found = Ensemble(np.random.default_rng(1).lognormal(0, 0.2, 60)).tail(4)
     assert found.unseen_share == pytest.approx(3 / 60, rel=0.03)
-    text = " ".join(tail_text(found).split())
+    text = " ".join(str(found).split())
     assert "Up to 1 in 21 calls may be of a slower kind" in text
     assert "nothing was tested" in text
 
@@ -187,8 +186,7 @@ def test_a_refusal_of_few_phases_says_to_record_more_phases():
 
 
 def test_so_few_calls_that_any_of_them_could_be_of_a_slower_kind_have_no_share():
-    from ensembles.cli.tail import tail_text
 
-    text = " ".join(tail_text(Ensemble(np.array([1e-3, 1.1e-3])).tail(4)).split())
+    text = " ".join(str(Ensemble(np.array([1e-3, 1.1e-3])).tail(4)).split())
     assert "1 in 1 calls" not in text
     assert "So few calls do not show whether most calls are of a slower kind" in text

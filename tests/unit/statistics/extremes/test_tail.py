@@ -124,7 +124,7 @@ def test_what_the_data_cannot_say_is_refused_in_one_sentence(durations_s, phase,
     assert found.low_s is None
     assert found.median_s is None
     json.dumps(found.to_json(), allow_nan=False)
-    assert "no prediction" in str(found)
+    assert "No prediction" in str(found)
 
 
 def test_a_clock_that_is_too_coarse_is_named():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.cli.modes import modes_text
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.statistics.modes.modes import fit_modes
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -23,7 +22,7 @@ def test_a_shoulder_is_told_with_its_place_and_share():
     assert shoulder.mode == 0
     assert np.log(shoulder.t_s / 1e-3) / 0.15 == pytest.approx(3, abs=1)
     assert shoulder.share == pytest.approx(0.2, abs=0.1)
-    assert "shoulder: mode 1 has one near" in str(found)
+    assert "Shoulder: mode 1 has one near" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_modes_per_mib_are_tabulated_by_size(per_mib):
     assert sum(row.calls for row in found.sizes) == 3000
     assert [int(np.argmax(row.shares)) for row in found.sizes] == [2, 1, 0]
     assert all(max(row.shares) > 0.95 and sum(row.shares) <= 1 + 1e-9 for row in found.sizes)
-    text = modes_text(found, per_mib)
+    text = str(found)
     assert "64.0 KiB" in text or "64 KiB" in text
     assert found.to_json()["sizes"][0]["low_bytes"] == MIB // 16
 
@@ -73,14 +72,14 @@ def test_many_sizes_are_tabulated_by_octave(per_mib):
 
 def test_the_step_of_durations_per_mib_has_its_unit(per_mib):
     per_call = Ensemble(per_mib.durations_s, resolution_s=1e-4)
-    assert "Timer resolution: 100 µs." in modes_text(per_call.modes(), per_call)
+    assert "Timer resolution: 100 µs." in str(per_call.modes())
     scaled = Ensemble(per_mib.durations_s, per="MiB", resolution_s=1e-4)
-    assert "Timer resolution: 100 µs per MiB." in modes_text(scaled.modes(), scaled)
+    assert "Timer resolution: 100 µs/MiB." in str(scaled.modes())
 
 
 def test_text_of_calls_without_a_mode_says_how_they_lie():
     ensemble = Ensemble(np.random.default_rng(5).uniform(0.04, 0.44, 400), name="write")
-    text = modes_text(ensemble.modes(), ensemble)
+    text = str(ensemble.modes())
     assert text.startswith("No mode in 400 calls (write)\n")
     assert "Spread: 100.0 % of the calls (100 % of the time) lie between" in " ".join(text.split())
     assert "without a peak (their density in log time is rising)" in " ".join(text.split())
@@ -88,7 +87,7 @@ def test_text_of_calls_without_a_mode_says_how_they_lie():
 
 def test_text_of_one_mode_claims_no_more_than_the_calls_show():
     ensemble = Ensemble(np.random.default_rng(6).lognormal(0, 0.3, 40))
-    text = modes_text(ensemble.modes(), ensemble)
+    text = str(ensemble.modes())
     assert "100.0 %" in text
     assert "(100.0 % – 100.0 %)" not in text
     assert "Too few calls to count modes. One of less than 15 % would not be seen." in text

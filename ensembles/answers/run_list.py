@@ -5,22 +5,37 @@ from __future__ import annotations
 import os
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from ensembles.faces.answer import PlainAnswer
 from ensembles.model.errors import EnsioError
-from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.table import table_text
+from ensembles.model.statement import Statement, Table
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 _WIDTH = 40
+_UNITS = {"run": "", "program": "", "tasks": "count", "start (UTC)": "", "": ""}
 
 
-def collect_runs(paths: Iterable[str], open_run: Callable[[str], Run]) -> list[dict[str, Any]]:
-    """Collect what ``ensio info --json`` prints of each run; of one that cannot be read, ``error``."""
-    return [_described(path, open_run) for path in paths]
+def answer_run_list(path: str, paths: Iterable[str], open_run: Callable[[str], Run]) -> PlainAnswer:
+    """List the runs of a folder; of one that cannot be read, the JSON has ``error``."""
+    runs = [_described(each, open_run) for each in paths]
+    rows = [
+        (entry["run"], entry["error"], None, None, None)
+        if "error" in entry
+        else (
+            entry["run"],
+            _name(entry),
+            entry["tasks"],
+            (entry["start"] or "unknown").replace("T", " ")[:19],
+            None if entry["complete"] else "warnings",
+        )
+        for entry in runs
+    ]
+    head = Statement("runs.what", {"path": path, "count": len(runs)})
+    return PlainAnswer("info", ((head,), Table.of_rows("run", _UNITS, rows)), {"runs": runs})
 
 
 def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
@@ -39,28 +54,6 @@ def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
         "mode": run.mode,
         "complete": not run.notes,
     }
-
-
-def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
-    """Format the result of `collect_runs`."""
-    rows = [
-        (entry["run"], entry["error"], "", "", "")
-        if "error" in entry
-        else (
-            entry["run"],
-            _name(entry),
-            f"{entry['tasks']:,}",
-            (entry["start"] or "unknown").replace("T", " ")[:19],
-            "" if entry["complete"] else "warnings",
-        )
-        for entry in runs
-    ]
-    table = table_text(
-        ("run", "program", "tasks", "start (UTC)", ""),
-        [[sanitize_text(cell) for cell in row] for row in rows],
-        {0, 1, 3, 4},
-    )
-    return f"{sanitize_text(path)} holds {len(runs)} runs; name one of them:\n\n{table}"
 
 
 def _name(entry: dict[str, Any]) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.faces.words import sentence
+from ensembles.model.statement import Bars
 from ensembles.model.units import seconds_text
-
-if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
 
 COLUMNS = 76
 ROWS = 5
@@ -24,14 +22,12 @@ _FEW_BINS = 16
 _CALLS_PER_BIN = 5
 
 
-def histogram_text(ensemble: Ensemble, places_s: Sequence[float] = (), rows: int = ROWS) -> str:
-    """Format the histogram of an ensemble on a log scale of durations.
+def bars_text(bars: Bars, rows: int = ROWS) -> str:
+    """Format a histogram on a log scale of durations, with its caption.
 
     Parameters
     ----------
-    ensemble : Ensemble
-    places_s : sequence of float
-        Locations of modes, which get their numbers below the axis.
+    bars : Bars
     rows : int
         Height of the highest bin.
 
@@ -43,9 +39,11 @@ def histogram_text(ensemble: Ensemble, places_s: Sequence[float] = (), rows: int
 
     Examples
     --------
-    >>> from ensembles.cli.histogram_text import histogram_text
+    >>> from ensembles.faces.bars import bars_text
+    >>> from ensembles.model.statement import Bars, Statement
     >>> ensemble = en.Ensemble(np.repeat([0.001, 0.002, 0.004], [10, 40, 20]))
-    >>> for line in histogram_text(ensemble, [0.002], rows=2).splitlines():
+    >>> bars = Bars(lambda bins: ensemble.histogram(bins=bins), 70, [0.002], Statement("sites.none"))
+    >>> for line in bars_text(bars, rows=2).splitlines()[:-1]:
     ...     print("|" + line.rstrip())
     |                                  ████████
     |  ▄▄▄▄▄▄▄▄                        ████████                        ████████
@@ -53,8 +51,8 @@ def histogram_text(ensemble: Ensemble, places_s: Sequence[float] = (), rows: int
     |       1.00 ms                         2.00 ms
     """
     for per_octave in _PER_OCTAVE:
-        found = ensemble.histogram(bins=per_octave)
-        if len(found.amounts) <= min(COLUMNS, max(_FEW_BINS, ensemble.n // _CALLS_PER_BIN)):
+        found = bars.histogram(per_octave)
+        if len(found.amounts) <= min(COLUMNS, max(_FEW_BINS, bars.calls // _CALLS_PER_BIN)):
             break
     edges_s, amounts = found.edges_s, found.amounts
     if len(amounts) < 2 or not edges_s[0] > 0:
@@ -67,13 +65,13 @@ def histogram_text(ensemble: Ensemble, places_s: Sequence[float] = (), rows: int
         "".join(_BLOCKS[min(max(height - row * _EIGHTHS, 0), _EIGHTHS)] for height in eighths)
         for row in reversed(range(rows))
     ]
-    if len(places_s):
-        marks = " " * (len(amounts) + len(places_s))
-        for number, column in enumerate(_columns(edges_s, places_s), 1):
+    if len(bars.marks_s):
+        marks = " " * (len(amounts) + len(bars.marks_s))
+        for number, column in enumerate(_columns(edges_s, bars.marks_s), 1):
             at = marks.index(" ", column)  # modes of one column stand side by side
             marks = marks[:at] + (str(number) if number < 10 else "+") + marks[at + 1 :]
         lines.append(marks)
-    lines.append(_labels(edges_s))
+    lines += [_labels(edges_s), sentence(bars.caption)]
     return "\n".join((_MARGIN + line).rstrip() for line in lines)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
-from ensembles.model.statement import Paragraph, Statement, Table
+from ensembles.model.statement import Part, Statement, Table
 
 
 class Answer(ABC):
@@ -24,15 +24,15 @@ class Answer(ABC):
     """
 
     question: str
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     @abstractmethod
-    def parts(self) -> tuple[Table | Paragraph, ...]:
+    def parts(self) -> tuple[Part, ...]:
         """Tables and statements, in the order in which they are shown."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the keys of the command's JSON."""
 
     @property
@@ -43,7 +43,7 @@ class Answer(ABC):
     @property
     def statements(self) -> tuple[Statement, ...]:
         """The statements among the parts, those about most lost time first."""
-        said = (each for part in self.parts if not isinstance(part, Table) for each in part)
+        said = (each for part in self.parts if isinstance(part, tuple) for each in part)
         return tuple(sorted(said, key=lambda each: -each.loss_s))
 
     def __str__(self) -> str:
@@ -59,22 +59,22 @@ class PlainAnswer(Answer):
 
     Attributes
     ----------
-    made : tuple of (Table or Paragraph)
+    made : tuple of Part
         The parts.
     values : mapping of str to object
         The keys of the command's JSON.
     """
 
     question: str
-    made: tuple[Table | Paragraph, ...] = field(repr=False)
+    made: tuple[Part, ...] = field(repr=False)
     values: Mapping[str, Any] = field(repr=False)
     notes: tuple[str, ...] = ()
 
     @property
-    def parts(self) -> tuple[Table | Paragraph, ...]:
+    def parts(self) -> tuple[Part, ...]:
         """Tables and statements, in the order in which they are shown."""
         return self.made
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the keys of the command's JSON."""
         return dict(self.values)
