@@ -44,7 +44,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         Time for which the tasks of a phase wait for its slowest one, less what the findings explain; None:
         the run does not show who waits for whom.
     mended : Mended
-        The remedies of all findings that are no symptoms.
+        The remedies of all findings but symptoms.
     """
     findings = _without_time_of_clients([_with_savings(finding, case) for finding in findings], case)
     rest = [finding for finding in findings if finding.saved_ns is not None]

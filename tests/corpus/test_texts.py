@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from pathlib import Path
 
@@ -49,9 +50,12 @@ def _answers(line: str):
 
 
 def _sums(command: str, out: dict) -> list[str]:
-    """What a text adds up: calls of functions that it does not name."""
+    """What a text computes: calls of functions without names, bytes read inside, and factors of widths."""
     covered = out.get("covered") if command == "pattern" else None
-    return [f"{sum(one['count'] for one in covered['others'][6:])} calls"] if covered else []
+    inside = out.get("read_inside") if command == "info" else None
+    calls = [f"{sum(one['count'] for one in covered['others'][6:])} calls"] if covered else []
+    wide = [str(math.exp(mode["width"])) for mode in out["modes"]] if command == "modes" else []
+    return calls + ([f"{sum(inside.values())} B"] if inside else []) + wide
 
 
 def missing_numbers(run: Declared, command: str) -> list[str]:
