@@ -371,14 +371,22 @@ def _table(answer: PhasesAnswer, rows: Sequence[Sequence[PhaseTotals]]) -> Table
     )
 
 
+def idle_cells(entries: Sequence[PhaseTotals], tasks: int) -> tuple[float | LowerBound | None, float | None]:
+    """Return the idle time of successive phases, and the share of one; None: not known.
+
+    Where a task of the run made no call in a phase, the time is a lower bound, and its share is not known.
+    """
+    lost_s = sum(entry.lost_s for entry in entries)
+    if math.isnan(lost_s):
+        return None, None
+    if any(entry.calls and entry.tasks < tasks for entry in entries):
+        return LowerBound(lost_s), None
+    return lost_s, entries[0].lost_share if len(entries) == 1 else None
+
+
 def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:
     """Return the cells of a row: of one phase, or of successive ones without data."""
     first, last = entries[0], entries[-1]
-    idle: Any = sum(entry.lost_s for entry in entries)
-    if math.isnan(idle):
-        idle = None
-    elif any(entry.calls and entry.tasks < tasks for entry in entries):
-        idle = LowerBound(idle)
     is_one = len(entries) == 1
     return (
         first.phase if is_one else f"{first.phase}–{last.phase}",
@@ -390,8 +398,7 @@ def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:
         first.messages or None if is_one else None,
         first.bytes_read or None,
         first.bytes_written or None,
-        idle,
-        first.lost_share if is_one and isinstance(idle, float) else None,
+        *idle_cells(entries, tasks),
         f"{first.slowest_task} {first.reason}" if is_one else _NO_DATA,
     )
 

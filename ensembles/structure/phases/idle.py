@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.table import PhaseTotals
 
 
@@ -66,27 +65,3 @@ def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTi
         len(absent),
         float(sum(absent)) if not math.isnan(lost_s) else None,
     )
-
-
-def idle_cells(entry: PhaseTotals, tasks: int) -> tuple[str, str]:
-    """Return the idle time of a phase and its share, as tables have them.
-
-    If some task of the run made no call in the phase, the idle time is a lower bound, and its share is not
-    known.
-
-    Parameters
-    ----------
-    entry : PhaseTotals
-    tasks : int
-        Tasks of the run.
-
-    Returns
-    -------
-    (str, str)
-        Both empty if the idle time is not known.
-    """
-    if math.isnan(entry.lost_s):
-        return "", ""
-    if not entry.calls or entry.tasks >= tasks:
-        return seconds_text(entry.lost_s), share_text(entry.lost_share)
-    return f"≥ {seconds_text(entry.lost_s)}", ""
