@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.answers.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import Column, LowerBound, Paragraph, Statement, Table
+from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.selection import Selection
@@ -20,7 +20,7 @@ from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.layer_traffic import collective_sentence
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
-from ensembles.structure.phases.idle import IdleTime, idle_time
+from ensembles.structure.phases.idle import IdleTime, idle_cells, idle_time
 from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
 from ensembles.structure.phases.late_calls import with_late_calls
 from ensembles.structure.phases.sync_time import SyncTime
@@ -369,19 +369,6 @@ def _table(answer: PhasesAnswer, rows: Sequence[Sequence[PhaseTotals]]) -> Table
         hover=[last_of(max(each, key=lambda entry: entry.time_s)) for each in rows],
         narrower=_narrower(table),
     )
-
-
-def idle_cells(entries: Sequence[PhaseTotals], tasks: int) -> tuple[float | LowerBound | None, float | None]:
-    """Return the idle time of successive phases, and the share of one; None: not known.
-
-    Where a task of the run made no call in a phase, the time is a lower bound, and its share is not known.
-    """
-    lost_s = sum(entry.lost_s for entry in entries)
-    if math.isnan(lost_s):
-        return None, None
-    if any(entry.calls and entry.tasks < tasks for entry in entries):
-        return LowerBound(lost_s), None
-    return lost_s, entries[0].lost_share if len(entries) == 1 else None
 
 
 def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:

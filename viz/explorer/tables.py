@@ -9,9 +9,9 @@ from typing import Any
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
-from ensembles.answers.phases import idle_cells
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.faces.words import cell
+from ensembles.structure.phases.idle import idle_cells
 from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.common.style import NUMBERS_JS
 from ensembles.viz.pictures.findings import short_gain

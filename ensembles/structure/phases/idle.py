@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ensembles.model.statement import LowerBound
 from ensembles.structure.phases.table import PhaseTotals
 
 
@@ -65,3 +66,16 @@ def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTi
         len(absent),
         float(sum(absent)) if not math.isnan(lost_s) else None,
     )
+
+
+def idle_cells(entries: Sequence[PhaseTotals], tasks: int) -> tuple[float | LowerBound | None, float | None]:
+    """Return the idle time of successive phases, and the share of one; None: not known.
+
+    Where a task of the run made no call in a phase, the time is a lower bound, and its share is not known.
+    """
+    lost_s = sum(entry.lost_s for entry in entries)
+    if math.isnan(lost_s):
+        return None, None
+    if any(entry.calls and entry.tasks < tasks for entry in entries):
+        return LowerBound(lost_s), None
+    return lost_s, entries[0].lost_share if len(entries) == 1 else None
