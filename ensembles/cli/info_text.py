@@ -73,10 +73,10 @@ def _what_ran(information: dict[str, Any]) -> str:
 
     command = shlex.join(information["command"]) or information["program"] or "(unknown)"
     lines = [_line("command", textwrap.shorten(command, _WIDTH - _LABEL, placeholder=" ..."))]
-    if information["program"] and information["program"] != command:
-        lines.append(_line("program", information["program"]))
     if len(information["programs"]) > 1:
         lines += _wrapped("programs", ", ".join(map(_program_text, information["programs"])))
+    elif information["program"] and information["program"] != command:
+        lines.append(_line("program", information["program"]))
     if information["simulated"]:
         lines += textwrap.wrap(
             information["simulated"],

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +11,6 @@ from ensembles.model.table import table_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-_WIDTH = 40
 
 
 def collect_runs(paths: Iterable[str], open_run: Callable[[str], Run]) -> list[dict[str, Any]]:
@@ -30,6 +25,7 @@ def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
         return {"run": path, "error": str(error)}
     return {
         "run": path,
+        "name": run.info.name,
         "program": run.info.program,
         "programs": list(run.info.programs),
         "command": list(run.info.command),
@@ -48,7 +44,7 @@ def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
         if "error" in entry
         else (
             entry["run"],
-            _name(entry),
+            entry["name"],
             f"{entry['tasks']:,}",
             (entry["start"] or "unknown").replace("T", " ")[:19],
             "" if entry["complete"] else "warnings",
@@ -61,10 +57,3 @@ def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
         {0, 1, 3, 4},
     )
     return f"{sanitize_text(path)} holds {len(runs)} runs; name one of them:\n\n{table}"
-
-
-def _name(entry: dict[str, Any]) -> str:
-    """Name a run by its program; one of several programs by its command."""
-    if len(entry["programs"]) < 2:
-        return os.path.basename(str(entry["program"]))
-    return textwrap.shorten(shlex.join(entry["command"]), _WIDTH, placeholder=" ...")
