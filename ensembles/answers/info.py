@@ -82,10 +82,10 @@ def _what_ran(information: Information) -> Iterator[tuple[str, Statement | str]]
     """Say what ran where, and what was recorded of it."""
     command = shlex.join(information["command"]) or information["program"] or "(unknown)"
     yield "command", _shortened(command)
-    if information["program"] and information["program"] != command:
-        yield "program", information["program"]
     if len(information["programs"]) > 1:
         yield "programs", ", ".join(map(_program_text, information["programs"]))
+    elif information["program"] and information["program"] != command:
+        yield "program", information["program"]
     if information["simulated"]:
         yield "simulated", information["simulated"]
     hosts = information["hosts"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import Column, LowerBound, Paragraph, Statement, Table
+from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.selection import Selection
@@ -20,7 +20,7 @@ from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.layer_traffic import collective_sentence
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
-from ensembles.structure.phases.idle import IdleTime, idle_time
+from ensembles.structure.phases.idle import IdleTime, idle_cells, idle_time
 from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
 from ensembles.structure.phases.late_calls import with_late_calls
 from ensembles.structure.phases.sync_time import SyncTime
@@ -374,11 +374,6 @@ def _table(answer: PhasesAnswer, rows: Sequence[Sequence[PhaseTotals]]) -> Table
 def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:
     """Return the cells of a row: of one phase, or of successive ones without data."""
     first, last = entries[0], entries[-1]
-    idle: Any = sum(entry.lost_s for entry in entries)
-    if math.isnan(idle):
-        idle = None
-    elif any(entry.calls and entry.tasks < tasks for entry in entries):
-        idle = LowerBound(idle)
     is_one = len(entries) == 1
     return (
         first.phase if is_one else f"{first.phase}–{last.phase}",
@@ -390,8 +385,7 @@ def _values(entries: Sequence[PhaseTotals], tasks: int) -> tuple[Any, ...]:
         first.messages or None if is_one else None,
         first.bytes_read or None,
         first.bytes_written or None,
-        idle,
-        first.lost_share if is_one and isinstance(idle, float) else None,
+        *idle_cells(entries, tasks),
         f"{first.slowest_task} {first.reason}" if is_one else _NO_DATA,
     )
 

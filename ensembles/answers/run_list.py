@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import textwrap
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +12,6 @@ from ensembles.model.statement import Statement, Table
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-_WIDTH = 40
 _UNITS = {"run": "", "program": "", "tasks": "count", "start (UTC)": "", "": ""}
 
 
@@ -27,7 +23,7 @@ def answer_run_list(path: str, paths: Iterable[str], open_run: Callable[[str], R
         if "error" in entry
         else (
             entry["run"],
-            _name(entry),
+            entry["name"],
             entry["tasks"],
             (entry["start"] or "unknown").replace("T", " ")[:19],
             None if entry["complete"] else "warnings",
@@ -45,6 +41,7 @@ def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
         return {"run": path, "error": str(error)}
     return {
         "run": path,
+        "name": run.info.name,
         "program": run.info.program,
         "programs": list(run.info.programs),
         "command": list(run.info.command),
@@ -54,10 +51,3 @@ def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
         "mode": run.mode,
         "complete": not run.notes,
     }
-
-
-def _name(entry: dict[str, Any]) -> str:
-    """Name a run by its program; one of several programs by its command."""
-    if len(entry["programs"]) < 2:
-        return os.path.basename(str(entry["program"]))
-    return textwrap.shorten(shlex.join(entry["command"]), _WIDTH, placeholder=" ...")

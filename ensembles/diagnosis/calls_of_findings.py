@@ -45,13 +45,13 @@ class CallsOfRows:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of events that it needs."""
-        return tuple({*self.base.columns, "call", "rank", "requested", "moved", "start", "depth"})
+        return tuple({*self.base.columns, "call", "rank", "requested", "moved", "start", "depth", "carried"})
 
     def mask(self, chunk: Events) -> np.ndarray:
         """Compute which events of a chunk are selected."""
         mask = self.base.mask(chunk) & np.isin(chunk.call, self.rows[ROW.index("call")])
         if self.depth is not None:
-            mask &= (chunk.depth > 0) == (self.depth == INSIDE)
+            mask &= chunk.outermost != (self.depth == INSIDE)
         at = np.flatnonzero(mask)
         phase = phases_of_calls(self.phases, chunk)[at]
         parts = (
@@ -59,7 +59,7 @@ class CallsOfRows:
             chunk.rank[at],
             chunk.call[at],
             size_classes(classed_bytes(chunk)[at]),
-            chunk.depth[at] > 0,
+            ~chunk.outermost[at],
         )
         count = self.rows.shape[1]
         number = distinct_rows(

@@ -99,7 +99,7 @@ class Case:
         self.model: WithMeetings | WithoutMeetings = (
             WithMeetings(self._cells, self.rows["time_ns"], ranks, self.span_s)
             if tasks_meet(run.info, run.phases)
-            else WithoutMeetings(self.rows, self.task, threads_of(run, ranks))
+            else WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
         )
 
     def __len__(self) -> int:
@@ -373,16 +373,6 @@ class Case:
         if "" in names or len(set(names)) < 2:
             return None
         return np.unique(names, return_inverse=True)[1]
-
-
-def threads_of(run: Run, ranks: np.ndarray) -> np.ndarray:
-    """Count the threads with calls of tasks, one at least: int64, shape (len(ranks),)."""
-    threads = np.zeros(len(ranks), np.int64)
-    for process in run.info.processes:
-        at = int(np.searchsorted(ranks, process.rank))
-        if at < len(ranks) and ranks[at] == process.rank:
-            threads[at] += process.threads
-    return np.maximum(threads, 1)
 
 
 def _residuals(

@@ -113,7 +113,7 @@ class Evidence(Summary):
         Of transfers, by ``file`` and ``rank``: ``bytes``.
     """
 
-    columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
+    columns = ("thread", "carried", *_SUMMED_COLUMNS)
     requires = RANK_ORDER
     meaning = 1
     case: Case | None = None
@@ -145,8 +145,8 @@ class Evidence(Summary):
         inner_ns = self._nesting.inner_ns(chunk)
         own_ns = None if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
         phase = phases_of_calls(self._phases, chunk)
-        columns = [getattr(chunk, name) for name in _SUMMED_COLUMNS]
-        columns[_SUMMED_COLUMNS.index("requested")] = classed_bytes(chunk)
+        shown = {"depth": ~chunk.outermost, "requested": classed_bytes(chunk)}
+        columns = [shown.get(name, getattr(chunk, name)) for name in _SUMMED_COLUMNS]
         found = _compiled.sum_evidence(
             *map(np.ascontiguousarray, (*columns, phase)),
             np.log2(np.maximum(chunk.duration, 1)),

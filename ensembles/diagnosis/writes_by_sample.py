@@ -23,7 +23,7 @@ class WritesBySample(Summary):
         By ``node`` and ``interval`` (number of samples before): ``bytes`` and ``time_ns`` of writes.
     """
 
-    columns = ("rank", "call", "depth", "moved", "start", "duration")
+    columns = ("rank", "call", "depth", "carried", "moved", "start", "duration")
     requires = ANY_ORDER
 
     def __init__(self, node: np.ndarray, times: tuple[np.ndarray, ...]) -> None:
@@ -38,7 +38,7 @@ class WritesBySample(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        chosen = (chunk.op == OPS.index("write")) & (chunk.moved > 0) & (chunk.depth == 0)
+        chosen = (chunk.op == OPS.index("write")) & (chunk.moved > 0) & chunk.outermost
         writes = chunk[chosen & (chunk.rank < len(self._node))]
         node = self._node[writes.rank]
         for number in np.unique(node[node >= 0]).tolist():

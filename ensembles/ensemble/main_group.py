@@ -96,7 +96,7 @@ class CallGroups(Summary):
         Flights are known of single calls only.
     """
 
-    columns = ("call", "depth", "requested", "moved", "duration")
+    columns = ("call", "depth", "carried", "requested", "moved", "duration")
     results = ("_rows",)
 
     def __init__(self, outermost: bool = True, quantity: str = "duration") -> None:
@@ -106,7 +106,7 @@ class CallGroups(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         if self._outermost and chunk.depth.any():
-            chunk = chunk[chunk.depth == 0]
+            chunk = chunk[chunk.outermost]
         call, requested, duration = chunk.call, chunk.requested, chunk.duration
         moved = np.maximum(chunk.moved, 0)
         key = call.astype(np.int64) << 7 | size_class(requested)

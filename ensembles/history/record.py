@@ -253,7 +253,7 @@ def _identity(run: Run, totals: dict[str, float]) -> str:
     facts = [
         run.info.origin_unix_ns,
         run.tasks,
-        run.info.program,
+        next(iter(run.info.programs), run.info.program),
         *run.info.task_command,
         run.info.job,
         *sorted(set(run.info.hosts)),

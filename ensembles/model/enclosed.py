@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.model.events import COLUMNS, Events
+from ensembles.model.events import COLUMNS, SAME_CALL, Events
 
 _LATEST = 1 << 61
 
@@ -42,46 +42,15 @@ def among_themselves(events: Events) -> Events:
     return _inside(events, among)
 
 
-def are_outermost(events: Events) -> np.ndarray:
-    """Find the calls that are inside no call of another layer: bool, shape (n,).
-
-    The columns `rank`, `thread`, `start`, `call` and `depth` are needed.
-    """
-    found: np.ndarray = events.depth == 0
-    return found if found.all() else found | ((events.depth == 1) & _inner_halves(events))
-
-
 def as_outermost(events: Events) -> Events:
     """Return events of one layer: only the halves of a copy are inside each other.
 
-    The calls of other layers around them are left out, and so their own bytes and times count.
-
-    Parameters
-    ----------
-    events : Events
-        With any columns. Without those of `are_outermost` none is inside another.
-
-    Returns
-    -------
-    Events
-        The same, if none is inside another call.
+    The calls of other layers around them are left out, and so their own bytes and times count. Events that
+    were read without ``carried`` are in no other one. The same events are returned if none is in another.
     """
     if not any(hasattr(events, name) and getattr(events, name).any() for name in ("depth", "carried")):
         return events
-    known = all(hasattr(events, name) for name in ("rank", "thread", "start", "call", "depth"))
-    return _inside(events, _inner_halves(events) if known else np.zeros(len(events), np.bool_))
-
-
-def _inner_halves(events: Events) -> np.ndarray:
-    """Find the writes of copies: they lie in the read of the same layer that began with them."""
-    found = np.zeros(len(events), np.bool_)
-    layers = np.unique([call.layer for call in events.calls], return_inverse=True)[1]
-    columns = (events.rank, events.thread, events.start, layers[events.call])
-    same = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
-    same &= events.op[1:] != events.op[:-1]
-    found[1:] |= same & (events.depth[1:] > events.depth[:-1])
-    found[:-1] |= same & (events.depth[:-1] > events.depth[1:])
-    return found
+    return _inside(events, getattr(events, "carried", np.zeros(len(events), np.uint8)) >= SAME_CALL)
 
 
 def _inside(events: Events, among: np.ndarray) -> Events:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from ensembles.model import extensions
+from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.calls import OPS, Call, is_io_of_calls, of_calls, op_of_calls
 from ensembles.model.sites import SiteTable
 from ensembles.model.slowest_calls import slowest_of
@@ -60,7 +61,8 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "carried": (
         "",
         "bytes that an enclosing call counts too; 1: bytes read, 2: bytes written; of a call that opened a "
-        "file 16: to read, 32: to write; of a write 64: its descriptor has O_SYNC, O_DSYNC or O_DIRECT",
+        "file 16: to read, 32: to write; of a write 64: its descriptor has O_SYNC, O_DSYNC or O_DIRECT; "
+        "128: one system call made this event and the one around it",
     ),
     "file": ("", "file that the call used: index into the files; 0: none or unknown"),
     "offset": ("bytes", "position in the file, from its start; -1: none or unknown"),
@@ -77,6 +79,9 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
 
 MISSING = {"site": 0, "flight": -1, "request": 0}
 """Values of the columns that older files and other programs do not have."""
+
+SAME_CALL = CONSTANTS["ENSIO_SAME_CALL"]
+"""In ``carried``: one system call made this event and the one around it, whose time counts."""
 
 
 class Events:
@@ -106,9 +111,8 @@ class Events:
     depth : ndarray of uint8, shape (n,)
         Nesting depth: the number of recorded calls of the same thread around this one.
     carried : ndarray of uint8, shape (n,)
-        Bytes that an enclosing call counts too. 1: bytes read, 2: bytes written, 3: both. A sum over
-        layers leaves these bytes out, so that each byte counts once. Of a call that opens a file, 16: to
-        read, 32: to write.
+        Bytes that an enclosing call counts too: a sum over layers leaves them out. 1: bytes read, 2: bytes
+        written, 3: both; other bits as in `COLUMN_MEANINGS`.
     file : ndarray of uint32, shape (n,)
         File that the call used: index into `files`. 0: none or unknown.
     offset : ndarray of int64, shape (n,)
@@ -136,9 +140,9 @@ class Events:
     calls : tuple of Call
         The functions that the column ``call`` indexes.
     files : sequence of str
-        Absolute paths that the column ``file`` indexes.
+        Absolute paths that the column ``file`` indexes; the first is ``""`` (no file).
     sites : sequence of str
-        Call sites that the column ``site`` indexes.
+        Call sites that the column ``site`` indexes; the first is ``""`` (unknown).
 
     Raises
     ------
@@ -218,11 +222,8 @@ class Events:
     request: npt.NDArray[np.uint32]
     """Number of a non-blocking request in its process; 0: none. Shape (n,)."""
     calls: tuple[Call, ...]
-    """The functions that the column ``call`` indexes."""
     files: Sequence[str]
-    """Absolute paths that the column ``file`` indexes; ``files[0]`` is ``""`` (no file)."""
     sites: Sequence[str]
-    """Call sites that the column ``site`` indexes; ``sites[0]`` is ``""`` (unknown)."""
 
     clock_step_s: float | None
     """Step of the clock of these times, s, as the run states it; None: unknown."""
@@ -369,6 +370,11 @@ class Events:
     def op(self) -> npt.NDArray[np.uint8]:
         """Kind of operation: index into `OPS`. Shape (n,)."""
         return op_of_calls(self.calls)[self.call]
+
+    @property
+    def outermost(self) -> npt.NDArray[np.bool_]:
+        """Whether a call is in no other one; both halves of a copy, such as of sendfile, are. Shape (n,)."""
+        return self.depth <= self.carried // SAME_CALL
 
     @property
     def phase(self) -> npt.NDArray[np.int64] | None:

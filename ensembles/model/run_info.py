@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+import textwrap
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -78,20 +82,12 @@ def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int
     return f"{tasks} tasks share the {count_text(processors[host], 'processor')} of {host}{others}"
 
 
-def _most_at_once(processes: Sequence[Process]) -> dict[str, int]:
-    """Return how many tasks of each node lived at one time: each from its first process to its last."""
-    lives: dict[str, dict[int, tuple[int, int]]] = {}
-    for one in processes:
-        of_node = lives.setdefault(one.host, {})
-        start, end = of_node.get(one.rank, (one.start_unix_ns, one.end_unix_ns))
-        of_node[one.rank] = min(start, one.start_unix_ns), max(end, one.end_unix_ns)
-    found = {}
-    for host, of_node in lives.items():
-        starts, ends = np.sort([life for rank, life in of_node.items() if rank >= 0] or [(0, -1)], axis=0).T
-        # Where times are not known, all are 0: the tasks lived together.
-        alive = np.searchsorted(starts, starts, "right") - np.searchsorted(ends, starts, "left")
-        found[host] = int(alive.max())
-    return found
+def _most_at_once(lives: Iterable[tuple[Any, int, int, int]]) -> dict[Any, int]:
+    """Return how many live at one time, by key; of each life its key, start, end (0: unknown) and number."""
+    changes: dict[Any, list[tuple[int, bool, int]]] = {}
+    for key, start, end, number in lives:
+        changes.setdefault(key, []).extend(((start, False, number), (end, True, -number)))
+    return {key: max(accumulate(change for *_, change in sorted(each))) for key, each in changes.items()}
 
 
 class RunInfo:
@@ -122,6 +118,21 @@ class RunInfo:
     def threads(self) -> int:
         """Number of threads that recorded calls, summed over tasks."""
         return self._metadata.threads
+
+    @cached_property
+    def threads_of_tasks(self) -> np.ndarray:
+        """Most threads of each task at one time that recorded calls, one at least: int64, shape (tasks,).
+
+        The share of a time in I/O is of the length of the run times these.
+        """
+        lives = ((each.rank, each.start_unix_ns, each.end_unix_ns, each.threads) for each in self.processes)
+        found = _most_at_once(lives)
+        return np.array([max(found.get(rank, 1), 1) for rank in range(self.tasks)], np.int64)
+
+    @property
+    def most_threads(self) -> int:
+        """The most of `threads_of_tasks`."""
+        return int(self.threads_of_tasks.max(initial=1))
 
     @property
     def origin_unix_ns(self) -> int:
@@ -340,8 +351,13 @@ class RunInfo:
 
     @cached_property
     def oversubscribed(self) -> dict[str, int]:
-        """Most tasks at one time of each node with fewer processors, so that calls wait for a processor."""
-        found = _most_at_once(self.processes)
+        """Most tasks at one time, from first process to last, of each node with fewer processors."""
+        lives: dict[tuple[str, int], list[int]] = {}
+        for each in self.processes:
+            lives.setdefault((each.host, each.rank), []).extend((each.start_unix_ns, each.end_unix_ns))
+        found = _most_at_once(
+            (host, min(times), max(times), int(rank >= 0)) for (host, rank), times in lives.items()
+        )
         return {host: found[host] for host, count in self.processors.items() if found.get(host, 0) > count}
 
     @property
@@ -400,8 +416,17 @@ class RunInfo:
 
     @property
     def program(self) -> str:
-        """Absolute path of the program of the first task, or ``""``."""
+        """Absolute path of the program; of several, the first word of `command`; ``""``: unknown."""
+        if len(self.programs) > 1 and self.command:
+            return self.command[0]
         return next((process.program for process in self._by_weight() if process.program), "")
+
+    @property
+    def name(self) -> str:
+        """Name of the run for people: that of its program; of several programs, the command."""
+        if len(self.programs) < 2:
+            return os.path.basename(self.program or "".join(self.command[:1]) or os.path.normpath(self.path))
+        return textwrap.shorten(shlex.join(self.command), 40, placeholder=" ...")
 
     @property
     def programs(self) -> dict[str, list[int]]:
@@ -453,7 +478,7 @@ class RunInfo:
 
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return (
-            f"<p><b>{html.escape(os.path.basename(self.program) or self.path)}</b>: "
+            f"<p><b>{html.escape(self.name)}</b>: "
             f"{html.escape(self._in_one_line())}<br><code>{html.escape(self.path)}</code></p>"
             + (f"<ul>{notes}</ul>" if notes else "")
         )

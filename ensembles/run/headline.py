@@ -76,7 +76,7 @@ class TimeInIo:
     mean_s, mean_share : float or None
         Mean over these tasks of their exclusive time in I/O, and its share of the run
         (`ensembles.run.run.Run.length_s`). Of tasks with several threads, the share is of the time of all
-        threads.
+        threads (`ensembles.model.run_info.RunInfo.threads_of_tasks`).
     slowest_task : int or None
         Task with most time in I/O.
     slowest_s, slowest_share : float or None
@@ -88,6 +88,8 @@ class TimeInIo:
     some_task_s, some_task_share : float or None
         In the latter case, the time in which at least one thread was in an I/O call, which bounds what
         remedies can gain, and its share of the run. Else None, and no key of JSON.
+    threads : int
+        Most threads of a task. No key of JSON if all have one, and shares are those of the run.
     """
 
     tasks: int = 0
@@ -100,11 +102,12 @@ class TimeInIo:
     critical_path_share: float | None = None
     some_task_s: float | None = None
     some_task_share: float | None = None
+    threads: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes; `some_task_s` and its share only where they are known."""
-        optional = ("some_task_s", "some_task_share")
-        return {key: value for key, value in asdict(self).items() if value is not None or key not in optional}
+        """A dict with the names of the attributes, of the last three without those that say nothing."""
+        silent = {"some_task_s": None, "some_task_share": None, "threads": 1}
+        return {key: each for key, each in asdict(self).items() if key not in silent or each != silent[key]}
 
 
 @dataclass(frozen=True)
@@ -209,13 +212,15 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
 
 def counted_time_in_io(run: Run) -> TimeInIo:
     """Return the time in I/O by the counters of another tool, which include calls that are not traced."""
-    main, run_s = run.counters.main_layer, run.length_s
+    main, threads = run.counters.main_layer, run.info.threads_of_tasks
     mean_s, slowest_s = run.info.counted_io_s / run.tasks, sum(module.slowest_rank_s for module in main)
-    # Tasks that are longer in I/O than the run lasts have threads, which the tool does not count.
-    shares = [each_s / run_s if each_s <= run_s > 0 else None for each_s in (mean_s, slowest_s)]
-    found = TimeInIo(run.tasks, mean_s, shares[0])
-    is_bound = any(module.slowest_is_bound for module in main)
-    return found if is_bound else replace(found, slowest_s=slowest_s, slowest_share=shares[1])
+    # Tasks that are longer in I/O than the time of their threads have some that the tool does not count.
+    whole_s = run.length_s * float(threads.mean())
+    shares = [each_s / whole_s if each_s <= whole_s > 0 else None for each_s in (mean_s, slowest_s)]
+    found = TimeInIo(run.tasks, mean_s, shares[0], threads=run.info.most_threads)
+    if any(module.slowest_is_bound for module in main):
+        return found
+    return replace(found, slowest_s=slowest_s, slowest_share=shares[1] if np.ptp(threads) == 0 else None)
 
 
 def rates_by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,17 +258,12 @@ def _rate(moved: int, time_s: float) -> float | None:
 def _time_in_io(run: Run, ranks: RankTable | None, found: Mapping[str, Any] | None) -> TimeInIo:
     if ranks is None or not len(ranks):
         return TimeInIo()
-    io = is_io_of_calls(ranks.calls)[ranks.call]
-    with_io = np.unique(ranks.rank[io])
+    with_io = np.unique(ranks.rank[is_io_of_calls(ranks.calls)[ranks.call]])
     if not len(with_io):
         return TimeInIo()
     time_s = ranks.io_time_ns(run.tasks) * S_PER_NS
-    threads = np.zeros(run.tasks, np.int64)
-    for process in run.info.processes:
-        if 0 <= process.rank < run.tasks:
-            threads[process.rank] += process.threads
     run_s = run.length_s
-    share = time_s / (run_s * np.maximum(threads, 1)) if run_s > 0 else None
+    share = time_s / (run_s * run.info.threads_of_tasks) if run_s > 0 else None
     slowest = int(time_s.argmax())
     critical_s, some_task_s = _blocked_s(run, found)
     return TimeInIo(
@@ -277,6 +277,7 @@ def _time_in_io(run: Run, ranks: RankTable | None, found: Mapping[str, Any] | No
         critical_path_share=critical_s / run_s if critical_s is not None and run_s > 0 else None,
         some_task_s=some_task_s,
         some_task_share=some_task_s / run_s if some_task_s is not None and run_s > 0 else None,
+        threads=run.info.most_threads,
     )
 
 

@@ -167,7 +167,7 @@ class RunSums:
 
 def share_of_tasks(information: Mapping[str, Any]) -> str:
     """Say of what the shares of single tasks in ``time_in_io`` are, for `collect_information`."""
-    return "the run" if information["threads"] <= information["tasks"] else "the time of its threads"
+    return "the time of its threads" if "threads" in information["time_in_io"] else "the run"
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
     # Calls are counted among all calls of their task: of the filters, ranks alone limit what is read.
     of_ranks = None if selection.ranks is None else replace(Selection(), ranks=selection.ranks).for_run(run)
     counted = (nested, phases, within == "phase")
-    columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
+    columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "carried", "duration"}
     columns |= {"moved"} if selection.per_byte else set()
     sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested))
     if sizes is not None:

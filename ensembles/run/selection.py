@@ -260,7 +260,7 @@ class Selection:
             ("offset", self.offsets),
             ("moved", self.per_byte or self.rates or self.failed),
             ("error", self.errors),
-            ("depth", self.outermost),
+            *((name, self.outermost) for name in ("depth", "carried")),
             ("site", self.sites),
             ("flight", self.quantity == "flight"),
         )
@@ -422,7 +422,7 @@ class Selection:
         if self.per_byte:
             mask &= chunk.moved > 0
         if self.outermost:
-            mask &= chunk.depth == 0
+            mask &= chunk.outermost
         if self.quantity == "flight":
             mask &= chunk.flight >= 0
         for ranges, name in ((self.phases, "phase"), (self.ordinals, "ordinal")):

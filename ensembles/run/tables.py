@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -204,18 +206,15 @@ def _values_of_table(table: RankTable) -> list[tuple[int, dict[str, Any]]]:
     whole_ns = int(exclusive_ns[io[table.call]].sum()) or 1
     found = []
     ranks, first = np.unique(table.rank, return_index=True)
-    for rank, begin, end in zip(
-        ranks.tolist(), first.tolist(), [*first[1:].tolist(), len(table)], strict=True
-    ):
+    for rank, (begin, end) in zip(ranks.tolist(), pairwise([*first.tolist(), len(table)]), strict=True):
         rows = list(range(begin, end))
-        ops: dict[str, int] = {}
-        moved: dict[str, dict[str, int]] = {op: {} for op in DIRECTIONS}
+        ops: Counter[str] = Counter()
+        moved: dict[str, Counter[str]] = {op: Counter() for op in DIRECTIONS}
         for row in rows:
             call = table.calls[table.call[row]]
-            ops[call.op] = ops.get(call.op, 0) + int(table.count[row])
+            ops[call.op] += int(table.count[row])
             if call.op in moved and table.moved[row]:
-                of_layer = moved[call.op]
-                of_layer[call.layer] = of_layer.get(call.layer, 0) + int(table.moved[row])
+                moved[call.op][call.layer] += int(table.moved[row])
         bytes_of = [sum(of_layer.values()) if len(of_layer) < 2 else None for of_layer in moved.values()]
         of_io = [row for row in rows if io[table.call[row]]]
         longest_ns = max((int(table.max_ns[row]) for row in of_io), default=0)
@@ -233,7 +232,7 @@ def _values_of_table(table: RankTable) -> list[tuple[int, dict[str, Any]]]:
             "longest_s": None if longest_ns < 0 else longest_ns * S_PER_NS,
             "start_s": None,
             "end_s": None,
-            "ops": ops,
+            "ops": dict(ops),
         }
         found.append((rank, values))
     return found

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.model.enclosed import are_outermost
 from ensembles.model.events import OPS, Events
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
@@ -100,7 +99,7 @@ class Fingerprint(Summary):
     (8, 160, True)
     """
 
-    columns = ("rank", "thread", "start", "call", "depth", "file", "offset", "requested")
+    columns = ("rank", "thread", "start", "call", "depth", "carried", "file", "offset", "requested")
     requires = BY_RANK
 
     def __init__(
@@ -114,7 +113,7 @@ class Fingerprint(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add all calls of some tasks: by default, the calls on files count, and only the outermost."""
-        chunk = chunk[((chunk.file > 0) | self._without_file) & (are_outermost(chunk) | self._nested)]
+        chunk = chunk[((chunk.file > 0) | self._without_file) & (chunk.outermost | self._nested)]
         if not len(chunk):
             return
         order = order_by_start(chunk)

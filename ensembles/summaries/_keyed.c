@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { MOST_KEYS = 8, MOST_VALUES = 16, BLOCK = 2048 };
+enum { VALUES = MOST_KEYS, TAKEN = VALUES + MOST_VALUES, ROW_OF, ARRAYS }; /* the keys come first */
 
 /* Whether a column is added or its least or most value is kept; in capitals for real numbers. */
 static const char WAYS[] = "slmSLM";
@@ -17,7 +18,7 @@ typedef union {
 } number;
 
 typedef struct {
-    Py_buffer keys[MOST_KEYS], values[MOST_VALUES], taken, row_of;
+    Py_buffer views[ARRAYS];
     const char *ways;
     int key_count, value_count;
     Py_ssize_t rows;
@@ -30,9 +31,9 @@ typedef struct {
 /* Widen a key of some rows to 64 bits. */
 static void widen(keyed_job *job, int key, Py_ssize_t first, int count)
 {
-    const char *const items = (const char *)job->keys[key].buf + first * job->keys[key].itemsize;
+    const char *const items = (const char *)job->views[key].buf + first * job->views[key].itemsize;
     for (int i = 0; i < count; i++)
-        switch (job->keys[key].itemsize) {
+        switch (job->views[key].itemsize) {
         case 1:
             job->key[i][key] = ((const uint8_t *)items)[i];
             break;
@@ -72,8 +73,8 @@ static void begin(const keyed_job *job, number *values)
 /* Find the records of some rows. Return how many rows are taken, or -1: no memory. */
 static inline __attribute__((always_inline)) int find_records(keyed_job *job, Py_ssize_t first, int count, int keys)
 {
-    const uint8_t *const taken = job->taken.buf;
-    int32_t *const row_of_all = job->row_of.buf;
+    const uint8_t *const taken = job->views[TAKEN].buf;
+    int32_t *const row_of_all = job->views[ROW_OF].buf;
     int found = 0;
     for (int i = 0; i < count; i++) {
         if (taken && !taken[first + i]) {
@@ -108,7 +109,7 @@ static inline __attribute__((always_inline)) int find_records(keyed_job *job, Py
 /* Fold one column of the taken rows into their records. Overflow wraps, as in NumPy. */
 static void fold(keyed_job *job, int column, Py_ssize_t first, int count)
 {
-    const void *const items = job->values[column].buf;
+    const void *const items = job->views[VALUES + column].buf;
     const int place = job->key_count + 1 + column;
     switch (job->ways[column]) {
     case 's':
@@ -158,38 +159,19 @@ static int fold_rows(keyed_job *job)
     return 0;
 }
 
-/* Get a column of `rows` items; a negative number of rows: any. Return -1 after an exception. */
-static int get_column(Py_buffer *view, PyObject *object, int flags, Py_ssize_t item_bytes, Py_ssize_t rows)
-{
-    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | flags) != 0)
-        return -1;
-    if ((item_bytes && view->itemsize != item_bytes) || view->itemsize > (Py_ssize_t)sizeof(int64_t)) {
-        PyErr_Format(PyExc_TypeError, "a column has items of %zd bytes", view->itemsize);
-        return -1;
-    }
-    if (rows >= 0 && view->len / view->itemsize != rows) {
-        PyErr_SetString(PyExc_ValueError, "columns must be of the same length");
-        return -1;
-    }
-    return 0;
-}
-
 static int get_columns(keyed_job *job, PyObject *keys, PyObject *values, PyObject *taken, PyObject *row_of_all)
 {
-    for (int i = 0; i < job->key_count; i++)
-        if (get_column(&job->keys[i], PyTuple_GetItem(keys, i), 0, 0, i ? job->rows : -1) != 0)
-            return -1;
-        else
-            job->rows = length_of(&job->keys[0]);
-    for (int i = 0; i < job->value_count; i++)
-        if (!job->ways[i] || !strchr(WAYS, job->ways[i])) {
-            PyErr_Format(PyExc_ValueError, "the ways of columns are among %s", WAYS);
-            return -1;
-        } else if (get_column(&job->values[i], PyTuple_GetItem(values, i), 0, sizeof(number), job->rows) != 0)
-            return -1;
-    if (taken != Py_None && get_column(&job->taken, taken, 0, 1, job->rows) != 0)
-        return -1;
-    return row_of_all == Py_None ? 0 : get_column(&job->row_of, row_of_all, PyBUF_WRITABLE, 4, job->rows);
+    PyObject *objects[ARRAYS];
+    array_kind wanted[ARRAYS];
+    for (int i = 0; i < ARRAYS; i++) {
+        const int of_keys = i < MOST_KEYS, place = of_keys ? i : i - MOST_KEYS;
+        const int is_used = place < (of_keys ? job->key_count : job->value_count);
+        objects[i] = is_used ? PyTuple_GetItem(of_keys ? keys : values, place) : Py_None;
+        wanted[i] = (array_kind){"a column", of_keys ? 0 : sizeof(number), OR_NONE};
+    }
+    objects[TAKEN] = taken, wanted[TAKEN].item_bytes = 1;
+    objects[ROW_OF] = row_of_all, wanted[ROW_OF] = (array_kind){"row_of", 4, OR_NONE | WRITTEN};
+    return get_arrays(job->views, objects, wanted, ARRAYS, ARRAYS);
 }
 
 static PyObject *sum_by_keys(PyObject *module, PyObject *args)
@@ -201,9 +183,9 @@ static PyObject *sum_by_keys(PyObject *module, PyObject *args)
         return NULL;
     const Py_ssize_t key_count = PyTuple_Size(keys), value_count = PyTuple_Size(values);
     if (key_count < 1 || key_count > MOST_KEYS || value_count > MOST_VALUES ||
-        (Py_ssize_t)strlen(ways) != value_count) {
-        PyErr_Format(PyExc_ValueError, "there must be one to %d keys, and at most %d columns, each with its way",
-                     MOST_KEYS, MOST_VALUES);
+        (Py_ssize_t)strspn(ways, WAYS) != value_count || ways[value_count]) {
+        PyErr_Format(PyExc_ValueError, "there must be one to %d keys, and at most %d columns, each with its way: %s",
+                     MOST_KEYS, MOST_VALUES, WAYS);
         return NULL;
     }
     keyed_job *const job = PyMem_Calloc(1, sizeof *job);
@@ -214,6 +196,7 @@ static PyObject *sum_by_keys(PyObject *module, PyObject *args)
     const int numbers = job->key_count + 1 + job->value_count;
     job->table = (keyed_rows){.bytes = (size_t)numbers * sizeof(number), .keys = job->key_count};
     if (get_columns(job, keys, values, taken, row_of_all) == 0) {
+        job->rows = length_of(&job->views[0]);
         int failed;
         columns64 made;
         Py_BEGIN_ALLOW_THREADS
@@ -228,10 +211,7 @@ static PyObject *sum_by_keys(PyObject *module, PyObject *args)
         }
     }
     free_keyed(&job->table);
-    release_arrays(job->keys, MOST_KEYS);
-    release_arrays(job->values, MOST_VALUES);
-    release_arrays(&job->taken, 1);
-    release_arrays(&job->row_of, 1);
+    release_arrays(job->views, ARRAYS);
     PyMem_Free(job);
     return result;
 }

@@ -10,8 +10,8 @@ enum { WRITTEN = 1, OR_NONE = 2, MOST_ARRAYS = 16 };
 /* Requirements on an argument. */
 typedef struct {
     const char *name;
-    Py_ssize_t item_bytes;
-    int flags; /* 0: read-only and required */
+    Py_ssize_t item_bytes; /* 0: eight at most */
+    int flags;             /* 0: read-only and required */
 } array_kind;
 
 /* Get the buffers of arrays. The first `columns` of them must have equal lengths unless they are None. The caller
@@ -25,11 +25,13 @@ static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const a
         const int flags = PyBUF_C_CONTIGUOUS | (wanted[i].flags & WRITTEN ? PyBUF_WRITABLE : 0);
         if (PyObject_GetBuffer(objects[i], &views[i], flags) != 0)
             return -1;
-        if (views[i].itemsize != wanted[i].item_bytes) {
-            PyErr_Format(PyExc_TypeError, "%s must have items of %zd bytes", wanted[i].name, wanted[i].item_bytes);
+        const Py_ssize_t bytes = views[i].itemsize, item_bytes = wanted[i].item_bytes;
+        if (item_bytes ? bytes != item_bytes : bytes > 8) {
+            PyErr_Format(PyExc_TypeError, "%s must have items of %zd bytes", wanted[i].name,
+                         item_bytes ? item_bytes : 8);
             return -1;
         }
-        if (i < columns && views[i].len / wanted[i].item_bytes != views[0].len / wanted[0].item_bytes) {
+        if (i < columns && views[i].len / bytes != views[0].len / views[0].itemsize) {
             PyErr_SetString(PyExc_ValueError, "columns must be of the same length");
             return -1;
         }

@@ -11,9 +11,9 @@ import numpy as np
 from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
-from ensembles.summaries.keyed_sums import groups_of_rows
+from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.nesting import Nesting
-from ensembles.summaries.runtotals import counted_elsewhere
+from ensembles.summaries.runtotals import shared_directions
 
 _TRANSFERS = ("read", "write")
 
@@ -131,34 +131,18 @@ class BySite(Summary):
         if inner_ns is None and not chunk.site.any():
             self._add_without_sites(chunk)
             return
-        site, number = chunk.site.astype(np.int64), chunk.call.astype(np.int64)
-        group, first = groups_of_rows([site, number])
-        moved = np.where(counted_elsewhere(chunk), 0, np.maximum(chunk.moved, 0))
-
-        def sums(values: np.ndarray) -> list[int]:
-            found = np.zeros(len(first), np.int64)
-            np.add.at(found, group, values.astype(np.int64))
-            return found.tolist()
-
-        time_ns = sums(chunk.duration)
-        longest_ns = chunk.duration[first]
-        np.maximum.at(longest_ns, group, chunk.duration)
-        columns = zip(
-            site[first].tolist(),
-            number[first].tolist(),
-            np.bincount(group).tolist(),
-            sums(chunk.moved < 0),
-            sums(moved),
-            time_ns,
-            time_ns if inner_ns is None else sums(chunk.duration - inner_ns),
-            longest_ns.tolist(),
-            strict=True,
+        found = sum_by_keys(
+            {"site": chunk.site, "call": chunk.call},
+            {
+                "errors": chunk.moved < 0,
+                "bytes": np.where(shared_directions(chunk) < 0, 0, chunk.moved),
+                "time_ns": chunk.duration,
+                "exclusive_ns": chunk.duration if inner_ns is None else chunk.duration - inner_ns,
+            },
+            most={"longest_ns": chunk.duration},
         )
-        for place, function, count, errors, bytes_, whole_ns, exclusive_ns, most_ns in columns:
-            call = chunk.calls[function]
-            bytes_ = bytes_ if call.op in _TRANSFERS else 0
-            totals = SiteCalls(count, errors, bytes_, whole_ns, exclusive_ns, most_ns)
-            self.rows.setdefault((place, call), SiteCalls()).add(totals)
+        for place, function, *sums in zip(*(column.tolist() for column in found.values()), strict=True):
+            self.rows.setdefault((place, chunk.calls[function]), SiteCalls()).add(SiteCalls(*sums))
 
     def _add_without_sites(self, chunk: Events) -> None:
         """Add events of unknown sites, none of them inside another one, by the sums of the chunk."""

@@ -19,12 +19,14 @@ from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.passes.summary import Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_index
 from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
-from ensembles.summaries.keyed_sums import groups_of_rows, unique_counts
+from ensembles.summaries.keyed_sums import sum_by_keys, unique_counts
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
 
 LARGEST = CONSTANTS["ENSIO_LARGEST"]
 """Number of longest calls of a cell that are kept as events."""
+
+_SIGN = np.uint64(1 << 63)
 
 KEYS = ("call", "size_class", "ordinal_class")
 SUMS = (
@@ -304,10 +306,10 @@ def _joined_bins(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     cell = np.concatenate([group[mine[0]], group[offset + theirs[0]]])
     place = cell * BIN_COUNT + np.concatenate([mine[1], theirs[1]])
-    unique, inverse = np.unique(place, return_inverse=True)
-    count = np.zeros(len(unique), np.int64)
-    np.add.at(count, inverse, np.concatenate([mine[2], theirs[2]]))
-    return unique // BIN_COUNT, unique % BIN_COUNT, count
+    found = sum_by_keys({"place": place}, {"count": np.concatenate([mine[2], theirs[2]])})
+    order = np.argsort(found["place"])
+    place = found["place"][order]
+    return place // BIN_COUNT, place % BIN_COUNT, found["count"][order]
 
 
 def _longest(cell: np.ndarray, events: Events) -> tuple[np.ndarray, Events]:
@@ -326,53 +328,38 @@ def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> Ce
     """Summarize events with known ordinal classes and inner times."""
     size = size_class(chunk.requested)
     key = chunk.call.astype(np.int64) << 16 | size << 8 | ordinal
-    group, first = groups_of_rows([key])
-    order = np.argsort(key[first])
-    first, n = first[order], len(first)
-    unique = key[first]
-    cell = np.argsort(order)[group]
-    outer = chunk.depth == 0
-    moved = np.maximum(chunk.moved, 0)
-    duration = chunk.duration
-
-    def total(values: np.ndarray) -> np.ndarray:
-        found = np.zeros(n, np.int64)
-        np.add.at(found, cell, values.astype(np.int64, copy=False))
-        return found
-
-    def least(values: np.ndarray) -> np.ndarray:
-        found: np.ndarray = values[first]
-        np.minimum.at(found, cell, values)
-        return found
-
-    def most(values: np.ndarray) -> np.ndarray:
-        found: np.ndarray = values[first]
-        np.maximum.at(found, cell, values)
-        return found
-
-    count = np.bincount(cell, minlength=n)
-    mean = total(duration) / count
+    outer, moved, duration = chunk.outermost, np.maximum(chunk.moved, 0), chunk.duration
+    requested = (chunk.requested ^ _SIGN).view(np.int64)  # in the same order as without a sign
+    group, none = np.empty(len(chunk), np.int32), np.zeros(len(chunk), np.int64)
+    found = sum_by_keys(
+        {"key": key},
+        {
+            "errors": chunk.moved < 0,
+            "moved": moved,
+            "outer_count": outer,
+            "outer_moved": np.where(counted_elsewhere(chunk), 0, moved),
+            "time_ns": duration,
+            "inner_ns": none if inner_ns is None else inner_ns,
+            "outer_ns": duration * outer,
+            "without_bin": none,
+        },
+        {"min_ns": duration, "min_requested": requested, "start_ns": chunk.start},
+        {"max_ns": duration, "max_requested": requested, "end_ns": chunk.end},
+        row_of=group,
+    )
+    order = np.argsort(found["key"])
+    found = {name: column[order] for name, column in found.items()}
+    cell, unique, n = np.argsort(order)[group], found.pop("key"), len(order)
+    mean = found["time_ns"] / found["n"]
     beyond = duration - mean[cell]
     part = CellSummary(chunk.calls, chunk.files)
     part.cells = {
         "call": unique >> 16,
         "size_class": unique >> 8 & 0xFF,
         "ordinal_class": unique & 0xFF,
-        "count": count,
-        "errors": total(chunk.moved < 0),
-        "moved": total(moved),
-        "outer_count": total(outer),
-        "outer_moved": total(np.where(counted_elsewhere(chunk), 0, moved)),
-        "time_ns": total(duration),
-        "inner_ns": np.zeros(n, np.int64) if inner_ns is None else total(inner_ns),
-        "outer_ns": total(duration * outer),
-        "without_bin": np.zeros(n, np.int64),
-        "min_ns": least(duration),
-        "max_ns": most(duration),
-        "min_requested": least(chunk.requested),
-        "max_requested": most(chunk.requested),
-        "start_ns": least(chunk.start),
-        "end_ns": most(chunk.end),
+        "count": found.pop("n"),
+        **found,
+        **{name: found[name].view(np.uint64) ^ _SIGN for name in ("min_requested", "max_requested")},
         "mean_ns": mean,
         **{f"m{power}": np.bincount(cell, beyond**power, n) for power in (2, 3, 4)},
     }

@@ -59,8 +59,8 @@ class LayerTraffic(Summary):
     >>> from ensembles.model.events import Call, Events
     >>> from ensembles.summaries.layer_traffic import LayerTraffic
     >>> calls = Call("write", "posix", "write"), Call("nc_put_vara", "netcdf", "write")
-    >>> columns = {"rank": [0] * 3, "thread": [0] * 3, "call": [0, 0, 1], "depth": [1, 1, 0]}
-    >>> columns |= {"moved": [1 << 20] * 3, "start": [1, 2, 0]}
+    >>> columns = {"rank": [0] * 3, "thread": [0] * 3, "call": [0, 0, 1], "start": [1, 2, 0]}
+    >>> columns |= {"depth": [1, 1, 0], "carried": [2, 2, 0], "moved": [1 << 20] * 3}
     >>> traffic = LayerTraffic()
     >>> traffic.add(Events.partly(columns, calls, ("",)))
     >>> traffic.outer["netcdf", "write"], traffic.inner["netcdf", "write", "posix", "write"]
@@ -68,7 +68,7 @@ class LayerTraffic(Summary):
     """
 
     of_all_calls = True
-    columns = ("rank", "thread", "call", "depth", "moved", "start")
+    columns = ("rank", "thread", "call", "depth", "carried", "moved", "start")
     results = ("outer", "inner", "read_inside")
     result_types = (Traffic,)
     meaning = 1
@@ -85,7 +85,7 @@ class LayerTraffic(Summary):
         if not len(chunk):
             return
         moves_of_call = direction_of_calls(chunk.calls) >= 0
-        outermost = chunk.depth == 0
+        outermost = chunk.outermost
         moves = (chunk.moved > 0) & moves_of_call[chunk.call]
         for number, calls, bytes_ in _sums(chunk.call, chunk.moved, moves & outermost):
             self._count(chunk.calls[number], calls, bytes_)

@@ -112,8 +112,8 @@ static void add_nested_time(struct ensio_cell *cell, struct ensio_cursor *cursor
     if (!event->depth)
         return;
     ensio_nested_time_add(&cursor->nested_time, event, ns);
-    cell->nested_count++;
-    cell->nested_ns += ns;
+    const uint64_t is_nested = event->depth > !!(event->flags & ENSIO_SAME_CALL);
+    cell->nested_count += is_nested, cell->nested_ns += is_nested * ns;
     if (event->moved > 0 && event->flags & carried_flag(event->call))
         cell->carried_moved += (uint64_t)event->moved;
 }

@@ -130,6 +130,9 @@ def test_copies_are_read_from_one_file_and_written_to_the_other(recorder, tmp_pa
     assert moving.start[1] == moving.start[2]
     assert moving.duration[1] == moving.duration[2]
     assert moving.depth[[1, 2]].tolist() == [1, 0]
+    # Both are calls of the program, which no other one contains.
+    assert moving.outermost.all()
+    assert run.ensemble(op="write", size="3000..4096").n == 3
     copies = ("copy_file_range", "copy_file_range_read")
     whole = moving.duration[np.isin(names(moving), copies) & (moving.depth == 0)].sum()
     assert round(sum(file.io_time_s for file in run.by_file(call=",".join(copies))) * 1e9) == whole

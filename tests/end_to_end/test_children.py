@@ -149,6 +149,7 @@ def test_a_script_is_named_by_its_command(tmp_path):
     assert f"command    bash -c '{script}' one" in shown.stdout
     listed = str(answer_run_list(".", [str(tmp_path / "run")], ensembles.open))
     assert "  bash -c 'rm -f b; echo text | " in listed
+    assert (info.program, info.name[:16]) == ("bash", "bash -c 'rm -f b")
 
 
 def test_the_environment_of_started_programs_is_what_the_program_gave_them(preload, tmp_path):

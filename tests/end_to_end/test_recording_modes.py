@@ -138,12 +138,13 @@ def test_threads_and_handlers_are_in_the_summary(recorder, tmp_path):
 
 @pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["profile", "tail"])
-def test_other_modes_count_what_trace_counts(recorder, tmp_path, mode):
-    program = recorder.build("mixture")
-    recorder.execute(program, tmp_path, 5000, check=True)
+@pytest.mark.parametrize(("program", "calls"), [("mixture", (5000,)), ("copies", ())])
+def test_other_modes_count_what_trace_counts(recorder, tmp_path, mode, program, calls):
+    program = recorder.build(program)
+    recorder.execute(program, tmp_path, *calls, check=True)
     traced = ensembles.open(recorder.run)
     recorder.run = recorder.folder / mode
-    recorder.execute(program, tmp_path, 5000, check=True, environment={"ENSIO_MODE": mode})
+    recorder.execute(program, tmp_path, *calls, check=True, environment={"ENSIO_MODE": mode})
     run = ensembles.open(recorder.run)
     assert (run.mode, run.notes, run.info.dropped_events) == (mode, [], 0)
     assert by_key(run.summary, COUNTS) == by_key(traced.summary, COUNTS)

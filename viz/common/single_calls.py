@@ -257,7 +257,7 @@ def call_columns(
     in_view = float(rows.max() - rows.min()) + 1
     high = np.broadcast_to(2 * half, (count,)) * _FRAME / in_view >= _LEAST_HIGH
     wide = ((duration >= _BORDERED * span_s / _PIXELS) & high).tolist()
-    threaded = lanes > 1 if info is None else (lanes > 1) | (info.threads > info.tasks)
+    threaded = lanes > 1 if info is None else (lanes > 1) | (info.most_threads > 1)
     return {
         "left": start,
         "right": start + duration,

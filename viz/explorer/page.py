@@ -117,7 +117,7 @@ class Explorer:
         self._inputs = filter_fields(view)
         for name, field in self._inputs.items():
             field.on_change("value", self._filter(name))
-        several = any(shown.run.info.threads > shown.run.tasks for shown in runs)
+        several = any(shown.run.info.most_threads > 1 for shown in runs)
         columns = [each for each in SLOWEST if several or each[0] != "thread"]
         self._slowest = Table("slowest", columns, self._zoom_to_call)
         self._ranks = Table("by_rank", RANKS, self._mark_rank)

@@ -10,6 +10,7 @@ from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
 from ensembles.diagnosis.finding import Diagnosis
+from ensembles.faces.words import cell
 from ensembles.structure.phases.idle import idle_cells
 from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.common.style import NUMBERS_JS
@@ -205,14 +206,14 @@ def phase_columns(phases: Sequence[PhaseTotals], tasks: int) -> dict[str, list[A
 
     ``idle`` and ``share`` are empty if the run does not show that tasks wait for each other.
     """
-    idle = [idle_cells(each, tasks) for each in phases]
+    idle = [idle_cells((each,), tasks) for each in phases]
     return {
         "phase": [f"{each.phase} {each.name or ''}".strip() for each in phases],
         "start_s": [each.start_s for each in phases],
         "time_s": [each.time_s for each in phases],
         "calls": [each.calls for each in phases],
-        "idle": [cell for cell, _ in idle],
-        "share": [cell for _, cell in idle],
+        "idle": [cell(time_s, "s") for time_s, _ in idle],
+        "share": [cell(share, "share") for _, share in idle],
         "last": [f"{each.slowest_task} {each.reason}" for each in phases],
     }
 

@@ -140,7 +140,7 @@ def _calls(
     layers = (layer,) if isinstance(layer, str) else layer
     if isinstance(data, Run):
         found = data.select(op=op)
-        outermost = np.flatnonzero(found.depth == 0)
+        outermost = np.flatnonzero(found.outermost)
         if 0 < len(outermost) < len(found):
             # Calls inside of others are not further calls of the program and do not count, as in
             # `Run.ordinals`.

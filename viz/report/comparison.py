@@ -130,7 +130,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         "report/comparison.html",
         style=page_part("report/style.html"),
         names=names,
-        headlines=[headline(run, each.rank) for run, each in zip(runs, data, strict=True)],
+        headlines=[headline(run) for run in runs],
         notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
         longer=_longer(found[0]),
         of_runs=[_sentence(each) for each in _sentences(found[0])],

@@ -382,7 +382,7 @@ def report_html(
         style=page_part("report/style.html"),
         links=[] if diagnosis is None else [evidence_links(each, sections) for each in diagnosis.findings],
         evidence=[] if diagnosis is None else [evidence_sentences(each) for each in diagnosis.findings],
-        headline=headline(run, summaries.rank),
+        headline=headline(run),
         version=__version__,
         colours=call_colours(summaries),
         simulated=run.info.simulated,

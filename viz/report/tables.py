@@ -25,30 +25,18 @@ if TYPE_CHECKING:
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.requests import Requests
     from ensembles.summaries.sizes import SizeTable
-    from ensembles.summaries.totals_by import TotalsBy
     from ensembles.viz.report.page import ReportData
 
 _MOST_SITES = 15
-_MOST_PROGRAMS = _MOST_FAILED = 3
+_MOST_FAILED = 3
 _MOST_ERRORS = 12
-_NEARLY_ALL = 0.9
 
 DATA_LOST = "errors, files may lack data"
 """Name of the key figure of failed writes, syncs and closes, which is marked in the page."""
 
 
-def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
-    """Return program, command, description and path of a run for the head of the page.
-
-    Parameters
-    ----------
-    run : Run
-    by_rank : TotalsBy, optional
-        Of several programs, the one that made nearly all calls is named alone.
-    """
-    # Some logs have the command, and not the program.
-    named = run.info.program or "".join(run.info.command[:1]) or os.path.normpath(run.path)
-    program = _programs(run, by_rank) or os.path.basename(named)
+def headline(run: Any) -> dict[str, str]:
+    """Return name, command, description and path of a run for the head of the page."""
     hosts = (
         run.info.hosts[0]
         if len(run.info.hosts) == 1
@@ -63,23 +51,11 @@ def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
         f"job {run.info.job}" if run.info.job else "",
     ]
     return {
-        "program": program,
+        "program": run.info.name,
         "command": shlex.join(run.info.command) or run.info.program,
         "line": " · ".join(part for part in parts if part),
         "path": run.path,
     }
-
-
-def _programs(run: Any, by_rank: TotalsBy | None) -> str:
-    programs = run.info.programs
-    names = [os.path.basename(name) for name in programs]
-    if len(names) > 1 and by_rank is not None:
-        calls = {row.key: sum(row.ops.values()) for row in by_rank.totals()}
-        of_each = [sum(calls.get(rank, 0) for rank in ranks) for ranks in programs.values()]
-        if max(of_each) >= _NEARLY_ALL * max(sum(of_each), 1):
-            others = count_text(len(names) - 1, "other program")
-            return f"{names[of_each.index(max(of_each))]} and {others}"
-    return ", ".join(names[:_MOST_PROGRAMS]) + (", ..." if len(names) > _MOST_PROGRAMS else "")
 
 
 def facts(

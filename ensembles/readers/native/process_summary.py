@@ -13,9 +13,8 @@ from ensembles.summaries.cells import LARGEST, CellSummary
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 
-CARRIED = CONSTANTS["ENSIO_WAITS_FOR_DEVICE"] + sum(
-    CONSTANTS[f"ENSIO_{name}_{way}"] for name in ("CARRIED", "OPENED_TO") for way in ("READ", "WRITE")
-)
+_CARRIED = "CARRIED_READ CARRIED_WRITE OPENED_TO_READ OPENED_TO_WRITE WAITS_FOR_DEVICE SAME_CALL"
+CARRIED = sum(CONSTANTS[f"ENSIO_{name}"] for name in _CARRIED.split())
 """The flags of an event that the column ``carried`` has."""
 _SAME = ("count", "errors", "moved", "time_ns", "inner_ns", "min_ns", "max_ns", "without_bin")
 

@@ -62,7 +62,7 @@ class IoCalls(Summary):
         Count calls inside others too.
     """
 
-    columns = ("call", "depth", "file", "duration")
+    columns = ("call", "depth", "carried", "file", "duration")
     results = ("sums",)
 
     def __init__(self, nested: bool = False) -> None:
@@ -74,7 +74,7 @@ class IoCalls(Summary):
         if not len(chunk):
             return
         calls = chunk.calls
-        chosen = is_io_of_calls(calls)[chunk.call] & ((chunk.depth == 0) | self._nested)
+        chosen = is_io_of_calls(calls)[chunk.call] & (chunk.outermost | self._nested)
         op = op_of_calls(calls)[chunk.call]
         looped = np.isin(op, (READ, WRITE, SEEK, SYNC)) & (chunk.file > 0)
         key = (chunk.call.astype(np.int64) * 2 + looped)[chosen]

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.model.enclosed import are_outermost
 from ensembles.model.events import OPS, Call, Events, of_calls
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
@@ -74,7 +73,7 @@ class AccessSummary(Summary):
         Files with a view of MPI-IO, or with collective calls, whose transfers may have holes in the file.
     """
 
-    columns = ("rank", "thread", "start", "call", "depth", "file", "offset", "requested", "moved")
+    columns = ("rank", "thread", "start", "call", "depth", "carried", "file", "offset", "requested", "moved")
     requires = BY_RANK
 
     def __init__(self, nested: bool = False) -> None:
@@ -93,7 +92,7 @@ class AccessSummary(Summary):
         views = _may_leave_holes(chunk.calls)[chunk.call]
         self.views |= set(np.unique(chunk.file[views]).tolist())
         wanted = np.isin(chunk.op, (READ, WRITE, SEEK, SYNC)) & (chunk.file > 0)
-        chunk = chunk[wanted & (are_outermost(chunk) | self._nested)]
+        chunk = chunk[wanted & (chunk.outermost | self._nested)]
         if not len(chunk):
             return
         order = order_by_start(chunk)

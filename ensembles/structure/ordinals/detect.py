@@ -35,7 +35,7 @@ class Operations(Summary):
         By operation: number of calls inside other calls.
     """
 
-    columns = ("call", "depth", "duration")
+    columns = ("call", "depth", "carried", "duration")
     results = ("time_ns", "layers", "nested")
 
     def __init__(self, _: Any = None) -> None:
@@ -47,7 +47,7 @@ class Operations(Summary):
         """Add events."""
         calls = chunk.calls
         time_ns = np.bincount(chunk.call, chunk.duration.astype(float), minlength=len(calls))
-        inside = np.bincount(chunk.call, chunk.depth > 0, minlength=len(calls))
+        inside = np.bincount(chunk.call, ~chunk.outermost, minlength=len(calls))
         for number in np.flatnonzero(np.bincount(chunk.call, minlength=len(calls))).tolist():
             call = calls[number]
             self.time_ns[call.op] += int(time_ns[number])
@@ -122,7 +122,7 @@ class OrdinalSummary(Summary):
         layers = self._selection.layers
         wanted = [call.op == self._op and (layers is None or call.layer in layers) for call in chunk.calls]
         counts = np.array(wanted, bool)[chunk.call]
-        return counts & (chunk.depth == 0) if self._nested else counts
+        return counts & chunk.outermost if self._nested else counts
 
     def _selected(self, events: Events) -> tuple[Events, np.ndarray]:
         """Return the selected calls, and their ordinals."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ensembles.model.units import seconds_text, share_text
+from ensembles.model.statement import LowerBound
 from ensembles.structure.phases.table import PhaseTotals
 
 
@@ -68,25 +68,14 @@ def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTi
     )
 
 
-def idle_cells(entry: PhaseTotals, tasks: int) -> tuple[str, str]:
-    """Return the idle time of a phase and its share, as tables have them.
+def idle_cells(entries: Sequence[PhaseTotals], tasks: int) -> tuple[float | LowerBound | None, float | None]:
+    """Return the idle time of successive phases, and the share of one; None: not known.
 
-    If some task of the run made no call in the phase, the idle time is a lower bound, and its share is not
-    known.
-
-    Parameters
-    ----------
-    entry : PhaseTotals
-    tasks : int
-        Tasks of the run.
-
-    Returns
-    -------
-    (str, str)
-        Both empty if the idle time is not known.
+    Where a task of the run made no call in a phase, the time is a lower bound, and its share is not known.
     """
-    if math.isnan(entry.lost_s):
-        return "", ""
-    if not entry.calls or entry.tasks >= tasks:
-        return seconds_text(entry.lost_s), share_text(entry.lost_share)
-    return f"≥ {seconds_text(entry.lost_s)}", ""
+    lost_s = sum(entry.lost_s for entry in entries)
+    if math.isnan(lost_s):
+        return None, None
+    if any(entry.calls and entry.tasks < tasks for entry in entries):
+        return LowerBound(lost_s), None
+    return lost_s, entries[0].lost_share if len(entries) == 1 else None

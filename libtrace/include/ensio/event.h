@@ -63,8 +63,8 @@
 /* Of a call that opens a file: the access that it asked for, as far as that is known. */
 #define ENSIO_OPENED_TO_READ 16
 #define ENSIO_OPENED_TO_WRITE 32
-/* Of a write: its descriptor was opened with O_SYNC, O_DSYNC or O_DIRECT. */
-#define ENSIO_WAITS_FOR_DEVICE 64
+#define ENSIO_WAITS_FOR_DEVICE 64 /* of a write: its descriptor was opened with O_SYNC, O_DSYNC or O_DIRECT */
+#define ENSIO_SAME_CALL 128       /* one system call made this event and the one around it: the write of a copy */
 
 /* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */

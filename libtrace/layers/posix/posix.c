@@ -171,13 +171,13 @@ struct ensio_end ensio_end_of(uint16_t call, int fd, const void *at)
         .call = call, .fd = fd, .number = number, .file = ensio_open_files[number].file, .at = at};
 }
 
-static void store_end(struct ensio_thread *thread, const struct ensio_end *end, int64_t moved, uint64_t start,
-                      uint64_t duration)
+static void store_end(uint8_t flags, struct ensio_thread *thread, const struct ensio_end *end, int64_t moved,
+                      uint64_t start, uint64_t duration)
 {
     struct ensio_open_file *open_file = &ensio_open_files[end->number];
     const int64_t offset = !end->at ? ensio_position(end->fd, open_file, moved) : moved < 0 ? -1 : *end->at - moved;
-    ensio_store_with(ensio_flags_of_transfer(open_file, ensio_call_ops[end->call] == ENSIO_OP_WRITE), thread, end->call,
-                     end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
+    ensio_store_with(flags | ensio_flags_of_transfer(open_file, ensio_call_ops[end->call] == ENSIO_OP_WRITE), thread,
+                     end->call, end->file, offset, moved > 0 ? (uint64_t)moved : 0, moved, start, duration);
 }
 
 void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, const struct ensio_end *second,
@@ -192,7 +192,7 @@ void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, co
         if (ends[reads]->number <= ENSIO_LEFT_OUT)
             ensio_leave_out_bytes(reads ? ENSIO_READS : ENSIO_WRITES, moved);
         else if (has_both || ends[reads] == first || !has_first)
-            store_end(thread, ends[reads], moved, start, duration);
+            store_end(has_both && !reads ? ENSIO_SAME_CALL : 0, thread, ends[reads], moved, start, duration);
     }
     thread->depth = depth;
     if (!has_first && second->number <= ENSIO_LEFT_OUT)

@@ -92,8 +92,8 @@ def test_arrays_that_do_not_fit_are_refused():
         ((rows,), (rows,), ""),
         ((rows,), (rows,), "x"),
     ]:
-        with pytest.raises(ValueError, match=r"keys, and at most|ways of columns"):
+        with pytest.raises(ValueError, match="keys, and at most"):
             _compiled.sum_by_keys(keys, values, ways, None, None)
     for keys, values in [((rows.astype(complex),), ()), ((rows,), (np.zeros(4, np.float32),))]:
-        with pytest.raises(TypeError, match="a column has items of"):
+        with pytest.raises(TypeError, match="a column must have items of"):
             _compiled.sum_by_keys(keys, values, "s" * len(values), None, None)

@@ -26,7 +26,7 @@ def events_of(rows: list[tuple[int, int, int, int, int]], flight: int = -1) -> E
     """Events of (rank, call, depth, bytes, start); each lasts 10 ns."""
     rank, call, depth, moved, start = np.array(rows, np.int64).T
     columns = {"rank": rank, "thread": 0 * rank, "call": call, "depth": depth, "moved": moved, "start": start}
-    columns |= {"duration": 0 * rank + 10, "flight": 0 * rank + flight}
+    columns |= {"carried": 0 * rank, "duration": 0 * rank + 10, "flight": 0 * rank + flight}
     return Events.partly(columns, CALLS, [""])
 
 

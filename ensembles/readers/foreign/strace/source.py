@@ -15,6 +15,7 @@ import numpy as np
 
 from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
+from ensembles.model.events import SAME_CALL
 from ensembles.model.metadata import RunMetadata
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
@@ -246,16 +247,16 @@ class StraceImport(ForeignTrace):
             self._counts["untimed"] += len(halves)
             duration = max(now - call.start, 0)
         self._counts["submitted"] += len(halves) * (call.name == "io_submit")
-        access = access_of(call.name, arguments)
-        for depth, (name, half) in enumerate(halves):
-            self._store(thread, depth, name, access, half, result.errno, call.start, duration)
+        for number, (name, half) in enumerate(halves):
+            flags = access_of(call.name, arguments) | SAME_CALL * (number > 0)
+            self._store(thread, min(number, 1), name, flags, half, result.errno, call.start, duration)
 
     def _store(
         self,
         thread: Thread,
         depth: int,
         name: str,
-        access: int,
+        flags: int,
         told: Declared,
         errno: int,
         start: int,
@@ -277,7 +278,7 @@ class StraceImport(ForeignTrace):
             thread.number,
             depth,
             self._numbers[name],
-            access,
+            flags,
             self._files.number(path),
             offset,
             requested,

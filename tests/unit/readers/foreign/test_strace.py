@@ -568,6 +568,8 @@ def test_requests_of_libaio_are_events_with_the_bytes_that_they_asked_for(tmp_pa
         ]
     )
     assert run.unseen is None
+    assert run.events.outermost.all()
+    assert run.by_rank()[0].io_time_s * 1e9 == run.events.duration[run.events.depth == 0].sum()
     assert "requests of io_submit, with the bytes that they asked for: 5" in run.notes
     assert not any("unknown files" in note for note in run.notes)
 

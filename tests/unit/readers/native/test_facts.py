@@ -283,3 +283,22 @@ def test_files_with_the_same_hints_are_counted_together(tmp_path):
     run = ensembles.open(directory)
     assert hints_of(run, run.info.file_facts) == [{"hints": {"cb_nodes": "4"}, "files": 2}]
     assert hints_of(run, []) == []
+
+
+@pytest.mark.parametrize(
+    ("lives", "most"),
+    [
+        ([(0, 0, 3)], 3),  # times are not known
+        ([(1, 9, 1), (2, 3, 2), (4, 5, 2)], 3),  # a program whose children follow each other
+        ([(1, 2, 1), (3, 4, 1), (5, 6, 0)], 1),
+    ],
+)
+def test_threads_of_a_task_are_those_at_one_time(lives, most):
+    """The last task has them; the two before it made no call."""
+    processes = [
+        Process(rank=2, host="n", pid=pid, start_unix_ns=start, end_unix_ns=end, threads=threads)
+        for pid, (start, end, threads) in enumerate(lives)
+    ]
+    info = RunInfo("run", RunMetadata(3, sum(threads for *_, threads in lives), 0, (), [], processes, []))
+    assert info.threads_of_tasks.tolist() == [1, 1, most]
+    assert info.most_threads == most
