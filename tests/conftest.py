@@ -1,5 +1,7 @@
 """What all tests share: none depends on how fast the machine is, or on results that were kept before."""
 
+from collections import Counter, defaultdict
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -29,7 +31,32 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let processes that share the tests begin with the longest files: else one works alone at the end."""
+    """Put off cases of ``each_once``; let processes that share the tests begin with the longest files.
+
+    Else one works alone at the end.
+    """
+    put_off(items)
     if hasattr(config, "workerinput"):
         place = {name: number for number, name in enumerate(LONGEST)}
         items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
+
+
+def put_off(items: list[pytest.Item]) -> None:
+    """Of a test with ``each_once``, keep cases with each value of each parameter; the others are long."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("each_once") and not item.get_closest_marker("long"):
+            values = {(name, repr(value)) for name, value in item.callspec.params.items()}
+            cases[item.nodeid.partition("[")[0]].append((values, item))
+    for left in cases.values():
+        used: Counter[tuple[str, str]] = Counter()
+
+        def worth(case: tuple[set, pytest.Item], used: Counter = used) -> tuple[int, int]:
+            return sum(not used[value] for value in case[0]), -sum(used[value] for value in case[0])
+
+        while left and worth(max(left, key=worth))[0]:
+            taken = max(left, key=worth)
+            left.remove(taken)
+            used.update(taken[0])
+        for _, item in left:
+            item.add_marker(pytest.mark.long)

@@ -12,6 +12,8 @@ from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS, ROOT
 
 sys.path.append(str(ROOT / "tests" / "unit"))  # modules that serve tests of all folders
 WAYS = ("relinked", "preloaded")
+KEPT = ("long", "both_ways")
+"""Marks of tests of which no case is put off."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -21,24 +23,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with ``each_once``, keep cases with each value of each parameter; the others are long."""
-    cases = defaultdict(list)
+    """Of the two ways into a program, take those of a file in turn; the other case of each test is long."""
+    pairs = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("each_once") and not item.get_closest_marker("long"):
-            values = {(name, repr(value)) for name, value in item.callspec.params.items()}
-            cases[item.nodeid.partition("[")[0]].append((values, item))
-    for left in cases.values():
-        used: Counter[tuple[str, str]] = Counter()
-
-        def worth(case: tuple[set, pytest.Item], used: Counter = used) -> tuple[int, int]:
-            return sum(not used[value] for value in case[0]), -sum(used[value] for value in case[0])
-
-        while left and worth(max(left, key=worth))[0]:
-            taken = max(left, key=worth)
-            left.remove(taken)
-            used.update(taken[0])
-        for _, item in left:
-            item.add_marker(pytest.mark.long)
+        values = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        if values.pop("recorder", "") in WAYS and not set(KEPT) & {mark.name for mark in item.iter_markers()}:
+            pairs[item.nodeid.partition("[")[0], repr(values)].append(item)
+    turns: Counter[Path] = Counter()
+    for pair in pairs.values():
+        if len(pair) == len(WAYS):
+            turns[pair[0].path] += 1
+            pair[turns[pair[0].path] % len(WAYS)].add_marker(pytest.mark.long)
 
 
 class Recorder:

@@ -81,6 +81,7 @@ def test_events_are_what_the_program_did_and_nothing_changes(recorder, tmp_path,
     assert run.notes == []
 
 
+@pytest.mark.both_ways
 def test_what_hdf5_does_by_posix_lies_one_deeper(recorder, tmp_path):
     library = static if recorder.way == "relinked" else shared  # relinking does not see into shared libraries
     program = recorder.build("hdf5_calls", *flags("cflags"), *library())

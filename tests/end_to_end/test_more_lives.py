@@ -73,6 +73,7 @@ def test_thousands_of_short_lived_threads(recorder, tmp_path):
     assert len(set(run.select(call="write", file="*.thread").thread.tolist())) == 3000
 
 
+@pytest.mark.both_ways
 def test_libraries_that_come_and_go(recorder, tmp_path):
     library = tmp_path / "plugin.so"
     source = recorder.source("plugin")
