@@ -46,8 +46,7 @@ def put_off(items: list[pytest.Item]) -> None:
     cases = defaultdict(list)
     for item in items:
         if item.get_closest_marker("each_once") and not item.get_closest_marker("long"):
-            values = {(name, repr(value)) for name, value in item.callspec.params.items()}
-            cases[item.nodeid.partition("[")[0]].append((values, item))
+            cases[item.nodeid.partition("[")[0]].append((values_of(item), item))
     for left in cases.values():
         used: Counter[tuple[str, str]] = Counter()
 
@@ -60,3 +59,13 @@ def put_off(items: list[pytest.Item]) -> None:
             used.update(taken[0])
         for _, item in left:
             item.add_marker(pytest.mark.long)
+
+
+def values_of(item: pytest.Item) -> set[tuple[str, str]]:
+    """The values of a case; what is written as one row of several parameters is one value."""
+    values = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+    found = {("", "")}  # a test without parameters is a case too
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].replace(" ", "").split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        found.add((",".join(names), repr([values.pop(name) for name in names])))
+    return found | {(name, repr(value)) for name, value in values.items()}

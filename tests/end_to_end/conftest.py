@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,28 +12,26 @@ from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS, ROOT
 
 sys.path.append(str(ROOT / "tests" / "unit"))  # modules that serve tests of all folders
 WAYS = ("relinked", "preloaded")
-KEPT = ("long", "both_ways")
-"""Marks of tests of which no case is put off."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests of this folder are slow, but for those that are marked as quick."""
+    """Tests of this folder are slow, but for those marked as quick, and take each value once."""
     if not item.get_closest_marker("quick"):
         item.add_marker(pytest.mark.slow)
+    if not item.get_closest_marker("all_cases"):
+        item.add_marker(pytest.mark.each_once)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the two ways into a program, take those of a file in turn; the other case of each test is long."""
-    pairs = defaultdict(list)
+    """Of tests whose only parameter is the way into a program, those of a file take the ways in turn."""
+    places: defaultdict[Path, dict[str, int]] = defaultdict(dict)
     for item in items:
-        values = dict(item.callspec.params) if hasattr(item, "callspec") else {}
-        if values.pop("recorder", "") in WAYS and not set(KEPT) & {mark.name for mark in item.iter_markers()}:
-            pairs[item.nodeid.partition("[")[0], repr(values)].append(item)
-    turns: Counter[Path] = Counter()
-    for pair in pairs.values():
-        if len(pair) == len(WAYS):
-            turns[pair[0].path] += 1
-            pair[turns[pair[0].path] % len(WAYS)].add_marker(pytest.mark.long)
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        if params.keys() == {"recorder"} and item.get_closest_marker("each_once"):
+            tests = places[item.path]
+            place = tests.setdefault(item.nodeid.partition("[")[0], len(tests))
+            if params["recorder"] != WAYS[place % len(WAYS)]:
+                item.add_marker(pytest.mark.long)
 
 
 class Recorder:
