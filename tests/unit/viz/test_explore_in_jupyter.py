@@ -63,7 +63,8 @@ APPLICATIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=list(APPLICATIONS))
+# Notebook 7 is made of the parts of JupyterLab.
+@pytest.fixture(scope="module", params=["lab", pytest.param("notebook", marks=pytest.mark.long)])
 def lab(tmp_path_factory, request):
     """A Jupyter server in its own folders: its address, the folder of its notebooks, and their path."""
     module, application, path = APPLICATIONS[request.param]
