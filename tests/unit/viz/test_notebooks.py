@@ -39,10 +39,12 @@ LESS = {
         "58_864: 116, 65_536: 104": "65_536: 40",
     },
     "paper_ensembles": {
-        'simulate", pattern': 'simulate", pattern, *["--tasks", "64"][: 0 if "gcrm" in pattern else 2]'
+        'simulate", pattern': 'simulate", pattern, *("--tasks", "64") * ("gcrm" not in pattern)',
     },
     "paper_tapioca": {
+        'case for _, _, case in paper.sweep("mira", 1024)': "paper.gains()[:1]",
         'case for _, _, case in paper.sweep("mira", 4096)': "paper.gains()[:2]",
+        'case for _, _, case in paper.sweep("theta", 1024)': "paper.gains()[2:3]",
         'case for _, _, case in paper.sweep("theta", 2048)': "paper.gains()[2:4]",
     },
 }
