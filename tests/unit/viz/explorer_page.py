@@ -52,7 +52,6 @@ def wait_for_pictures(page) -> None:
     page.wait_for_function(
         "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
         f" && {IS_COMPLETE}",
-        timeout=120_000,  # a busy machine draws slowly
     )
 
 
@@ -71,7 +70,6 @@ def found(page, text: str) -> None:
     page.wait_for_function(
         "(text) => Bokeh.documents[0].get_model_by_name('found').text.includes(text)",
         arg=text,
-        timeout=60_000,
     )
 
 

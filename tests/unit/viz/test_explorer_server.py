@@ -29,7 +29,7 @@ from ensembles.viz.explorer.first_image import png_of
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
-from browser import chromium, new_context
+from browser import PATIENCE_MS, chromium, new_context
 from drawn_texts import WATCH, drawn_figures
 from explorer_page import (
     AT,
@@ -252,6 +252,7 @@ def test_a_narrow_page_shows_all_and_marks_by_touch(context, link) -> None:
     phone = context.browser.new_context(
         viewport={"width": 380, "height": 800}, has_touch=True, is_mobile=True
     )
+    phone.set_default_timeout(PATIENCE_MS)
     phone.add_init_script(WATCH)
     page = phone.new_page()
     page.goto(link)
@@ -287,7 +288,7 @@ def test_a_filter_reduces_every_view(shown) -> None:
 
 def test_hostile_names_are_text(shown) -> None:
     page = shown
-    page.get_by_text("<img src=x", exact=False).first.wait_for(timeout=60_000)
+    page.get_by_text("<img src=x", exact=False).first.wait_for()
     assert page.evaluate("() => window.hit === undefined")
     assert page.locator("img[src=x]").count() == 0
 
@@ -355,7 +356,7 @@ def test_the_slowest_call_is_zoomed_to_and_its_box_tells_it(shown) -> None:
     page.mouse.move(left - 3, top)
     page.mouse.move(left, top, steps=3)
     box = page.locator(".bk-tooltip-content:visible").first
-    box.wait_for(timeout=60_000)
+    box.wait_for()
     text = " ".join(box.inner_text().split())
     assert "call: pwrite" in text
     assert "size: 1.00 MiB (1,048,576 B)" in text
@@ -426,7 +427,7 @@ def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
         page.evaluate("window.scrollTo(0, 0)")
         button = page.get_by_role("button", name="Compare both runs")
         button.dispatch_event("click")
-        page.wait_for_function(_IN_VIEW, arg="of_modes", timeout=60_000)
+        page.wait_for_function(_IN_VIEW, arg="of_modes")
         page.close()
 
 
