@@ -161,25 +161,16 @@ try_alone() {
     unsteady=${failed//$'\n'/, }
 }
 
-# prepare_tests: pytest rewrites the assertions of files that have changed, once for all its processes.
-prepare_tests() {
-    local mark=$build/.rewritten
-    [[ ! -e $mark || -n $(find tests -name '*.py' -newer "$mark" -print -quit) ]] || return 0
-    touch "$mark"
-    # What cannot be collected is reported by the tests.
-    env -u PYTHONDONTWRITEBYTECODE python -m pytest --collect-only --quiet --quiet tests/end_to_end tests/corpus tests/unit >/dev/null 2>&1 || true
-}
-
 run_all_tests() {
     set_up_all_tests
     local ctest_status=0 pytest_status=0 prepared
     say "C tests"
-    prepare_tests & # the C tests wait more than they compute
-    prepared=$!
+    [[ -z $(find tests -name '*.py' -newer "$build/.rewritten" -print -quit 2>&1) ]] ||
+        env -u PYTHONDONTWRITEBYTECODE python -m pytest --collect-only -qq tests/{end_to_end,corpus,unit} >"$build/.rewritten" 2>&1 &
+    prepared=$! # while the C tests wait, pytest rewrites the assertions of files that have changed, once for its three processes
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
-    wait "$prepared"
+    wait "$prepared" || true  # what cannot be collected is reported below
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    # The longest files come first (tests/conftest.py), then the slow ones, so that no single one is left at the end.
     python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder tests/end_to_end tests/corpus tests/unit \
         --junitxml="$log/pytest.xml" | # the time of each test
         tee "$log/pytest.log" || pytest_status=$?
