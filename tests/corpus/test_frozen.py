@@ -19,11 +19,15 @@ QUICK = {*FIRST_OF_TAG.values(), *(several.name for several in SEVERAL)}
 """What ``./dev test --quick`` runs: together these are asked every command."""
 _FORMS = (
     "replay-collected replay-profile replay-tail killed dropped overlap-aio no-call one-call forty-calls "
-    "otf2-of-others dftracer-4.3.0 dxt counters dlio bufwr-1 clustered-slow"
+    "otf2-of-others dftracer-4.3.0 dxt dxt-ior counters counters-no-posix dlio bufwr-1 clustered-slow"
 )
 EVERY_FORM = QUICK | set(_FORMS.split())
 """What ``./dev test`` asks: every form of a run, every command. ``./dev test-long`` asks all runs."""
-LENGTHY = {"sim-healthy-1", "sim-ior-1024", "vpic", "dlio", "bufwr-1", "forty-calls"}
+_LENGTHY = (
+    "sim-healthy-1 sim-ior-1024 vpic dlio bufwr-1 forty-calls "
+    "overlap-aio dxt counters clustered-slow"  # as flights-ompio, dxt-ior, counters-no-posix and replay-ior-8
+)
+LENGTHY = set(_LENGTHY.split())
 """Runs that take long and have the form of shorter ones: ``./dev test`` asks them once only."""
 
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,30 +15,23 @@ WAYS = ("relinked", "preloaded")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests of this folder are slow, but for those that are marked as quick."""
+    """Tests of this folder are slow, but for those marked as quick, and take each value once."""
     if not item.get_closest_marker("quick"):
         item.add_marker(pytest.mark.slow)
+    if not item.get_closest_marker("all_cases"):
+        item.add_marker(pytest.mark.each_once)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with ``each_once``, keep cases with each value of each parameter; the others are long."""
-    cases = defaultdict(list)
+    """Of tests whose only parameter is the way into a program, those of a file take the ways in turn."""
+    places: defaultdict[Path, dict[str, int]] = defaultdict(dict)
     for item in items:
-        if item.get_closest_marker("each_once") and not item.get_closest_marker("long"):
-            values = {(name, repr(value)) for name, value in item.callspec.params.items()}
-            cases[item.nodeid.partition("[")[0]].append((values, item))
-    for left in cases.values():
-        used: Counter[tuple[str, str]] = Counter()
-
-        def worth(case: tuple[set, pytest.Item], used: Counter = used) -> tuple[int, int]:
-            return sum(not used[value] for value in case[0]), -sum(used[value] for value in case[0])
-
-        while left and worth(max(left, key=worth))[0]:
-            taken = max(left, key=worth)
-            left.remove(taken)
-            used.update(taken[0])
-        for _, item in left:
-            item.add_marker(pytest.mark.long)
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        if params.keys() == {"recorder"} and item.get_closest_marker("each_once"):
+            tests = places[item.path]
+            place = tests.setdefault(item.nodeid.partition("[")[0], len(tests))
+            if params["recorder"] != WAYS[place % len(WAYS)]:
+                item.add_marker(pytest.mark.long)
 
 
 class Recorder:

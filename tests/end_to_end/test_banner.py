@@ -55,7 +55,6 @@ def value(pattern: str, banner: str) -> str:
     return found[0]
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_the_full_banner_says_what_info_says(relinked, tmp_path, monkeypatch, flavour, way):
     monkeypatch.chdir(tmp_path)
@@ -113,7 +112,6 @@ def test_the_full_banner_says_what_info_says(relinked, tmp_path, monkeypatch, fl
     assert {len(line) for line in banner.splitlines() if line.startswith(("##", "# write", "# open"))} == {80}
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_where_not_all_ranks_are_recorded_rank_0_speaks_for_itself(
     relinked, tmp_path, monkeypatch, flavour, way
@@ -186,7 +184,6 @@ def test_names_cannot_disturb_the_terminal(preload):
     assert b"##ensio" in done.stderr
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 def test_banner_over_many_threads_and_windows_counts_all(recorder, mode):
     program = recorder.build("threads")

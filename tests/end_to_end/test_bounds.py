@@ -83,7 +83,6 @@ def fill(recorder, folder, mode, **options):
     return run
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", MODES)
 def test_the_result_fits_on_a_small_disk(recorder, small_disk, mode):
     run = fill(recorder, small_disk, mode)
@@ -92,7 +91,6 @@ def test_the_result_fits_on_a_small_disk(recorder, small_disk, mode):
         assert run.info.dropped_events + len(run.events) == run.summary.count
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", MODES)
 def test_the_result_fits_into_a_quota(recorder, tmp_path, quota, mode):
     run = fill(recorder, quota, mode, **open_to_all(recorder, tmp_path))
@@ -135,7 +133,6 @@ def test_the_processes_of_a_node_share_a_tenth(preload, small_disk):
     assert not list(preload.run.glob(".*.taken"))  # the last process removes what they shared
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(("what", "mode"), [("paths", "trace"), ("folders", "profile")])
 def test_many_paths_take_bounded_memory_and_disk(recorder, tmp_path, what, mode):
     paths = 300_000
@@ -169,7 +166,6 @@ def test_many_paths_stay_within_a_small_budget(recorder, tmp_path):
     assert all(f"{tmp_path}/no-such-folder/one-below/".startswith(folder) for folder in folders)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", MODES)
 def test_thousands_of_threads_at_once_take_bounded_disk(recorder, tmp_path, mode):
     threads = 3000

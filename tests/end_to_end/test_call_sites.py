@@ -222,6 +222,7 @@ int main(int count, char **arguments)
 """
 
 
+@pytest.mark.all_cases
 def test_libraries_that_are_loaded_one_after_the_other_at_one_address(recorder):
     """Their return addresses are the same, and the sites are not."""
     folder = recorder.folder

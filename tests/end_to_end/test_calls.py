@@ -138,7 +138,6 @@ def test_copies_are_read_from_one_file_and_written_to_the_other(recorder, tmp_pa
     assert round(sum(file.io_time_s for file in run.by_file(call=",".join(copies))) * 1e9) == whole
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("options", BUILDS.values(), ids=BUILDS.keys())
 def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_path, options):
     program = recorder.build("locks", *options)

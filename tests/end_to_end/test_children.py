@@ -42,7 +42,6 @@ def python_name():
 OPEN = "import os; os.close(os.open('own', os.O_CREAT | os.O_WRONLY)); "
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("way", STARTS.values(), ids=STARTS.keys())
 @pytest.mark.parametrize("wanted", ["", "all", "none", "no*,d?", "cp,mv"])
 def test_started_programs_are_recorded_as_asked(preload, tmp_path, way, wanted):

@@ -23,7 +23,6 @@ def claim(recorder, folder, what, rounds, mode="trace"):
     assert (run.info.lost_calls, run.notes) == (0, [])
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("what", ["replaced", "closed", "last"])
 def test_claimed_descriptors_are_never_the_recorders(recorder, tmp_path, what, mode):

@@ -19,7 +19,6 @@ def binary(recorder):
     return BUILD / "bin" / ("ensio-bench-relinked" if recorder.way == "relinked" else "ensio-bench-program")
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("call", CALLS)
 def test_no_system_call(recorder, binary, tmp_path, call):
     def system_calls(calls):
@@ -34,7 +33,6 @@ def test_no_system_call(recorder, binary, tmp_path, call):
     assert own <= more < own + (MANY - FEW) / 20  # windows of events are mapped now and then
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("call", CALLS)
 def test_few_instructions(recorder, binary, call):
     def each(execute, mode):

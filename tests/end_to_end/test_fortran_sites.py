@@ -33,7 +33,6 @@ def calls_at(run, layer: str, place: str) -> Counter:
     return Counter(name for name in names if layer != "posix" or name in ("read", "write"))
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
 def test_lines_of_an_optimised_program(recorder, flavour, module):

@@ -54,7 +54,6 @@ def said(execute, program, folder) -> tuple[subprocess.CompletedProcess, list[tu
     return finished, [(name, *map(int, numbers)) for name, *numbers in lines]
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES.keys())
 def test_events_are_what_the_program_did_and_nothing_changes(recorder, tmp_path, library):
     if library is static and recorder.way == "preloaded":
@@ -81,6 +80,7 @@ def test_events_are_what_the_program_did_and_nothing_changes(recorder, tmp_path,
     assert run.notes == []
 
 
+@pytest.mark.all_cases
 def test_what_hdf5_does_by_posix_lies_one_deeper(recorder, tmp_path):
     library = static if recorder.way == "relinked" else shared  # relinking does not see into shared libraries
     program = recorder.build("hdf5_calls", *flags("cflags"), *library())
@@ -105,7 +105,6 @@ def test_several_datasets_in_one_call(recorder, tmp_path):
     assert events == [("H5Dwrite_multi", 280, 280, 0, -1), ("H5Dread_multi", 280, 280, 0, -1)]
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
 def test_parallel_writes_of_all_ranks(recorder, tmp_path, flavour):
     options = flags("cflags", f"hdf5-{flavour}") + flags("libs", f"hdf5-{flavour}")

@@ -49,7 +49,6 @@ def assert_written(recorder, expected: int):
     assert below.moved.sum() >= expected  # so they would count twice
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 @pytest.mark.parametrize("by", ["H5Dclose", "H5Fflush", "H5Idec_ref", "H5close"])
 def test_chunks_that_a_later_call_moves(recorder, tmp_path, by, mode):

@@ -103,7 +103,6 @@ def by_call_and_size(summary, name):
     return keys, sums
 
 
-@pytest.mark.each_once
 def test_where_all_events_are_in_the_job_file_its_summary_follows_from_them(job):
     run(job, "mixed", "200", ENSIO_JOBFILE="keep")
     collected, spools = apart(job)
@@ -120,7 +119,6 @@ def test_where_all_events_are_in_the_job_file_its_summary_follows_from_them(job)
         )
 
 
-@pytest.mark.each_once
 def test_times_of_the_job_file_are_those_of_the_spools_to_the_tick(job):
     """Below the columns: the very events, of which `start` and `duration` are made."""
     from ensembles.model.c_layout import EVENT
@@ -148,7 +146,6 @@ def test_times_of_the_job_file_are_those_of_the_spools_to_the_tick(job):
         assert not any(len(events) for parts in by_thread.values() for events in parts)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(("pattern", "calls"), [("shared", 2 * 10_000 + 2), ("matrices", 6 * 10_000 + 2)])
 def test_regular_patterns_take_few_bytes_and_one_file(job, pattern, calls):
     run(job, pattern, "10000", ENSIO_LAYERS="posix,stdio,mpisync")
@@ -160,7 +157,6 @@ def test_regular_patterns_take_few_bytes_and_one_file(job, pattern, calls):
     assert (job.run / "job.ensio").stat().st_size - 16384 <= 12 * len(events)
 
 
-@pytest.mark.each_once
 def test_calls_after_the_end_of_mpi_are_recorded_once(job):
     run(job, "shared", "100", "after")
     assert len(names(job) - {"job.ensio"}) == TASKS // 2
@@ -170,7 +166,6 @@ def test_calls_after_the_end_of_mpi_are_recorded_once(job):
     assert opened.notes == []
 
 
-@pytest.mark.each_once
 def test_calls_in_the_last_destructor_are_recorded_once(job):
     run(job, "shared", "100", "late")
     opened = ensembles.open(job.run)
@@ -180,14 +175,12 @@ def test_calls_in_the_last_destructor_are_recorded_once(job):
     assert late.moved.tolist() == [5] * TASKS
 
 
-@pytest.mark.each_once
 def test_without_wish_there_is_none(job):
     run(job, "shared", "10", ENSIO_JOBFILE="0")
     assert all(name.endswith(".spool") for name in names(job))
     assert len(names(job)) == TASKS
 
 
-@pytest.mark.each_once
 def test_one_rank_that_does_not_want_it_keeps_all_from_it(job):
     wanting, program = job.recorded, job.recorded
     job.recorded = ["env", "ENSIO_JOBFILE=0", *program]
@@ -198,7 +191,6 @@ def test_one_rank_that_does_not_want_it_keeps_all_from_it(job):
     assert "job.ensio" not in names(job)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("which", [(1, 1, 0), (0, 1, 1)])
 def test_job_in_which_some_are_not_recorded_keeps_its_spools(job, which):
     done = job.launch(job.clean, which, job.folder, "shared", "10")
@@ -208,7 +200,6 @@ def test_job_in_which_some_are_not_recorded_keeps_its_spools(job, which):
     assert len(ensembles.open(job.run).events) == 22 * sum(which)
 
 
-@pytest.mark.each_once
 def test_second_job_in_the_same_directory_leaves_the_first_one_alone(job):
     run(job, "shared", "10", tasks=2)
     run(job, "shared", "20", tasks=2)
@@ -230,7 +221,6 @@ def small_disk(job):
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.each_once
 def test_full_disk_leaves_the_spools_and_one_sentence(job, small_disk):
     job.run = small_disk / "run"
     job.run.mkdir()
@@ -246,7 +236,6 @@ def test_full_disk_leaves_the_spools_and_one_sentence(job, small_disk):
     assert int(opened.summary.histogram[2].sum()) == opened.summary.count - without_bin
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 def test_killed_at_any_moment_of_the_end_nothing_is_lost_or_twice(job, mode):
     """Ranks have made all of their calls, and are killed between the end of MPI and their own."""

@@ -49,7 +49,6 @@ def joint_calls(tasks: int, calls: int) -> int:
     return sum(of_kind[rank % 4] for rank in range(tasks) if rank % 4 != 3)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(("mode", "ending"), [("profile", "MPI_Finalize"), ("tail", "PMPI_Finalize")])
 def test_summary_of_ranks_that_do_different_things_is_the_merged_one(job, tmp_path, mode, ending):
     # Ranks of MPICH wait by polling: more of them than processors take their turns slowly.
@@ -95,7 +94,6 @@ def test_nodes_with_clocks_of_their_own_have_one_summary(tmp_path, relinked):
     assert_same_summary(collected.summary, spools.summary)
 
 
-@pytest.mark.each_once
 def test_without_the_spools_it_is_the_record(job, tmp_path):
     made = run(job, tmp_path, 5, 300, "MPI_Finalize", ENSIO_MODE="profile")
     assert {path.name for path in made.iterdir()} == {"job.ensio"}
@@ -105,7 +103,6 @@ def test_without_the_spools_it_is_the_record(job, tmp_path):
     assert len(ensembles.open(made).events) == 0
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["profile", "tail"])
 @pytest.mark.parametrize("word", ["after", "late"])
 def test_calls_after_the_end_of_mpi_are_counted_once(tmp_path, relinked, way, mode, word):

@@ -77,7 +77,6 @@ def test_samples_can_be_switched_off(recorder, tmp_path):
     assert len(run.select(call="write")) >= 50
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["profile", "tail"])
 def test_every_mode_has_samples(recorder, tmp_path, mode):
     program = recorder.build("bulk_writes")
@@ -96,7 +95,6 @@ def test_a_program_with_threads_has_samples(recorder, tmp_path):
     assert len(ensembles.open(recorder.run).select(call="write")) == 4 * 5000 * 3 + handled
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("keep", ["1", "0"])
 def test_job_file_holds_them_and_one_task_tells_of_the_node(relinked, tmp_path, flavour, keep):

@@ -30,7 +30,6 @@ def killed_after(recorder, tmp_path, seed, **environment):
     return int(np.frombuffer(bytes(said[: len(said) // 8 * 8]), "u8")[-1])
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("seed", SEEDS)
 def test_killed_process_keeps_every_completed_call(recorder, tmp_path, seed):
     acknowledged = killed_after(recorder, tmp_path, seed)
@@ -49,7 +48,6 @@ def test_an_ended_process_is_not_called_partial(recorder, tmp_path):
     assert len(run.select(call="pwrite")) == 5000
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["profile", "tail"])
 @pytest.mark.parametrize("seed", SEEDS[:3] + SEEDS[5:30])
 def test_killed_process_keeps_every_completed_call_in_its_summary(recorder, tmp_path, seed, mode):

@@ -111,7 +111,6 @@ ABSURD = {
 }
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_absurd_settings_never_hurt_the_program(recorder, tmp_path, setting):
     program = recorder.build("acknowledge")

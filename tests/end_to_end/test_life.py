@@ -18,7 +18,6 @@ def counts(events) -> Counter:
     return Counter(events.calls[call].name for call in events.call)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(("threads", "calls", "rounds"), [(2, 20_000, 1), (8, 3_000, 2), (16, 5, 40)])
 def test_every_call_of_every_thread_and_handler_is_recorded(recorder, tmp_path, threads, calls, rounds):
     program = recorder.build("threads")
@@ -251,7 +250,6 @@ def test_a_used_directory_is_refused_on_request(recorder, tmp_path):
     assert len(ensembles.open(recorder.run).events) == 11
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
 def test_mpi_tasks_are_ranked_by_mpi(recorder, tmp_path, flavour):
     program = recorder.build("mpi_writes", compiler=f"mpicc.{flavour}")

@@ -46,7 +46,6 @@ def test_limit_on_memory_that_a_program_sets_itself(recorder, tmp_path):
     assert_all_calls_are_counted(ensembles.open(recorder.run), 2 * CALLS)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(("what", "calls"), [("descriptors", 2 * CALLS), ("file_size", CALLS)])
 def test_limit_that_a_program_sets_itself_costs_no_event(recorder, tmp_path, what, calls):
     """Neither a descriptor nor a longer file is needed for what lies within the length that the spool has."""
@@ -64,7 +63,6 @@ def test_program_gets_the_memory_that_it_gets_without_us(recorder, tmp_path):
     assert len(run.select(call="pwrite")) + run.info.dropped_events >= CALLS
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("memory", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_enough_memory_from_the_start(recorder, tmp_path, memory):
     assert_same(recorder, "work", tmp_path / "out", preexec_fn=limited(memory, 16 << 20))
@@ -72,7 +70,6 @@ def test_enough_memory_from_the_start(recorder, tmp_path, memory):
     assert len(run.select(call="pwrite")) + run.info.dropped_events >= CALLS
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("memory", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_recorder_stays_off_in_a_process_with_little_memory(recorder, tmp_path, memory):
     traced = assert_same(recorder, "work", tmp_path / "out", preexec_fn=limited(memory, 12 << 20))
@@ -81,7 +78,6 @@ def test_recorder_stays_off_in_a_process_with_little_memory(recorder, tmp_path, 
     assert not recorder.run.exists()
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("start", ["", "exec", "env", "nice"])
 @pytest.mark.parametrize("limit", ["-v 4000", "-v 6000", "-v 8000", "-d 300"])
 def test_program_with_little_memory_starts_without_the_library(preload, tmp_path, start, limit):
@@ -94,7 +90,6 @@ def test_program_with_little_memory_starts_without_the_library(preload, tmp_path
     assert traced.stderr.count(b"below 16 MiB") == 1
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("descriptors", [4, 5])
 def test_few_descriptors_from_the_start(recorder, tmp_path, descriptors):
     """The loader itself needs one; the program has the first of the two for its file."""
@@ -186,7 +181,6 @@ def read_only(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("named", [True, False], ids=["by ENSIO_DIR", "current folder"])
 def test_read_only_folder_is_said_in_one_sentence(recorder, tmp_path, read_only, named):
     program = recorder.build("limits")
@@ -200,7 +194,6 @@ def test_read_only_folder_is_said_in_one_sentence(recorder, tmp_path, read_only,
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("kept", [True, False], ids=["moved", "removed"])
 def test_run_directory_that_goes_away_in_mid_run(recorder, tmp_path, kept):
     program = recorder.build("limits")

@@ -30,7 +30,6 @@ LIVES = {
 }
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(
     ("what", "writes", "status"), [(name, *rest) for name, rest in LIVES.items()], ids=LIVES
 )
@@ -73,6 +72,7 @@ def test_thousands_of_short_lived_threads(recorder, tmp_path):
     assert len(set(run.select(call="write", file="*.thread").thread.tolist())) == 3000
 
 
+@pytest.mark.all_cases
 def test_libraries_that_come_and_go(recorder, tmp_path):
     library = tmp_path / "plugin.so"
     source = recorder.source("plugin")
@@ -88,7 +88,6 @@ def test_libraries_that_come_and_go(recorder, tmp_path):
     assert run.notes == []
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("what", ["finalised", "profiling", "unfinished", "abort"])
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
 def test_mpi_programs_that_end_otherwise(recorder, tmp_path, flavour, what):

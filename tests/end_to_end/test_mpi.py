@@ -146,7 +146,6 @@ def test_fortran_programs_are_recorded_as_those_in_c(recorder, flavour, module):
     assert run.info.file_facts[str(recorder.folder / "data" / "data")]["asked.cb_nodes"] == "1"
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_call_in_which_tasks_wait_is_recorded_once(recorder, flavour):
     program = compiled(recorder, "mpisync_calls", f"mpicc.{flavour}")
@@ -162,7 +161,6 @@ def test_every_call_in_which_tasks_wait_is_recorded_once(recorder, flavour):
 MESSAGES = {"MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Recv", "MPI_Sendrecv", "MPI_Probe"}
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_waits_for_messages_are_summed_and_not_events(recorder, flavour, mode):
@@ -216,7 +214,6 @@ def test_many_waits_leave_no_gap_in_the_events_around_them(preload, tmp_path, jo
 
 
 # Open MPI aborts programs that give up a request of I/O.
-@pytest.mark.each_once
 @pytest.mark.parametrize(
     ("flavour", "end"),
     [("openmpi", "wait"), ("openmpi", "never"), ("mpich", "wait"), ("mpich", "free"), ("mpich", "never")],
@@ -248,7 +245,6 @@ def test_requests_end_wherever_the_program_ends_them(recorder, flavour, end):
     check_of_requests(run)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_bytes_count_once_and_time_goes_to_the_layer_that_spent_it(recorder, flavour):
     program = compiled(recorder, "mpiio_totals", f"mpicc.{flavour}")

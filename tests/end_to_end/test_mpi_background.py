@@ -66,7 +66,6 @@ MODES = ("trace", "profile", "tail")
 BESIDES = (*SPLIT, "write_ordered_begin", *BLOCKING, *SCATTERED)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("end", "ways"),
@@ -114,7 +113,6 @@ def test_requests_lie_inside_the_call_that_began_them(preload):
 OF_ROMIO = (*SPLIT, *BLOCKING, "iread_scattered")
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("flavour", "io", "ways"),

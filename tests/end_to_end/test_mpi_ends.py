@@ -13,7 +13,6 @@ WITHOUT = r"(\d) of the 2 ranks that called MPI_Init \(rank [01, ]+\) ended with
 KILLED = r"did not end its recording \(still running, killed, or left by .*\): \d+ \(rank [01]\) on"
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_ranks_that_exit_without_finalize_are_named(recorder, flavour):
     program = compiled(recorder, "mpi_ends", f"mpicc.{flavour}")
@@ -27,7 +26,6 @@ def test_ranks_that_exit_without_finalize_are_named(recorder, flavour):
     assert flavour == "mpich" or killed is None
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("way_out", ["handler", "plain"])
 def test_a_run_that_mpiexec_stopped_does_not_look_complete(recorder, way_out):
     program = compiled(recorder, "mpi_ends", "mpicc.openmpi")
@@ -48,7 +46,6 @@ def test_a_run_that_mpiexec_stopped_does_not_look_complete(recorder, way_out):
     assert all(any(re.search(saying, note) for saying in sayings) for note in notes)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("job_file", ["1", "0"])
 def test_ranks_that_finalize_are_complete(recorder, job_file):
     program = compiled(recorder, "mpi_writes", "mpicc.openmpi")

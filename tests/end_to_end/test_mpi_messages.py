@@ -83,7 +83,6 @@ def test_messages_from_fortran_are_recorded_as_those_from_c(recorder, flavour, m
     check_of_calls_of_mpi(run)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("layers", [None, "default", "posix,mpiio,mpisync"])
 def test_messages_are_not_recorded_unless_they_are_named(recorder, layers):
     program = compiled(recorder, "mpimsg_calls", "mpicc.openmpi")
@@ -123,7 +122,6 @@ def ranks_json(path: str, capsys, *words: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_messages_are_no_io(recorder, flavour):
     """The bytes and the time of messages enter no total of I/O, and the writes between them do."""

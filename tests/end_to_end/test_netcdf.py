@@ -41,7 +41,6 @@ def info(run) -> dict:
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("kind", ["classic", "4"])
 def test_events_are_what_the_program_did_and_nothing_changes(recorder, tmp_path, kind):
     program = recorder.build("netcdf_calls", "-lnetcdf")

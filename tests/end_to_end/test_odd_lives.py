@@ -29,7 +29,6 @@ def test_vector_that_the_kernel_did_not_read_is_not_read(recorder, tmp_path):
     assert (writes.requested.tolist(), writes.error.tolist()) == ([0], [9])
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(("name", "processes"), [("fork_storm", 301), ("fork_handler", 2)])
 def test_children_of_every_kind_record_and_nothing_waits_for_ever(recorder, tmp_path, name, processes):
     run, lines = live(recorder, tmp_path, name)

@@ -33,7 +33,6 @@ def executed(recorder, flavour, name, compiler, **more):
     return ensembles.open(recorder.run)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_regions_of_ipm_are_regions_on_request(recorder, flavour):
     run = executed(recorder, flavour, "pcontrol", "mpicc", ENSIO_PCONTROL="ipm")
@@ -66,7 +65,6 @@ def path_of_tools():
     return f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("setting", ["", "1"])
 def test_without_the_request_the_call_means_nothing(recorder, setting):
     more = {"ENSIO_PCONTROL": setting} if setting else {}

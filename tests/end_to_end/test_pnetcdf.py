@@ -50,6 +50,7 @@ def check_flights(run, posts, waited):
         assert set(waits.request[waits.rank == rank].tolist()) <= set(here.request[flies].tolist())
 
 
+@pytest.mark.all_cases
 @pytest.mark.parametrize("linking", ["shared", "static"])
 def test_calls_of_pnetcdf_are_what_the_program_did(recorder, tmp_path, linking):
     in_program = linking == "static" and recorder.way == "relinked"  # nothing of it could be preloaded
@@ -107,6 +108,7 @@ def test_bytes_of_requests_count_once_when_they_are_complete(preload, tmp_path):
     assert counts(run.select(op="wait", layer="pnetcdf")) == {"ncmpi_wait_all": 6, "ncmpi_wait": 2}
 
 
+@pytest.mark.all_cases
 def test_parallel_netcdf_4(recorder, tmp_path):
     options = [f"-I{LIBRARIES}/netcdf/mpi/include", "-lnetcdf_mpi"]
     program = recorder.build("netcdf_parallel", *options, compiler="mpicc.openmpi")

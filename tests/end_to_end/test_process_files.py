@@ -67,7 +67,6 @@ def test_long_recording_takes_at_most_eight_bytes_an_event(recorder, tmp_path):
     assert used <= 8 * 200_000
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("how", ["returns", "_exit", "late", "limited", "execs", "forks"])
 @pytest.mark.parametrize("mode", ["trace", "profile", "tail"])
 def test_coded_and_uncoded_recordings_agree(recorder, tmp_path, how, mode):
@@ -176,7 +175,6 @@ def test_part_without_its_spool_is_called_partial(recorder, tmp_path):
     assert any("is missing here" in note for note in run.notes)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("seed", SEEDS)
 def test_process_killed_while_it_codes_keeps_every_call(recorder, tmp_path, seed):
     program = recorder.build("ends")

@@ -97,7 +97,6 @@ def test_the_recorders_summary_equals_that_of_the_events_bin_by_bin(recorder, tm
         np.testing.assert_allclose(run.summary.cells[name], again.cells[name], rtol=1e-3, atol=2)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 def test_calls_inside_calls_are_told_apart_in_the_summary(recorder, tmp_path, mode):
     recorder.execute(
@@ -136,7 +135,6 @@ def test_threads_and_handlers_are_in_the_summary(recorder, tmp_path):
     assert without_ordinals(found, "count")[1] == handled
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["profile", "tail"])
 @pytest.mark.parametrize(("program", "calls"), [("mixture", (5000,)), ("copies", ())])
 def test_other_modes_count_what_trace_counts(recorder, tmp_path, mode, program, calls):

@@ -12,7 +12,6 @@ from test_regions import INCLUDE, STRICT, occurrences, run
 import ensembles
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
 def test_regions_of_cpp_end_with_their_block(recorder, tmp_path, standard):
     driver = [ENSIO_CC] if recorder.way == "relinked" else []
@@ -28,6 +27,7 @@ def test_regions_of_cpp_end_with_their_block(recorder, tmp_path, standard):
     assert len(recorded.select(region="throws", call="write")) == 3
 
 
+@pytest.mark.all_cases
 def test_regions_of_fortran_are_kept(recorder, tmp_path):
     module, program = BUILD / "include/ensio/ensio.f90", tmp_path / "program"
     source = [module, PROGRAMS / "regions.f90", "-J", tmp_path, "-o", program]

@@ -172,7 +172,6 @@ def test_regions_of_shared_libraries_are_kept(recorder, tmp_path):
     assert occurrences(ensembles.open(recorder.run)) == {"in a library": 1}
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(("layer", "writes"), [("posix", 6 + 1), ("stdio", 0)])
 def test_regions_are_kept_whatever_layers_are_wanted(recorder, layer, writes):
     program = recorder.build("regions", INCLUDE)

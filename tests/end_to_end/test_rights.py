@@ -79,7 +79,6 @@ def test_program_that_gives_up_its_rights_is_recorded_to_its_end(recorder, publi
     assert (run.info.dropped_events, run.notes) == (0, [])
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile", "tail"])
 @pytest.mark.parametrize("what", ["setuid", "chroot", "file_size", "descriptors", "closed", "moved"])
 def test_what_a_program_gives_up_costs_no_call(recorder, tmp_path, what, mode):

@@ -53,7 +53,6 @@ def normal(writes: Counter) -> Counter:
     return total
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(
     "what", ["folders", "walks", "threads", "renamed", "replaced", "same_memory", "child"]
 )

@@ -2,9 +2,12 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
+import commands_here
 import numpy as np
 import pytest
 from places import BUILD, ROOT
@@ -22,11 +25,12 @@ def ensio(tmp_path, monkeypatch):
     if not (BUILD / "bin" / "ensio-replay").exists():
         pytest.fail(f"ensio-replay is not built in {BUILD}; run ./dev setup")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}")
 
     def run(*arguments):
-        command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        done = commands_here.shell(
+            shlex.join(["ensio", *map(str, arguments), "--json"]), tmp_path, os.environ
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

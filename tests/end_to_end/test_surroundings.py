@@ -106,7 +106,6 @@ def test_behind_a_symbolic_link_the_file_system_is_that_of_the_file(preload, tmp
     assert run.info.filesystem_of("/etc/hostname").point == "/"
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_mpi_tells_its_version_and_one_process_tells_of_the_node(recorder, flavour):
     program = recorder.build("mpi_meets", compiler=f"mpicc.{flavour}")

@@ -47,7 +47,6 @@ def way(request) -> str:
     return request.param
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize(
     ("which", "ending"),
@@ -78,7 +77,6 @@ def on_nodes(job: Job, names: list[str]) -> list[str]:
     return [f"mpiexec.{job.flavour}", *parts]
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_clocks_that_are_one_and_the_same_are_found_to_be_within_the_stated_bound(
     relinked, tmp_path, flavour, way

@@ -45,7 +45,6 @@ def executed(
     return said, ensembles.open(recorder.run)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_each_step_is_a_phase_with_its_messages_and_no_longer_than_the_program_says(recorder, flavour):
     said, run = executed(recorder, flavour, "default,mpimsg")
@@ -72,7 +71,6 @@ def test_each_step_is_a_phase_with_its_messages_and_no_longer_than_the_program_s
     assert found["without_io"]["steps"] == 1  # from MPI_Init to the first barrier
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_the_parts_of_a_collective_call_are_all_of_it(recorder, flavour):
     said, run = executed(recorder, flavour, "default")

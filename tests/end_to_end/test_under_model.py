@@ -122,7 +122,6 @@ def test_processes_share_the_model(preload, data):
     assert counted.without_slot_calls == counted.nested_calls == counted.let_go_calls == counted.restarts == 0
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize(
     "options", [(), ("-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64")], ids=["plain", "fortified"]
 )

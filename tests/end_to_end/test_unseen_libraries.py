@@ -172,7 +172,6 @@ def test_hdf5_behind_its_fortran_library_is_named(tmp_path):
     assert re.search(r"libhdf5_serial\.so\S*", said)
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 @pytest.mark.parametrize(
     ("kind", "column", "reason"),

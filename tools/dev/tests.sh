@@ -7,6 +7,7 @@ declare -A needs_of=(
     [tests/c]="tools"
     [tests/corpus]="tools +darshan +otf2 +pandas +parquet"
     [tests/unit]="tools chromium fish git hdf5-tools musl-tools sqlite3 strace zsh $(printf '+%s ' "${test_extras[@]}")"
+    [tests/unit/answers]="python"
     [tests/unit/cli]="tools fish musl-tools zsh +darshan +filters +otf2 +pandas +parquet"
     [tests/unit/comparison]="python"
     [tests/unit/diagnosis]="python"
@@ -164,13 +165,12 @@ run_all_tests() {
     set_up_all_tests
     local ctest_status=0 pytest_status=0 prepared
     say "C tests"
-    # They wait more than they compute. Meanwhile pytest rewrites the assertions of all files, once for its three processes.
-    env -u PYTHONDONTWRITEBYTECODE python -m pytest --collect-only --quiet --quiet tests/end_to_end tests/corpus tests/unit >/dev/null 2>&1 &
-    prepared=$!
+    [[ -z $(find tests -name '*.py' -newer "$build/.rewritten" -print -quit 2>&1) ]] ||
+        env -u PYTHONDONTWRITEBYTECODE python -m pytest --collect-only -qq tests/{end_to_end,corpus,unit} >"$build/.rewritten" 2>&1 &
+    prepared=$! # while the C tests wait, pytest rewrites the assertions of files that have changed, once for its three processes
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
     wait "$prepared" || true  # what cannot be collected is reported below
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    # The longest files come first (tests/conftest.py), then the slow ones, so that no single one is left at the end.
     python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder tests/end_to_end tests/corpus tests/unit \
         --junitxml="$log/pytest.xml" | # the time of each test
         tee "$log/pytest.log" || pytest_status=$?

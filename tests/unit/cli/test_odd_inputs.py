@@ -154,6 +154,7 @@ def test_text_for_people_holds_no_control_characters(odd_run: Path, command: str
     assert r"\x1b[31mred\nline\xffend é 漢 \u202e" in text
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "utf-8:strict"])
 @pytest.mark.parametrize(
     "arguments",

@@ -35,6 +35,7 @@ def csv_of(run: Path) -> str:
     return ensio("events", run, "--format", "csv").stdout
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("command", ["report", "events", "collect"])
 @pytest.mark.parametrize("linked", [False, True])
 def test_device_stays_a_device(run: Path, tmp_path: Path, command: str, linked: bool) -> None:
@@ -58,6 +59,7 @@ def test_device_stays_a_device(run: Path, tmp_path: Path, command: str, linked: 
     assert done.returncode == (2 if command == "collect" else 0), done
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("command", ["report", "events", "collect"])
 def test_link_stays_a_link_and_its_file_is_written(

@@ -55,6 +55,7 @@ def test_runs_of_the_same_program_are_seldom_called_different():
     assert verdicts.count("different") <= binom.ppf(0.995, trials, 0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("phases", "memory"), [(10, 0.9), (40, 0.0), (80, 0.6)])
 def test_two_runs_whose_phases_depend_on_each_other_are_seldom_called_different(phases, memory):
     rng = np.random.default_rng([73, phases])
@@ -137,6 +138,7 @@ def test_one_new_run_that_is_five_times_slower_than_four_baselines_is_found(comm
         assert (back.verdict, back.direction) == ("different", "faster")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", [(4, 1), (3, 3), (1, 1), (2, 1)])
 def test_runs_that_vary_by_five_percent_make_few_false_alarms(sizes):
     rng = np.random.default_rng([176, *sizes])
@@ -492,7 +494,7 @@ def test_repetitions_of_a_real_benchmark_are_not_called_different(name):
     assert en.compare(runs[::2], runs[1::2]).verdict == "inconclusive"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_phases_of_a_real_run_dealt_out_at_random_are_seldom_called_different():
     table = real_table("vpic_hdf5_summit_gpfs_192")
     mine = (table["op"] == 1) & (table["length"] == 1 << 19) & (table["layer"] == 0)
@@ -523,7 +525,7 @@ def test_single_runs_tell_how_well_modes_come_back_if_there_are_three_of_them():
     assert compare_samples(runs[:2]).modes[0].place_spread is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("single", [False, True])
 def test_many_kinds_of_calls_make_no_more_false_alarms_than_one(single):
     rng = np.random.default_rng(92 + single)

@@ -134,6 +134,7 @@ def test_more_bytes_are_said_with_the_time_that_they_take():
     assert gate(compared(before, after), 1.1).failed[0].endswith("; they move × 4 the bytes")
 
 
+@pytest.mark.long
 def test_healthy_runs_seldom_fail():
     """At a level of 5 % for whole runs and for kinds of calls each; a kind alone needs longer runs, too."""
     rng = np.random.default_rng(11)

@@ -90,6 +90,7 @@ def test_the_distribution_of_variances_is_that_of_limma():
     assert found == pytest.approx(prior, rel=0.2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sizes", "scale"), [((4, 1), 1), ((3, 3), 1), ((5, 5), 1), ((8, 4), 3), ((3, 3), 5)]
 )

@@ -73,7 +73,9 @@ def test_what_one_run_cannot_show_is_said_with_its_cost_and_what_to_record(name,
     assert "record" in reason
 
 
-@pytest.mark.parametrize("seed", range(0, 24))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 24))]
+)
 def test_drawn_runs_without_a_cause_have_no_finding_above_note(seed, tmp_path):
     truth = make_run(draw(seed * 7 + 5_000_000, healthy=True), tmp_path / "run")
     found = en.diagnose(en.open(str(tmp_path / "run")))

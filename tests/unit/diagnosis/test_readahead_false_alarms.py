@@ -92,6 +92,7 @@ def test_a_weak_fault_may_show_one_read_later_in_most_tasks():
     assert "the slowest tenth of the tasks" in found.checks[0].sentence
 
 
+@pytest.mark.long
 def test_random_healthy_runs_hardly_ever_alarm():
     """Gross errors only: ./dev calibrate readahead counts the alarms of many more."""
     alarms = [seed for seed in range(60) if judged_run(*random_healthy(seed), seed=seed).holds]

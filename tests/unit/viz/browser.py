@@ -25,6 +25,9 @@ FLAGS = [
     "--disable-sync",
 ]
 
+PATIENCE_MS = 180_000
+"""Of every wait in a page, the first for its load: a busy machine draws slowly."""
+
 _FIND_FRAME = """
     ([name, x, y]) => {
         const model = Bokeh.documents.map((d) => d.get_model_by_name(name)).find((m) => m);
@@ -64,7 +67,6 @@ class Report:
         page.on("request", self._on_request)
         page.goto(path.as_uri())
         # Pictures below the window are drawn later; a page of a single figure has no such mark.
-        page.set_default_timeout(180_000)  # a busy machine draws slowly
         page.wait_for_function("() => (document.documentElement.dataset.drawing ?? 'done') === 'done'")
         # The report of a run without calls has a sentence and no picture.
         page.wait_for_function(
@@ -96,7 +98,7 @@ class Report:
         self.page.mouse.move(left - 3, top)
         self.page.mouse.move(left, top, steps=3)
         boxes = self.page.locator(".bk-tooltip-content:visible")
-        boxes.first.wait_for(timeout=60_000)
+        boxes.first.wait_for()
         return " ".join(" ".join(boxes.all_inner_texts()).split())
 
     def pixel(self, figure: str, x: float, y: float) -> tuple[int, int, int]:
@@ -113,8 +115,8 @@ class Report:
         return self.page.evaluate(_OF_MODEL.format(expression), name)
 
     def wait_until(self, name: str, expression: str) -> None:
-        """Wait, a minute at most, until an expression of ``model`` is true."""
-        self.page.wait_for_function(_OF_MODEL.format(expression), arg=name, timeout=60_000)
+        """Wait until an expression of ``model`` is true."""
+        self.page.wait_for_function(_OF_MODEL.format(expression), arg=name)
 
 
 class _Shared:
@@ -143,6 +145,7 @@ class _Shared:
             context = self.browser.new_context(
                 viewport={"width": width, "height": 900}, offline=True, color_scheme=scheme
             )
+            context.set_default_timeout(PATIENCE_MS)
             context.new_page().goto(Path(__file__).with_name("empty.html").as_uri())
             if script:
                 context.add_init_script(script)
@@ -169,6 +172,7 @@ def new_context(**options: Any) -> Iterator[BrowserContext]:
     """A context in the browser of this process."""
     with shared_browser() as running:
         context = running.new_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
         try:
             yield context
         finally:

@@ -52,7 +52,6 @@ def wait_for_pictures(page) -> None:
     page.wait_for_function(
         "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
         f" && {IS_COMPLETE}",
-        timeout=120_000,  # a busy machine draws slowly
     )
 
 
@@ -71,7 +70,6 @@ def found(page, text: str) -> None:
     page.wait_for_function(
         "(text) => Bokeh.documents[0].get_model_by_name('found').text.includes(text)",
         arg=text,
-        timeout=60_000,
     )
 
 
@@ -90,3 +88,54 @@ def choose(page, table: str, row: int) -> None:
         table,
     )
     page.mouse.click(box[0] + 30, box[1] + 25 + 25 * row + 12)
+
+
+_STATE = """() => {
+    const model = (name) => Bokeh.documents[0].get_model_by_name(name);
+    // The document forgets models that were replaced some time later; their views are gone.
+    const trace = [...Bokeh.index.query((view) => view.model.name === 'explorer_trace')][0].model;
+    const plain = (column) => Array.from(column, (value) => Number.isNaN(value) ? 'nan' : value);
+    return {
+        found: model('found').text,
+        texts: model('texts').data,
+        filters: [...Bokeh.documents[0].all_models].filter((each) => /^filter_/.test(each.name ?? ''))
+            .map((each) => [each.name, each.value]).sort(),
+        axes: [trace.x_range.start, trace.x_range.end, trace.y_range.start, trace.y_range.end],
+        slowest: plain(model('slowest').source.data.start_s),
+        ranks: plain(model('by_rank').source.data.rank),
+        link: location.search,
+    };
+}"""
+
+
+def fill(page, name: str, text: str) -> None:
+    page.evaluate(
+        "([name, text]) => { Bokeh.documents[0].get_model_by_name(`filter_${name}`).value = text; }",
+        [name, text],
+    )
+
+
+def settled(page) -> dict:
+    """The state of the page, when it has stopped to change."""
+    before = None
+    for _ in range(100):
+        page.wait_for_timeout(300)
+        state = page.evaluate(_STATE)
+        if state == before:
+            return state
+        before = state
+    raise AssertionError("the page does not come to rest")
+
+
+CHOSEN = "/[?&](op|size|marked-|shown-)/.test(location.search)"
+
+
+def begin(page, calls: str) -> None:
+    """Forget what a test before has chosen on the page: all calls are shown again."""
+    for name in ("op", "size"):
+        fill(page, name, "")
+    for name in ("Clear the marked calls", "Whole run"):
+        page.get_by_role("button", name=name).click()
+    page.wait_for_function(f"() => !{CHOSEN}")
+    found(page, f"{calls} are shown")
+    settled(page)

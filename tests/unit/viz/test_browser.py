@@ -61,6 +61,13 @@ def four_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def seen(four_tasks: Path):
+    """Its page, for tests that only look: to open one takes seconds."""
+    with browser() as open_page:
+        yield open_page(four_tasks)
+
+
+@pytest.fixture(scope="module")
 def many_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     synthetic_run(folder / "run", 3000, 12)
@@ -79,23 +86,21 @@ def test_nothing_goes_wrong_and_nothing_is_fetched(open_report, four_tasks: Path
 
 
 @pytest.mark.parametrize("width", [1000, 1280, 1600])
-def test_page_fits_its_window(open_report, four_tasks: Path, width: int) -> None:
-    report = open_report(four_tasks)
-    report.page.set_viewport_size({"width": width, "height": 900})
-    report.page.wait_for_timeout(300)
-    assert report.page.evaluate("document.documentElement.scrollWidth") <= width
+def test_page_fits_its_window(seen, width: int) -> None:
+    before = seen.page.viewport_size
+    seen.page.set_viewport_size({"width": width, "height": 900})
+    seen.page.wait_for_timeout(300)
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+    seen.page.set_viewport_size(before)
 
 
 @pytest.mark.parametrize(
     ("x_s", "task", "colour"),
     [(1.5, 0, "write"), (4.0, 1, "read"), (6.5, 2, "sync"), (6.5, 3, "metadata")],
 )
-def test_pixels_of_the_diagram_have_the_colour_of_the_call(
-    open_report, four_tasks: Path, x_s: float, task: int, colour: str
-) -> None:
-    report = open_report(four_tasks)
-    assert report.pixel("trace_diagram", x_s, task + 0.2) == rgb(COLOURS[colour])
-    assert report.pixel("trace_diagram", 2.5, task + 0.2) == WHITE
+def test_pixels_of_the_diagram_have_the_colour_of_the_call(seen, x_s: float, task: int, colour: str) -> None:
+    assert seen.pixel("trace_diagram", x_s, task + 0.2) == rgb(COLOURS[colour])
+    assert seen.pixel("trace_diagram", 2.5, task + 0.2) == WHITE
 
 
 def test_colour_of_a_pixel_is_the_mixture_of_what_it_covers(open_report, tmp_path: Path) -> None:
@@ -117,41 +122,36 @@ def test_colour_of_a_pixel_is_the_mixture_of_what_it_covers(open_report, tmp_pat
     )
 
 
-def test_task_0_is_on_top(open_report, four_tasks: Path) -> None:
-    report = open_report(four_tasks)
-    assert report.place("trace_diagram", 1.5, 0)[1] < report.place("trace_diagram", 1.5, 3)[1]
+def test_task_0_is_on_top(seen) -> None:
+    assert seen.place("trace_diagram", 1.5, 0)[1] < seen.place("trace_diagram", 1.5, 3)[1]
 
 
-def test_hover_boxes_tell_values_with_units(open_report, four_tasks: Path) -> None:
-    report = open_report(four_tasks)
-    diagram = report.hover_text("trace_diagram", 1.5, 0)
+def test_hover_boxes_tell_values_with_units(seen) -> None:
+    diagram = seen.hover_text("trace_diagram", 1.5, 0)
     assert "rank 0" in diagram
     assert "write: 100 %" in diagram
     assert "read: 0 %" in diagram
     assert "1.5" in diagram
-    inside = report.hover_text("tasks_inside", 6.5, 1)
+    inside = seen.hover_text("tasks_inside", 6.5, 1)
     assert "sync: 1 of 4 tasks (25 %)" in inside
-    assert "write rate: 8.00 MiB/s" in report.hover_text("rate_write", 1.5, 4)
-    assert "read rate: 2.00 MiB/s" in report.hover_text("rate_read", 4.0, 1)
-    durations = report.hover_text("histogram_linear", 1.999, 0.1)
+    assert "write rate: 8.00 MiB/s" in seen.hover_text("rate_write", 1.5, 4)
+    assert "read rate: 2.00 MiB/s" in seen.hover_text("rate_read", 4.0, 1)
+    durations = seen.hover_text("histogram_linear", 1.999, 0.1)
     assert "call: pread" in durations
     assert " s" in durations
 
 
-def test_pictures_have_legends_for_what_is_there_and_share_their_time_axis(
-    open_report, four_tasks: Path
-) -> None:
-    report = open_report(four_tasks)
+def test_pictures_have_legends_for_what_is_there_and_share_their_time_axis(seen) -> None:
     code = "model.above.flatMap((part) => part.items ?? []).map((item) => item.label.value)"
-    assert report.property_of("trace_diagram", code) == [
+    assert seen.property_of("trace_diagram", code) == [
         LABELS[name] for name in ("write", "read", "metadata", "sync")
     ]
-    (writes,), (reads,) = (report.property_of(name, code) for name in ("rate_write", "rate_read"))
+    (writes,), (reads,) = (seen.property_of(name, code) for name in ("rate_write", "rate_read"))
     # The average is over whole cells of time: 1 s is 239 of them, and parts of two more.
     assert re.fullmatch(r"write: 8\.00 MiB, (8\.00|7\.9\d) MiB/s while data moved", writes)
     assert re.fullmatch(r"read: 4\.00 MiB, (2\.00|1\.99) MiB/s while data moved", reads)
     ranges = {
-        report.property_of(name, "model.x_range.id")
+        seen.property_of(name, "model.x_range.id")
         for name in ("trace_diagram", "tasks_inside", "rate_write", "rate_read")
     }
     assert len(ranges) == 1
@@ -180,10 +180,9 @@ def test_legends_answer_to_the_keyboard(open_report, four_tasks: Path) -> None:
     assert report.problems == []
 
 
-def test_time_axes_of_all_pictures_are_aligned(open_report, four_tasks: Path) -> None:
-    report = open_report(four_tasks)
+def test_time_axes_of_all_pictures_are_aligned(seen) -> None:
     for x_s in (0.0, 7.0):
-        lefts = [report.position(name, x_s, 0)[0] for name in ("trace_diagram", "tasks_inside", "rate_write")]
+        lefts = [seen.position(name, x_s, 0)[0] for name in ("trace_diagram", "tasks_inside", "rate_write")]
         assert max(lefts) - min(lefts) < 1.5
 
 

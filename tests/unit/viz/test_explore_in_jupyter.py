@@ -63,7 +63,8 @@ APPLICATIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=list(APPLICATIONS))
+# Notebook 7 is made of the parts of JupyterLab.
+@pytest.fixture(scope="module", params=["lab", pytest.param("notebook", marks=pytest.mark.long)])
 def lab(tmp_path_factory, request):
     """A Jupyter server in its own folders: its address, the folder of its notebooks, and their path."""
     module, application, path = APPLICATIONS[request.param]
@@ -124,7 +125,7 @@ class Lab:
         page.on("websocket", lambda channel: self._check(channel.url, address.replace("http", "ws")))
         page.on("console", self._check_console)
         page.on("pageerror", self._check_error)
-        page.goto(f"{address}/{path}/story.ipynb{query}", timeout=120_000)
+        page.goto(f"{address}/{path}/story.ipynb{query}")
         self.ready()
 
     def _check(self, url: str, address: str) -> None:
@@ -142,11 +143,10 @@ class Lab:
             self.problems.append(f"{error}: {error.stack}")
 
     def ready(self) -> None:
-        self.page.wait_for_function("() => window.jupyterapp", timeout=120_000)
-        self.page.locator(".jp-Notebook .jp-CodeCell").nth(2).wait_for(timeout=120_000)
+        self.page.wait_for_function("() => window.jupyterapp")
+        self.page.locator(".jp-Notebook .jp-CodeCell").nth(2).wait_for()
         self.page.wait_for_function(
             "() => jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'",
-            timeout=120_000,
         )
 
     def run_cell(self, number: int) -> None:
@@ -160,9 +160,7 @@ class Lab:
         )
 
     def explorer(self) -> None:
-        self.page.wait_for_function(
-            "() => window.Bokeh?.documents.length > 0 && Bokeh.documents[0].is_idle", timeout=120_000
-        )
+        self.page.wait_for_function("() => window.Bokeh?.documents.length > 0 && Bokeh.documents[0].is_idle")
 
 
 @pytest.fixture
@@ -190,19 +188,19 @@ def test_the_explorer_works_both_ways_through_one_port(opened) -> None:
     drawn = "() => Bokeh.documents[0].get_model_by_name('explorer_trace').renderers[1].data_source.data.image"
     assert page.evaluate(f"{drawn}.length") == 1  # the marked calls in the trace diagram
     lab.run_cell(2)
-    page.get_by_text("marked 2 marked-durations=").wait_for(timeout=60_000)
+    page.get_by_text("marked 2 marked-durations=").wait_for()
     if "/lab/" in page.url:  # Notebook 7 has one view of a notebook
         a_second_view_shows(page, "2 calls are marked")
 
     lab.run_cell(1)
     found(page, "1 call is shown, of 1 of 2 ranks")
     lab.run_cell(2)
-    page.get_by_text("marked 1 op=read").wait_for(timeout=60_000)
+    page.get_by_text("marked 1 op=read").wait_for()
     assert page.url == address  # the address is Jupyter's
     assert page.evaluate("() => window.hit === undefined")
 
     page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
-    page.wait_for_function("() => !jupyterapp.shell.currentWidget.context.model.dirty", timeout=60_000)
+    page.wait_for_function("() => !jupyterapp.shell.currentWidget.context.model.dirty")
     saved = folder / "story.ipynb"
     assert "widget-view" in saved.read_text(encoding="utf-8")
     assert saved.stat().st_size < len(json.dumps(notebook())) + 8192
@@ -220,11 +218,10 @@ def a_second_view_shows(page, text: str) -> None:
             await jupyterapp.commands.execute("notebook:create-output-view");
         }"""
     )
-    page.wait_for_function("() => Bokeh.documents.length === 2", timeout=60_000)
+    page.wait_for_function("() => Bokeh.documents.length === 2")
     page.wait_for_function(
         "(text) => Bokeh.documents[1].get_model_by_name('found')?.text.includes(text)",
         arg=text,
-        timeout=60_000,
     )
     page.evaluate(
         """() => {
@@ -232,7 +229,7 @@ def a_second_view_shows(page, text: str) -> None:
             jupyterapp.shell.activateById(story.id);
         }"""
     )
-    page.wait_for_function("() => jupyterapp.shell.currentWidget === story", timeout=60_000)
+    page.wait_for_function("() => jupyterapp.shell.currentWidget === story")
 
 
 # What has the focus, also in shadow trees.
@@ -269,7 +266,7 @@ def test_keys_pressed_in_pictures_and_fields_stay_there_and_texts_are_readable_o
     fields_keep_enter(lab)
     legends_answer(lab, 3, "rate")
     lab.page.keyboard.press("b")  # a key of Jupyter, which stays
-    lab.page.wait_for_function(f"() => ({MODE})()[2] === {len(CELLS) + 1}", timeout=60_000)
+    lab.page.wait_for_function(f"() => ({MODE})()[2] === {len(CELLS) + 1}")
 
 
 def legends_answer(lab: Lab, cell: int, figure: str) -> None:
@@ -278,7 +275,7 @@ def legends_answer(lab: Lab, cell: int, figure: str) -> None:
     lab.run_cell(cell)
     visible = f"""() => Bokeh.documents.map((each) => each.get_model_by_name('{figure}')).find((each) => each)
         ?.renderers.filter((each) => each.visible).length ?? 0"""
-    page.wait_for_function(f"() => window.Bokeh && ({visible})() > 0", timeout=120_000)
+    page.wait_for_function(f"() => window.Bokeh && ({visible})() > 0")
     lab.explorer()
     whole = page.evaluate(visible)
     # The cell has the focus, in command mode.
@@ -287,18 +284,18 @@ def legends_answer(lab: Lab, cell: int, figure: str) -> None:
     assert mode == ["command", cell, len(CELLS)]
     entry_by_tab(page, "show or hide write")
     page.keyboard.press("Enter")
-    page.wait_for_function(f"() => ({visible})() < {whole}", timeout=60_000)
+    page.wait_for_function(f"() => ({visible})() < {whole}")
     page.keyboard.press(" ")
-    page.wait_for_function(f"() => ({visible})() === {whole}", timeout=60_000)
+    page.wait_for_function(f"() => ({visible})() === {whole}")
     if cell == 0:  # a picture of the explorer has the focus: arrows and 0 are not Jupyter's then
         page.evaluate(FOCUS_ON_TRACE)
         for key in ("+", "ArrowDown", "0", "0", "+"):
             page.keyboard.press(key)
-        page.wait_for_function("() => jupyterapp.shell.currentWidget && " + IS_ZOOMED, timeout=60_000)
+        page.wait_for_function("() => jupyterapp.shell.currentWidget && " + IS_ZOOMED)
         assert page.evaluate(MODE) == mode
         assert page.locator(".jp-Dialog").count() == 0
         page.keyboard.press("0")
-        page.wait_for_function(f"() => !({IS_ZOOMED})", timeout=60_000)
+        page.wait_for_function(f"() => !({IS_ZOOMED})")
         entry_by_tab(page, "show or hide write")
     # Jupyter neither edits the cell nor runs it.
     assert page.evaluate(MODE) == mode
@@ -324,4 +321,4 @@ def fields_keep_enter(lab: Lab) -> None:
         levels = text.evaluate("(element) => getComputedStyle(element).color.match(/[0-9]+/g).map(Number)")
         assert max(levels) < 100
     page.keyboard.press("Shift+Enter")
-    page.wait_for_function(f"() => ({MODE})()[1] === 1", timeout=60_000)  # Jupyter runs the cell
+    page.wait_for_function(f"() => ({MODE})()[1] === 1")  # Jupyter runs the cell

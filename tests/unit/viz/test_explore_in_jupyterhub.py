@@ -22,7 +22,7 @@ LIBRARIES = ("anywidget", "jupyterlab", "jupyterhub", "playwright", "PIL")
 if lacking := [name for name in LIBRARIES if importlib.util.find_spec(name) is None]:
     pytest.skip(f"{lacking[0]} is not installed: JupyterHub is not tried", allow_module_level=True)
 
-from browser import FLAGS, chromium  # noqa: E402
+from browser import FLAGS, PATIENCE_MS, chromium  # noqa: E402
 from explorer_page import HOSTILE, TASKS, drag, found  # noqa: E402
 from one_port import forwarded  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
@@ -106,16 +106,16 @@ class HubLab(Lab):
     """A notebook in JupyterLab behind a hub, of a user who has logged in."""
 
     def __init__(self, page, address: str) -> None:
-        page.goto(f"{address}/hub/login", timeout=120_000)
+        page.goto(f"{address}/hub/login")
         page.fill("input[name=username]", "reader")
         page.fill("input[name=password]", "a-password-of-the-test")
         page.click("input[type=submit], button[type=submit]")
-        page.wait_for_url("**/user/reader/lab**", timeout=180_000)
+        page.wait_for_url("**/user/reader/lab**")
         super().__init__(page, address, "user/reader/lab/tree", "")
 
     def ready(self) -> None:
-        self.page.locator(".jp-Notebook .jp-CodeCell").nth(2).wait_for(timeout=120_000)
-        self.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(timeout=120_000)
+        self.page.locator(".jp-Notebook .jp-CodeCell").nth(2).wait_for()
+        self.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()
 
     def run_cell(self, number: int) -> None:
         """Run a cell by the keyboard: single-user servers do not show their application to the page."""
@@ -128,7 +128,9 @@ def test_the_explorer_works_both_ways_behind_a_hub(hub) -> None:
     address, _ = hub
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        lab = HubLab(running.new_page(viewport={"width": 1500, "height": 1600}), address)
+        page = running.new_page(viewport={"width": 1500, "height": 1600})
+        page.set_default_timeout(PATIENCE_MS)
+        lab = HubLab(page, address)
         lab.run_cell(0)
         lab.explorer()
         found(lab.page, "5 calls are shown")
@@ -139,7 +141,7 @@ def test_the_explorer_works_both_ways_behind_a_hub(hub) -> None:
         lab.run_cell(1)
         found(lab.page, "1 call is shown, of 1 of 2 ranks")
         lab.run_cell(2)
-        lab.page.get_by_text("marked 1 op=read").wait_for(timeout=60_000)
+        lab.page.get_by_text("marked 1 op=read").wait_for()
         if folder := os.environ.get("ENSIO_TEST_PICTURES"):
             lab.page.screenshot(path=f"{folder}/jupyterhub.png")
         requests = [problem for problem in lab.problems if problem.startswith("request")]

@@ -20,7 +20,18 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
 from browser import chromium, new_context
-from explorer_page import WINDOW, choose, drag, found, serving, wait_for_pictures
+from explorer_page import (
+    CHOSEN,
+    WINDOW,
+    begin,
+    choose,
+    drag,
+    fill,
+    found,
+    serving,
+    settled,
+    wait_for_pictures,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -49,41 +60,8 @@ VIEWS = {
 }
 """What a reader does."""
 
-_STATE = """() => {
-    const model = (name) => Bokeh.documents[0].get_model_by_name(name);
-    // The document forgets models that were replaced some time later; their views are gone.
-    const trace = [...Bokeh.index.query((view) => view.model.name === 'explorer_trace')][0].model;
-    const plain = (column) => Array.from(column, (value) => Number.isNaN(value) ? 'nan' : value);
-    return {
-        found: model('found').text,
-        texts: model('texts').data,
-        filters: [...Bokeh.documents[0].all_models].filter((each) => /^filter_/.test(each.name ?? ''))
-            .map((each) => [each.name, each.value]).sort(),
-        axes: [trace.x_range.start, trace.x_range.end, trace.y_range.start, trace.y_range.end],
-        slowest: plain(model('slowest').source.data.start_s),
-        ranks: plain(model('by_rank').source.data.rank),
-        link: location.search,
-    };
-}"""
-
-
-def fill(page, name: str, text: str) -> None:
-    page.evaluate(
-        "([name, text]) => { Bokeh.documents[0].get_model_by_name(`filter_${name}`).value = text; }",
-        [name, text],
-    )
-
-
-def settled(page) -> dict:
-    """The state of the page, when it has stopped to change."""
-    before = None
-    for _ in range(100):
-        page.wait_for_timeout(300)
-        state = page.evaluate(_STATE)
-        if state == before:
-            return state
-        before = state
-    raise AssertionError("the page does not come to rest")
+SINGLE = ("all", "a phase", "a rank")
+"""Views of which other views have all: of these, ``./dev test-long`` copies."""
 
 
 @pytest.fixture(scope="module")
@@ -113,20 +91,6 @@ def page(context, link: str):
     return opened(context, link)
 
 
-CHOSEN = "/[?&](op|size|marked-|shown-)/.test(location.search)"
-
-
-def begin(page) -> None:
-    """Forget what a view before has chosen."""
-    for name in ("op", "size"):
-        fill(page, name, "")
-    for name in ("Clear the marked calls", "Whole run"):
-        page.get_by_role("button", name=name).click()
-    page.wait_for_function(f"() => !{CHOSEN}")
-    found(page, "8 calls are shown")
-    settled(page)
-
-
 def copied(page, button: str) -> str:
     page.evaluate("() => navigator.clipboard.writeText('')")
     page.get_by_role("button", name=button).click()
@@ -142,12 +106,14 @@ def printed(action: Callable[[], object]) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in SINGLE else ()) for name in VIEWS]
+)
 def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them(
     context, page, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    begin(page)
+    begin(page, "8 calls")
     VIEWS[name](page)
     if name != "all":
         page.wait_for_function(f"() => {CHOSEN}")

@@ -27,11 +27,24 @@ PICTURES = {
 """Names of the figures of each notebook, by its title."""
 
 LESS = {
-    "a_month_of_nights": {"28, 22": "14, 11"},
-    "paper_benchio": {"192, 384, 768, 1536)": "192)"},
-    "paper_collective_io": {"range(1, 6)": "range(1, 4)"},
+    "a_month_of_nights": {"28, 22": "12, 11"},
+    "paper_benchio": {"(24, 48, 96, 192, 384, 768, 1536)": "(4, 8, 12, 24)", "(1, 2, 3)": "(1, 2)"},
+    "paper_collective_io": {
+        "range(1, 6)": "range(1, 4)",
+        "8192, 357": "8192, 12",
+        "8190, 282": "8190, 12",
+        "6554 // 16": "40",
+        "5116 // 16": "40",
+        "=40": "=4",
+        "58_864: 116, 65_536: 104": "65_536: 40",
+    },
+    "paper_ensembles": {
+        'simulate", pattern': 'simulate", pattern, *("--tasks", "64") * ("gcrm" not in pattern)',
+    },
     "paper_tapioca": {
+        'case for _, _, case in paper.sweep("mira", 1024)': "paper.gains()[:1]",
         'case for _, _, case in paper.sweep("mira", 4096)': "paper.gains()[:2]",
+        'case for _, _, case in paper.sweep("theta", 1024)': "paper.gains()[2:3]",
         'case for _, _, case in paper.sweep("theta", 2048)': "paper.gains()[2:4]",
     },
 }

@@ -43,15 +43,22 @@ def run_path(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of that run, by the command."""
+    folder = tmp_path_factory.mktemp("page")
+    run_of(folder / "run", TASKS)
+    assert main(["report", str(folder / "run"), "-o", str(folder / "a.html")]) == 0
+    return (folder / "a.html").read_text(encoding="utf-8")
+
+
 def text_of(page: str) -> str:
     """What a reader sees of a page, without its scripts and styles."""
     without_code = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
     return html.unescape(" ".join(re.sub(r"<[^>]*>", " ", without_code).split()))
 
 
-def test_report_tells_what_ran_and_what_it_moved(run_path: Path, tmp_path: Path) -> None:
-    assert main(["report", str(run_path), "-o", str(tmp_path / "a.html")]) == 0
-    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+def test_report_tells_what_ran_and_what_it_moved(page: str) -> None:
     # No line ends between a number and its unit, and a command is as it was typed.
     assert '<div class="value">1.00\xa0MiB</div>' in page
     texts = re.sub(r"<(script|style|code).*?</\1>|<[^>]*>", "", page, flags=re.DOTALL)
@@ -94,9 +101,8 @@ def test_report_shows_the_steps_of_collective_calls_that_phases_finds(
     assert sum(shown) == pytest.approx(100, abs=2)
 
 
-def test_report_of_calls_that_are_not_collective_has_no_steps(run_path: Path, tmp_path: Path) -> None:
-    assert main(["report", str(run_path), "-o", str(tmp_path / "a.html")]) == 0
-    assert "collective call" not in (tmp_path / "a.html").read_text(encoding="utf-8")
+def test_report_of_calls_that_are_not_collective_has_no_steps(page: str) -> None:
+    assert "collective call" not in page
 
 
 def test_report_and_info_count_nested_transfers_once(
@@ -116,9 +122,7 @@ def test_report_and_info_count_nested_transfers_once(
     assert "written 100 B" in text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
 
 
-def test_page_asks_for_nothing_from_a_network(run_path: Path, tmp_path: Path) -> None:
-    main(["report", str(run_path), "-o", str(tmp_path / "a.html")])
-    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+def test_page_asks_for_nothing_from_a_network(page: str) -> None:
     assert not re.search(r"<(script|img|iframe|link)\b[^>]*\b(src|href)\s*=\s*[\"']?(https?:)?//", page)
     assert "cdn.bokeh.org" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     assert not re.search(

@@ -143,7 +143,7 @@ def test_a_page_follows_the_preference_and_prints_light(run, tmp_path: Path) -> 
         assert page.evaluate(background) == DARK["#ffffff"]
         for scheme, colour in (("light", "#ffffff"), ("dark", DARK["#ffffff"])):
             page.emulate_media(color_scheme=scheme)
-            page.wait_for_function(f"({background})() === '{colour}'", timeout=60_000)
+            page.wait_for_function(f"({background})() === '{colour}'")
             tabs = "() => getComputedStyle(document.documentElement).getPropertyValue('--ensio-widget')"
             assert page.evaluate(tabs).strip() == (colour if scheme == "dark" else "")
         # Boxes at the mouse have the colours of the page too.

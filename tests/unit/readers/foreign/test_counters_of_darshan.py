@@ -122,25 +122,27 @@ def test_counted_requests_are_those_of_pydarshans_records(path: Path, module: st
     assert found["common_sizes"][0]["count"] == max(counts.values())
 
 
-def _is_sound(path: Path, module: str) -> bool:
+def _is_sound(real: pd.DataFrame) -> bool:
     """Darshan's accumulator subtracts negative times, of a clock that was set back."""
-    return not (frames(path, module)[1].filter(like="_TIME") < 0).any(axis=None)
+    return not (real.filter(like="_TIME") < 0).any(axis=None)
 
 
-SOUND = [i for i, case in enumerate(CASES) if case[1] in DERIVED and _is_sound(*case)]
+OF_DERIVED = [i for i, case in enumerate(CASES) if case[1] in DERIVED]
 
 
 def test_most_logs_have_sound_times() -> None:
-    assert len(SOUND) >= 25
+    assert sum(_is_sound(frames(*CASES[i])[1]) for i in OF_DERIVED) >= 25
 
 
 def _sorted(rows: np.ndarray) -> np.ndarray:
     return rows[np.lexsort(rows.T)]
 
 
-@pytest.mark.parametrize(("path", "module"), [CASES[i] for i in SOUND], ids=[IDS[i] for i in SOUND])
+@pytest.mark.parametrize(("path", "module"), [CASES[i] for i in OF_DERIVED], ids=[IDS[i] for i in OF_DERIVED])
 def test_rate_by_the_slowest_rank_is_that_of_darshans_accumulators(path: Path, module: str) -> None:
     whole, real = frames(path, module)
+    if not _is_sound(real):
+        pytest.skip("a clock was set back: Darshan's accumulator subtracts its negative times")
     prefix = module.replace("-", "") + "_"
     records = {
         "counters": whole.rename(columns=lambda name: name if name in ("id", "rank") else prefix + name),

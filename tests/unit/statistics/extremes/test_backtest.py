@@ -17,6 +17,7 @@ def phases_that_differ(phases, calls, seed, drift=0.0):
     return 1e-3 * np.exp(location[phase] + 0.5 * rng.standard_normal(len(phase))), phase
 
 
+@pytest.mark.long
 def test_phases_that_are_exchangeable_are_covered_as_often_as_meant():
     durations_s, phase = phases_that_differ(300, 64, 1)
     calls = CallAttributes(durations_s, phase, rank=np.tile(np.arange(64), 300))

@@ -23,6 +23,7 @@ def allowed(trials: int) -> float:
     return 3.5 * np.sqrt(0.09 / trials) + 0.03
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
@@ -43,6 +44,7 @@ def test_slowest_of_a_tenth_to_a_hundred_times_the_calls(name: str) -> None:
     assert all(np.isfinite(count.width) for count in counts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("within", ["log-normal", "Pareto", "some slow calls"])
 def test_slowest_of_a_new_phase_with_up_to_sixteen_times_the_tasks(within: str) -> None:
     truth = Phased(within, phases=40, calls=100, location=0.3, spread=0.25, slow=0.1)

@@ -54,6 +54,7 @@ def test_places_that_are_hardly_known_prove_nothing():
     assert at([8.0, 16.0], error=0.3) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("modes", [2, 4, 8])
 def test_modes_at_random_are_rarely_taken_for_harmonics(modes):
     """At most 5 %; of 200 so placed, 99 % of such counts are 18 or less."""

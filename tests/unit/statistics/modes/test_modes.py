@@ -77,6 +77,7 @@ def test_a_density_without_a_peak_is_spread_at_any_number_of_calls(name):
     assert "without a peak" in str(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("phases", "calls"), [(5, 8), (5, 200), (20, 64)])
 @pytest.mark.parametrize("sigma_of_phases", [0.0, 0.2])
 def test_intervals_of_small_samples_hold_the_mode(phases, calls, sigma_of_phases):
@@ -94,6 +95,7 @@ def test_intervals_of_small_samples_hold_the_mode(phases, calls, sigma_of_phases
     assert held >= 0.75 * found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("draw", "mode_s"),
     [

@@ -208,13 +208,13 @@ def coverage(trials: int, seed: int, phases: int, calls: int, told: bool) -> dic
     return {name: count / trials for name, count in hits.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_cover_for_independent_calls() -> None:
     for name, share in coverage(24, seed=11, phases=1, calls=120, told=False).items():
         assert share > 0.7, name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_cover_where_calls_of_a_phase_are_alike() -> None:
     for name, share in coverage(24, seed=12, phases=20, calls=15, told=True).items():
         assert share > 0.7, name

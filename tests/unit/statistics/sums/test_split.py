@@ -20,6 +20,7 @@ def harmonics(rng, n):
     return rng.choice([32.0, 16.0, 8.0], n, p=[0.45, 0.35, 0.2]) * np.exp(rng.normal(0, 0.06, n))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tasks", [1, 64, 256])
 def test_independent_calls_narrow_as_the_law_of_large_numbers_says(tasks):
     rng = np.random.default_rng(101)

@@ -85,6 +85,7 @@ def test_every_finding_is_planted_somewhere_and_five_runs_are_healthy():
     assert [scenario.name for scenario in read_scenarios()] == [scenario.name for scenario in ALL]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", [s for s in ALL if s.cause], ids=lambda scenario: scenario.name)
 def test_what_is_planted_costs_time(scenario, made):
     planted, healthy = made(scenario.name), made(scenario.name, 0.0)
