@@ -5,6 +5,9 @@
 
 #include <ensio/event.h>
 
+/* The process has made a ring of io_uring. */
+void ensio_account_ring(void);
+
 /* The caller of these functions holds the lock. */
 
 /* Before the process makes a spool. A forked child counts from 0. */
@@ -14,7 +17,7 @@ void ensio_account_prepare(int forked);
  * that may do I/O. */
 void ensio_account_begin(void);
 
-/* What the kernel counts between the two is left out: a thread's calls are not recorded meanwhile. */
+/* What the kernel counts of this thread between the two is left out: its calls are not recorded meanwhile. */
 void ensio_account_suspend(void);
 void ensio_account_resume(void);
 

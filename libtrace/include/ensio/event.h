@@ -23,6 +23,8 @@
 #define ENSIO_SPOOL_ACCOUNT_BYTES 3584 /* from the start of the first window to struct ensio_account */
 #define ENSIO_SPOOL_TEXT_BYTES 4096    /* from the start of the first window to its first text entry */
 #define ENSIO_WINDOW_HEADER_BYTES 64   /* from the start of any other window to its first event or text entry */
+/* Windows of this length or more begin at a multiple of it, behind a hole if need be. Others follow the one before. */
+#define ENSIO_WINDOW_LARGE_BYTES 2097152
 
 /* Kinds of windows. */
 #define ENSIO_WINDOW_EVENTS 1
@@ -97,6 +99,8 @@
 #define ENSIO_CLOCK_TSC 1       /* invariant time-stamp counter */
 #define ENSIO_CLOCK_MONOTONIC 2 /* clock_gettime(CLOCK_MONOTONIC): a tick is a nanosecond */
 
+#define ENSIO_NO_ERRNO 65536 /* above all errnos: a call failed, and its library names no error of the system */
+
 /* One completed call. Its last eight bytes are stored last, by one store: an event whose `call` is 0 is incomplete, and
  * is skipped. */
 struct ensio_event {
@@ -104,7 +108,7 @@ struct ensio_event {
     uint64_t duration;  /* ticks from entry to return; of a call that posts a request, the time in this call */
     int64_t offset;     /* bytes from the start of the file; -1: none, or unknown */
     uint64_t requested; /* bytes requested */
-    int64_t moved;      /* bytes moved; of a failed call, minus its errno */
+    int64_t moved;      /* bytes moved; of a failed call, minus its errno or ENSIO_NO_ERRNO */
     uint16_t file;      /* number of a file entry; 0: none */
     uint16_t site;      /* number of a site entry: the place in the program that led to the call; 0: unknown */
     uint16_t call;      /* number in the calls entry; 0: this slot holds no event */
@@ -173,7 +177,7 @@ struct ensio_losses {
 #define ENSIO_ACCOUNT_GO 4       /* the program is written in Go */
 #define ENSIO_ACCOUNT_CHILDREN 8 /* the process has waited for children, whose bytes the kernel adds to its own */
 #define ENSIO_ACCOUNT_AIO 16     /* a context of libaio was there at some sample, or at the end */
-#define ENSIO_ACCOUNT_URING 32   /* rings of io_uring were there at some sample, or at the end */
+#define ENSIO_ACCOUNT_URING 32   /* liburing made a ring of io_uring, or one was there at some sample, or at the end */
 #define ENSIO_ACCOUNT_EXITED 64  /* the process exited, and its end was read by the process that waited for it */
 /* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
 #define ENSIO_ACCOUNT_PIPED_IN 128

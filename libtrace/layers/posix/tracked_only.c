@@ -10,6 +10,7 @@
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
 #include <sites/sites.h>
+#include <surroundings/account.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,17 @@ static void made(int fd)
         const int result = ENSIO_REAL(symbol)(library); \
         if (ensio_ready(&ensio_thread)) \
             ensio_sites_check(); \
+        return result; \
+    }
+
+/* Functions of liburing, which calls the kernel without the C library. They return minus an errno. */
+#define RING(symbol, parameters, arguments) \
+    ENSIO_MAY_BE_MISSING(int, symbol, parameters) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        const int result = ENSIO_REAL(symbol) ? ENSIO_REAL(symbol) arguments : -ENOSYS; \
+        if (result >= 0 && ensio_ready(&ensio_thread)) \
+            ensio_account_ring(); \
         return result; \
     }
 
@@ -261,6 +273,7 @@ void ensio_tracked_only_resolve(void)
 #ifdef ENSIO_PRELOAD
 #undef SYMBOL
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#define RING(symbol, parameters, arguments) /* found when it is called: most programs do not have it */
 #include <calls/tracked_only.def>
 #endif
 }
