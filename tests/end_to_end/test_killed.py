@@ -50,7 +50,7 @@ def test_a_block_of_zeros_in_its_spool_costs_no_call_in_silence(recorder, tmp_pa
     (path,) = recorder.run.glob("*.spool")
     content, whole = path.read_bytes(), ensembles.open(path)
     blocks = [at for at in range(0, len(content), BLOCK) if any(content[at : at + BLOCK])]
-    # Of those at the end of a window nobody knows how many calls they held.
+    # How many calls those at the end of a window held is not known.
     blocks = [at for at in blocks if at >= HEAD_BYTES and any(content[at + BLOCK : at + 2 * BLOCK])]
     some = random.Random(1).sample(blocks, min(len(blocks), 40))
     costly = 0

@@ -214,7 +214,7 @@ def test_a_ring_that_is_closed_before_the_end_is_named(preload, tmp_path):
 
 
 def test_a_ring_of_liburing_is_named_however_short_its_life(recorder, tmp_path):
-    """The function of liburing, in a library of its own, because not every machine has liburing."""
+    """The function of liburing, in a separate library, because not every machine has liburing."""
     (tmp_path / "ring.c").write_text(RING)
     library = tmp_path / "libring.so"
     subprocess.run(["gcc", "-shared", "-fPIC", tmp_path / "ring.c", "-o", library], check=True)

@@ -80,7 +80,7 @@ static void window(struct input *input)
                                    MOST_MOVED, 7U, 3U, (int)(first_ticks & 1));
     PyObject *result =
         call("read_window", &reads,
-             Py_BuildValue("iLnnnnnOOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)summed,
+             Py_BuildValue("iL(nnn)nnOOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)summed,
                            (Py_ssize_t)before, (Py_ssize_t)position, (Py_ssize_t)room, numbers[0].view, numbers[1].view,
                            numbers[2].view, numbers[3].view, tuple_of(columns, COLUMNS), told));
     Py_ssize_t read = 0, events = 0, left = 0, open = 0, lost = 0, unknown_calls, unknown_files;

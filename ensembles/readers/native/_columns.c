@@ -349,7 +349,7 @@ static PyObject *read_window(PyObject *module, PyObject *args)
     int descriptor;
     long long from;
     Py_ssize_t slots, summed, open, position, room;
-    if (!PyArg_ParseTuple(args, "iLnnnnnOOOOO!O!", &descriptor, &from, &slots, &summed, &open, &position, &room, &raw,
+    if (!PyArg_ParseTuple(args, "iL(nnn)nnOOOOO!O!", &descriptor, &from, &slots, &summed, &open, &position, &room, &raw,
                           &tables[0], &tables[1], &tables[2], &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
         return NULL;
     if (get_request(&request, raw, tables, columns, numbers, PyBUF_WRITABLE) != 0)

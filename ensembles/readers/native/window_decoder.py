@@ -170,8 +170,8 @@ def read_window(
     OSError
         The spool cannot be read.
     """
-    slots = (window.slots, window.summarised, open_slots)
-    where = (descriptor, window.position, *slots, place.start, len(place))
+    slots = window.slots, window.summarised, open_slots
+    where = descriptor, window.position, slots, place.start, len(place)
     return Read(*_compiled.read_window(*where, raw, *_told(decoding, thread, out)))
 
 
