@@ -129,7 +129,7 @@ def test_the_processes_of_a_node_share_a_tenth(preload, small_disk):
     assert used_bytes(preload.run) < LIMIT_BYTES // 10 + 4 * (1 << 20)
     run = ensembles.open(preload.run)
     assert len(run.info.processes) >= 4
-    # One that begins long before the others may find room for all of its own calls.
+    # One that begins long before the others may find room for all its calls.
     assert sum(process.dropped_events > 0 for process in run.info.processes) >= 3
     assert run.info.dropped_events + len(run.events) == run.summary.count
     assert not list(preload.run.glob(".*.taken"))  # the last process removes what they shared

@@ -130,8 +130,9 @@ class RunSummary:
     def _rest(self, metadata: RunMetadata) -> Iterator[Events]:
         """Yield the events after the recorder's last update of the summary; their ordinals are unknown."""
         kept = BlockReader([_rest(spool, decoding) for spool, decoding in self._own])
-        in_spools = [pair for pair in self._own if not pair[0].job_path]
-        scratch = BlockReader([_windows(decoding, spool.scratch) for spool, decoding in in_spools])
+        scratch = BlockReader(
+            [_windows(each, spool.scratch) for spool, each in self._own if not spool.job_path]
+        )
         for reader in (kept, scratch):
             while count := reader.read(columns := empty_columns(_REST_EVENTS), 0, _REST_EVENTS):
                 columns = {name: column[:count] for name, column in columns.items()}

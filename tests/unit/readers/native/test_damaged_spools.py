@@ -127,7 +127,7 @@ def test_a_destroyed_window_loses_only_its_own_calls(tmp_path: Path, whole: byte
 def test_a_block_of_zeros_costs_its_own_calls_and_they_are_counted(
     tmp_path: Path, at: int, first_ticks: int
 ) -> None:
-    """The block cuts calls in two: of the last one only the end is left, and no call at tick 0 comes of it."""
+    """The block cuts calls in two: of the last one only the end is left, and no call at tick 0."""
     events = made_events(3000, 1, first_ticks)
     path = spool(tmp_path / "hole.spool", [events], rank=0, first_ticks=first_ticks)
     with path.open("r+b") as file:
