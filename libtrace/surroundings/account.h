@@ -5,9 +5,6 @@
 
 #include <ensio/event.h>
 
-/* The process has made a ring of io_uring. */
-void ensio_account_ring(void);
-
 /* The caller of these functions holds the lock. */
 
 /* Before the process makes a spool. A forked child counts from 0. */
@@ -20,6 +17,9 @@ void ensio_account_begin(void);
 /* What the kernel counts of this thread between the two is left out: its calls are not recorded meanwhile. */
 void ensio_account_suspend(void);
 void ensio_account_resume(void);
+
+/* The process has made a ring of io_uring. */
+void ensio_account_ring(void);
 
 /* Takes the counters of a process from a sample. */
 void ensio_account_sample(const struct ensio_surroundings *row);

@@ -88,8 +88,7 @@ class RunSummary:
             ranks.add(events)
         without_bin = int(summary.cells["without_bin"].sum())
         if without_bin:
-            lacking = count_text(without_bin, "call")
-            metadata.note(f"the histograms lack {lacking}: no space was left, or they are damaged")
+            metadata.note(f"the histograms lack {count_text(without_bin, 'call')}: no room, or damaged bins")
         return summary, ranks
 
     def _add_job_summaries(self, summary: CellSummary, metadata: RunMetadata, notes: list[str]) -> None:
@@ -130,9 +129,8 @@ class RunSummary:
     def _rest(self, metadata: RunMetadata) -> Iterator[Events]:
         """Yield the events after the recorder's last update of the summary; their ordinals are unknown."""
         kept = BlockReader([_rest(spool, decoding) for spool, decoding in self._own])
-        scratch = BlockReader(
-            [_windows(each, spool.scratch) for spool, each in self._own if not spool.job_path]
-        )
+        own = [(each, spool.scratch) for spool, each in self._own if not spool.job_path]
+        scratch = BlockReader([_windows(*pair) for pair in own])
         for reader in (kept, scratch):
             while count := reader.read(columns := empty_columns(_REST_EVENTS), 0, _REST_EVENTS):
                 columns = {name: column[:count] for name, column in columns.items()}

@@ -17,14 +17,13 @@
 #define ENSIO_SPOOL_VERSION 4
 #define ENSIO_WINDOW_MAGIC 0x4e495745U /* the bytes "EWIN" */
 #define ENSIO_WINDOW_UNIT_BYTES 4096
-#define ENSIO_SPOOL_BYTES 65536        /* length of the first window */
-#define ENSIO_SPOOL_LOSSES_BYTES 2048  /* from the start of the first window to struct ensio_losses */
-#define ENSIO_SPOOL_FLIGHTS_BYTES 3072 /* from the start of the first window to struct ensio_flights */
-#define ENSIO_SPOOL_ACCOUNT_BYTES 3584 /* from the start of the first window to struct ensio_account */
-#define ENSIO_SPOOL_TEXT_BYTES 4096    /* from the start of the first window to its first text entry */
-#define ENSIO_WINDOW_HEADER_BYTES 64   /* from the start of any other window to its first event or text entry */
-/* Windows of this length or more begin at a multiple of it, behind a hole if need be. Others follow the one before. */
-#define ENSIO_WINDOW_LARGE_BYTES 2097152
+#define ENSIO_SPOOL_BYTES 65536          /* length of the first window */
+#define ENSIO_SPOOL_LOSSES_BYTES 2048    /* from the start of the first window to struct ensio_losses */
+#define ENSIO_SPOOL_FLIGHTS_BYTES 3072   /* from the start of the first window to struct ensio_flights */
+#define ENSIO_SPOOL_ACCOUNT_BYTES 3584   /* from the start of the first window to struct ensio_account */
+#define ENSIO_SPOOL_TEXT_BYTES 4096      /* from the start of the first window to its first text entry */
+#define ENSIO_WINDOW_HEADER_BYTES 64     /* from the start of any other window to its first event or text entry */
+#define ENSIO_WINDOW_LARGE_BYTES 2097152 /* such windows begin at a multiple of it, behind a hole if need be */
 
 /* Kinds of windows. */
 #define ENSIO_WINDOW_EVENTS 1
@@ -58,15 +57,14 @@
 /* Flags of events: an enclosing call counts the bytes that this call reads or writes. */
 #define ENSIO_CARRIED_READ 1
 #define ENSIO_CARRIED_WRITE 2
-/* In `largest` of a cell: the call is among the events as well (mode tail). */
-#define ENSIO_IS_EVENT 4
-/* The event is for the summary only: once it is there, its slot is emptied. */
-#define ENSIO_SUMMED_ONLY 8
+#define ENSIO_IS_EVENT 4    /* in `largest` of a cell: the call is among the events as well (mode tail) */
+#define ENSIO_SUMMED_ONLY 8 /* for the summary only: once the event is there, its slot is emptied */
 /* Of a call that opens a file: the access that it asked for, as far as that is known. */
 #define ENSIO_OPENED_TO_READ 16
 #define ENSIO_OPENED_TO_WRITE 32
 /* Of a write: its descriptor was opened with O_SYNC, O_DSYNC or O_DIRECT. */
 #define ENSIO_WAITS_FOR_DEVICE 64
+#define ENSIO_NO_ERRNO 65536 /* above all errnos: of a failed call whose library names no error of the system */
 
 /* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */
@@ -98,8 +96,6 @@
 /* Clocks in which ticks are counted. */
 #define ENSIO_CLOCK_TSC 1       /* invariant time-stamp counter */
 #define ENSIO_CLOCK_MONOTONIC 2 /* clock_gettime(CLOCK_MONOTONIC): a tick is a nanosecond */
-
-#define ENSIO_NO_ERRNO 65536 /* above all errnos: a call failed, and its library names no error of the system */
 
 /* One completed call. Its last eight bytes are stored last, by one store: an event whose `call` is 0 is incomplete, and
  * is skipped. */

@@ -10,7 +10,6 @@
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
 #include <sites/sites.h>
-#include <surroundings/account.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +53,7 @@ static void made(int fd)
     { \
         const int result = ENSIO_REAL(symbol) ? ENSIO_REAL(symbol) arguments : -ENOSYS; \
         if (result >= 0 && ensio_ready(&ensio_thread)) \
-            ensio_account_ring(); \
+            ensio_ring_made(); \
         return result; \
     }
 
