@@ -102,7 +102,7 @@ def decode_events(
 def read_window(
     descriptor: int,
     position: int,
-    slots: int,
+    slots: tuple[int, int, int],
     first: int,
     events: int,
     raw: np.ndarray,
@@ -112,7 +112,7 @@ def read_window(
     out: _Columns,
     scalars: _Scalars,
     /,
-) -> tuple[int, int, int, int, int]: ...
+) -> tuple[int, int, int, int, int, int, int]: ...
 
 # ensembles.readers.tracefile.index
 def is_sorted(

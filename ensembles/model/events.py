@@ -68,7 +68,7 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "offset": ("bytes", "position in the file, from its start; -1: none or unknown"),
     "requested": ("bytes", "bytes requested"),
     "moved": ("bytes", "bytes moved; -1: the call failed"),
-    "error": ("", "errno of a failed call, else 0"),
+    "error": ("", "errno of a failed call, if it has one, else 0"),
     "start": ("ns", "entry into the call, since the origin of the run"),
     "duration": ("ns", "time from entry to return"),
     "site": ("", "call site, the place that led to the call: index into the sites; 0: unknown"),
@@ -122,7 +122,7 @@ class Events:
     moved : ndarray of int64, shape (n,)
         Bytes that the call moved. -1: the call failed. Calls that transfer no data have 0.
     error : ndarray of uint16, shape (n,)
-        The errno of a failed call, else 0.
+        The errno of a failed call, 0 if its library names none. Of other calls 0.
     start : ndarray of int64, shape (n,)
         Entry into the call: nanoseconds since the origin of the run, which is
         `RunInfo.origin_unix_ns`.
@@ -210,7 +210,7 @@ class Events:
     moved: npt.NDArray[np.int64]
     """Bytes that the call moved; -1: the call failed. Shape (n,)."""
     error: npt.NDArray[np.uint16]
-    """The errno of a failed call, else 0. Shape (n,)."""
+    """The errno of a failed call, if it has one, else 0. Shape (n,)."""
     start: npt.NDArray[np.int64]
     """Entry into the call: nanoseconds since the origin of the run. Shape (n,)."""
     duration: npt.NDArray[np.int64]

@@ -121,7 +121,7 @@ static int write_contents(void)
         error = write_summary(&head);
     if (error)
         return error;
-    ensio_collect_texts(&texts);
+    const uint8_t *shared = ensio_collect_texts(&texts);
     const uint8_t *record = ensio_collect_record(NULL, 0, &length);
     if (!record)
         return -ENOMEM;
@@ -130,6 +130,8 @@ static int write_contents(void)
     head.rest_in_spool = file.rest_in_spool;
     error = append(record, length);
     head.bytes = file.end;
+    const uint8_t *copy = ensio_collect_copy(shared, head.shared_bytes, &length);
+    error = error ? error : append(copy, length);
     head.checksum = ensio_checksum(&head, offsetof(struct ensio_job, checksum));
     return error ? error : write_at(&head, sizeof head, 0);
 }

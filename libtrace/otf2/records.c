@@ -75,7 +75,7 @@ static void write_result(struct ensio_location *location, const struct ensio_end
             OTF2_EvtWriter_IoOperationComplete(writer, attributes, time, end->handle, (uint64_t)end->moved, end->id));
         return;
     }
-    if (!call || !has_paradigm(call) || end->error || !end->file)
+    if (!call || !has_paradigm(call) || end->moved < 0 || !end->file)
         return;
     if (call->op == ENSIO_OPEN) {
         uint32_t handle = ensio_handle_opened(end->rank, end->file, call->paradigm);

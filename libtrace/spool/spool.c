@@ -46,7 +46,6 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a wi
 #define MORE_POPULATED_BYTES (8 << 10)
 #define TEXT_OF_ENDS_BYTES 1024
 
-#define LARGE_PAGE_BYTES (2 << 20)
 #define TEXT_WINDOW_BYTES 65536
 
 /* The file is longer than its contents. Windows are mapped and filled without a descriptor, so the file must be long
@@ -227,7 +226,7 @@ static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int6
     if (*error)
         return NULL;
     char *part = grown + skipped;
-    if (bytes >= LARGE_PAGE_BYTES)
+    if (bytes >= ENSIO_WINDOW_LARGE_BYTES)
         madvise(part, bytes, MADV_HUGEPAGE); /* a hint: the window also works without it */
     *error = ensio_raw_populate(part, populated);
     file.end = *error ? grown : part + bytes;
@@ -438,8 +437,8 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     }
     const uint64_t behind = ensio_spool->allocated_bytes;
     /* Readers skip the hole, which would take reserved space. */
-    const int aligned = bytes >= LARGE_PAGE_BYTES && !file.is_reserved;
-    const uint64_t offset = aligned ? round_up(behind, LARGE_PAGE_BYTES) : behind;
+    const int aligned = bytes >= ENSIO_WINDOW_LARGE_BYTES && !file.is_reserved;
+    const uint64_t offset = aligned ? round_up(behind, ENSIO_WINDOW_LARGE_BYTES) : behind;
     const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
     int64_t error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
     struct ensio_window *window = NULL;

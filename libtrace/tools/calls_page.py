@@ -27,8 +27,8 @@ symbols that count to it. This page is made from the call tables (`libtrace/call
 the tables say more.
 
 * `requested` are bytes asked for, `moved` bytes moved; the calls of op `read` and `write` are those that
-  move bytes. A failed call holds its errno. `offset` is where in the file the call began; a call on a
-  stream has none, but for those that say or set the position.
+  move bytes. A failed call holds its errno, if it has one. `offset` is where in the file the call began; a
+  call on a stream has none, but for those that say or set the position.
 * `mmap`, `munmap`, `mremap`, `msync`: of files only. `requested` is the length in memory, `offset` the
   place in the file of its first byte, `moved` 0: what is read and written in memory no wrapper sees. Files
   of at most 4096 ranges are known at a time; of further ones only `mmap` is recorded.

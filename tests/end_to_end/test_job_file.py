@@ -230,7 +230,7 @@ def test_full_disk_leaves_the_spools_and_one_sentence(job, small_disk):
     assert len(opened.events) == TASKS * 40_002
     # The first call of a new length needs a block of its histogram, for which there may be no space.
     without_bin = int(opened.summary.cells["without_bin"].sum())
-    lacking = [f"the histograms lack {count_text(without_bin, 'call')}, because no space was left"]
+    lacking = [f"the histograms lack {count_text(without_bin, 'call')}: no room, or damaged bins"]
     assert "No space left on device" in opened.notes[0]
     assert opened.notes[1:] == (lacking if without_bin else [])
     assert int(opened.summary.histogram[2].sum()) == opened.summary.count - without_bin

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import ensembles
+from ensembles.model.units import count_text
+from ensembles.writers.native.spool import HEAD_BYTES
 
+BLOCK = 4096
 SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 5 else ()) for seed in range(100)]
 
 
@@ -39,6 +42,26 @@ def test_killed_process_keeps_every_completed_call(recorder, tmp_path, seed):
     assert acknowledged <= len(writes) <= acknowledged + 64 + 1
     assert writes.moved.sum() == 8 * len(writes)
     assert any("did not end its recording" in note for note in run.notes)
+
+
+def test_a_block_of_zeros_in_its_spool_costs_no_call_in_silence(recorder, tmp_path):
+    killed_after(recorder, tmp_path, seed=3)
+    (path,) = recorder.run.glob("*.spool")
+    content, whole = path.read_bytes(), ensembles.open(path)
+    blocks = [at for at in range(0, len(content), BLOCK) if any(content[at : at + BLOCK])]
+    # How many calls those at the end of a window held is not known.
+    blocks = [at for at in blocks if at >= HEAD_BYTES and any(content[at + BLOCK : at + 2 * BLOCK])]
+    some = random.Random(1).sample(blocks, min(len(blocks), 40))
+    costly = 0
+    for at in sorted({*blocks[:8], *some}):
+        path.write_bytes(content[:at] + bytes(BLOCK) + content[at + BLOCK :])
+        run = ensembles.open(path)
+        missing = len(whole.events) - len(run.events)
+        said = f"{path.name}: {count_text(missing, 'event')} left out as damaged or incomplete"
+        assert missing == 0 or said in run.notes or any("no valid window" in note for note in run.notes)
+        np.testing.assert_array_less(-1, run.events.start)
+        costly += missing > 0
+    assert costly > 0
 
 
 def test_an_ended_process_is_not_called_partial(recorder, tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ensembles
+from ensembles.model.c_layout import JOB, JOB_PROCESS
 from ensembles.model.errors import EnsioError
 
 SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 4 else ()) for seed in range(60)]
@@ -58,6 +59,27 @@ def test_small_recording_takes_little_space(recorder, tmp_path):
     assert len(used[".ensio"]) == 1
     assert used[".ensio"][0] <= 24 << 10
     assert len(writes(recorder.run)) == 1000
+
+
+def test_a_damaged_text_costs_nothing(recorder, tmp_path):
+    """The texts are there twice, as in the file of an MPI job, and are read by the same rule."""
+    execute(recorder, tmp_path, "returns")
+    (path,) = recorder.run.glob("*.ensio")
+    content, whole = path.read_bytes(), ensembles.open(path)
+    job = JOB.unpack(content)
+    process = JOB_PROCESS.unpack(content, job.records)
+    first = job.records + process.bytes - process.coded_bytes
+    for begin, end in ((first, job.bytes), (job.bytes, len(content))):
+        assert end - begin > 1000
+        path.write_bytes(content[:begin] + bytes(end - begin) + content[end:])
+        run = ensembles.open(path)
+        assert (len(run.events), run.files, run.notes) == (len(whole.events), whole.files, [])
+        assert [run.calls[call] for call in set(run.events.call)] == [
+            whole.calls[call] for call in set(whole.events.call)
+        ]
+    path.write_bytes(content[:first] + bytes(len(content) - first))
+    with pytest.raises(EnsioError, match=r"\.ensio is damaged: its contents cannot be located"):
+        ensembles.open(path)
 
 
 def test_long_recording_takes_at_most_eight_bytes_an_event(recorder, tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from places import BUILD, ENSIO_CC, PROGRAMS
 from test_linking import environment, shell
+from test_mpi import FLAVOURS, MPI, compiled
 
 import ensembles
 
@@ -53,6 +54,15 @@ int main(int count, char **words)
         if ((writes ? write(fd, block, sizeof block) : read(fd, block, sizeof block)) != sizeof block)
             return 1;
     return count != 4;
+}
+"""
+RING = """#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int io_uring_setup(unsigned entries, void *how)
+{
+    int ring = (int)syscall(SYS_io_uring_setup, entries, how);
+    return ring < 0 ? -errno : ring;
 }
 """
 CALLER = """int save(const char *path, long bytes);
@@ -200,6 +210,31 @@ def test_a_ring_that_is_closed_before_the_end_is_named(preload, tmp_path):
         pytest.skip("the kernel refuses io_uring")
     assert (done.returncode, done.stderr) == (0, b"")
     assert "through io_uring," in ensembles.open(preload.run).unseen.sentence
+
+
+def test_a_ring_of_liburing_is_named_however_short_its_life(recorder, tmp_path):
+    """The function of liburing, in a separate library, because not every machine has liburing."""
+    (tmp_path / "ring.c").write_text(RING)
+    library = tmp_path / "libring.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", tmp_path / "ring.c", "-o", library], check=True)
+    program = recorder.build("moves_unseen", "-Wl,--no-as-needed", library, f"-Wl,-rpath,{tmp_path}")
+    done = recorder.execute(program, tmp_path / "file", "liburing", 4)
+    if done.returncode == 77:
+        pytest.skip("the kernel refuses io_uring")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "through io_uring," in ensembles.open(recorder.run).unseen.sentence
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_what_other_threads_write_in_mpi_init_hides_no_bytes(recorder, tmp_path, flavour):
+    """The bytes in MPI_Init that are MPI's are those of the thread that calls it."""
+    program = compiled(recorder, "writes_beside_mpi", f"mpicc.{flavour}", "-pthread")
+    command = [f"mpiexec.{flavour}", "-n", "1", program, tmp_path / "data"]
+    done = subprocess.run(command, env=recorder.environment(**MPI), check=True, stdout=subprocess.PIPE)
+    run = ensembles.open(recorder.run)
+    assert int(done.stdout) >= 2 * MIB
+    assert run.unseen is not None
+    assert MIB <= run.unseen.written_bytes < 1.1 * MIB
 
 
 @pytest.mark.parametrize("kind", ["sparse", "pipe"])

@@ -66,6 +66,7 @@ static void window(struct input *input)
                  slots = take_number(input) % (1ULL << 40);
     const int64_t most_ticks = (int64_t)(take_number(input) % (LARGEST_TICKS + 1));
     const uint64_t first_ticks = take_number(input);
+    const size_t summed = take_byte(input), before = take_byte(input);
     const size_t bytes = (size_t)(input->end - input->at);
     int file = memfd_create("window", MFD_CLOEXEC);
     HOLDS(file >= 0 && write(file, input->at, bytes) == (ssize_t)bytes);
@@ -77,13 +78,15 @@ static void window(struct input *input)
     make_columns(columns, columns_room);
     PyObject *told = Py_BuildValue("(KdLLLIIi)", (unsigned long long)first_ticks, 0.7, 1LL << 60, (long long)most_ticks,
                                    MOST_MOVED, 7U, 3U, (int)(first_ticks & 1));
-    PyObject *result = call("read_window", &reads,
-                            Py_BuildValue("iLnnnOOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)position,
-                                          (Py_ssize_t)room, numbers[0].view, numbers[1].view, numbers[2].view,
-                                          numbers[3].view, tuple_of(columns, COLUMNS), told));
-    Py_ssize_t read = 0, events = 0, left = 0, unknown_calls, unknown_files;
+    PyObject *result =
+        call("read_window", &reads,
+             Py_BuildValue("iL(nnn)nnOOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)summed,
+                           (Py_ssize_t)before, (Py_ssize_t)position, (Py_ssize_t)room, numbers[0].view, numbers[1].view,
+                           numbers[2].view, numbers[3].view, tuple_of(columns, COLUMNS), told));
+    Py_ssize_t read = 0, events = 0, left = 0, open = 0, lost = 0, unknown_calls, unknown_files;
     if (result) {
-        HOLDS(PyArg_ParseTuple(result, "nnnnn", &read, &events, &left, &unknown_calls, &unknown_files));
+        HOLDS(PyArg_ParseTuple(result, "nnnnnnn", &read, &events, &left, &open, &lost, &unknown_calls, &unknown_files));
+        HOLDS(open >= 0 && lost >= 0 && (size_t)(open + lost) <= before + (size_t)read - (size_t)(events + left));
         HOLDS(events >= 0 && left >= 0 && (size_t)events <= room && (size_t)left <= buffered && (size_t)read <= slots);
         HOLDS(events + left <= read && from + (size_t)read * sizeof(struct ensio_event) <= (read ? bytes : from));
         struct ensio_event *whole = calloc((size_t)read + 1, sizeof *whole);

@@ -277,8 +277,8 @@ def call_columns(
             )
         ],
         "call": [
-            name + (f", failed: {error_name(error)}" if error else "")
-            for name, error in zip(names_of_calls(events), events.error.tolist(), strict=True)
+            name + (f", failed: {error_name(error)}" if moved < 0 else "")
+            for name, error, moved in zip(names_of_calls(events), events.error, events.moved, strict=True)
         ],
         "file": [events.files[number] or "no file" for number in events.file.tolist()],
         "where": ["none" if offset < 0 else f"{offset:,} B" for offset in events.offset.tolist()],

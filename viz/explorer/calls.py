@@ -330,7 +330,7 @@ def slowest_columns(events: Events) -> dict[str, Any]:
         "start_s": slow.start * 1e-9,
         "duration_s": slow.duration * 1e-9,
         "moved_bytes": slow.moved,
-        "error": [error_name(number) if number else "" for number in slow.error.tolist()],
+        "error": [error_name(e) if m < 0 else "" for e, m in zip(slow.error, slow.moved, strict=True)],
         "offset_bytes": slow.offset,
         "file": [slow.files[number] for number in slow.file.tolist()],
     }

@@ -94,13 +94,15 @@ static void to_nanoseconds(int64_t *restrict start, int64_t *restrict duration, 
 static int decode_times(const job *job)
 {
     int64_t *const start = job->columns[START], *const duration = job->columns[DURATION];
-    const uint64_t most = (uint64_t)job->most_ticks;
+    /* No call began at tick 0: the beginning of such an event is missing. */
+    const uint64_t most = (uint64_t)job->most_ticks, least = job->first_ticks > 0;
     uint64_t bits = 0; /* the bits that are set in any time */
     int damaged = 0;
     for (Py_ssize_t i = 0; i < job->count; i++) {
         const struct ensio_event *const event = &job->events[i];
         const uint64_t since = event->start - job->first_ticks;
-        damaged |= since + most > 2 * most || event->duration > most || event->moved > job->most_moved;
+        damaged |=
+            since + most > 2 * most || event->start < least || event->duration > most || event->moved > job->most_moved;
         bits |= (since ^ (0 - (since >> 63))) | event->duration;
         start[i] = (int64_t)since;
         duration[i] = (int64_t)event->duration;
@@ -151,7 +153,7 @@ static void decode_numbers(job *job)
     EACH(int64_t, OFFSET, event->offset)
     EACH(uint64_t, REQUESTED, event->requested)
     EACH(int64_t, MOVED, event->moved < 0 ? -1 : event->moved)
-    EACH(uint16_t, ERROR, event->moved >= 0 ? 0 : event->moved < -UINT16_MAX ? UINT16_MAX : (uint16_t)-event->moved)
+    EACH(uint16_t, ERROR, event->moved >= 0 ? 0 : event->moved <= -ENSIO_NO_ERRNO ? 0 : (uint16_t)-event->moved)
     EACH(uint16_t, SITE, job->sites[at_most(site_of(job, event), last_site)])
     const uint16_t *const call = job->columns[CALL];
     const uint32_t *const file = job->columns[FILE_NUMBER];
@@ -181,15 +183,21 @@ static int decode_all(job *whole)
     return 0;
 }
 
-/* Move completed events to the front, and return their number. */
-static Py_ssize_t move_completed(struct ensio_event *events, Py_ssize_t count)
+/* Move completed events to the front, and return their number. Slots are claimed in order: one without an event, and
+ * not emptied, is lost if there is an event behind it, or if it is one of the first `summed`. `open` counts those of
+ * which neither is known yet. */
+static Py_ssize_t move_completed(struct ensio_event *events, Py_ssize_t count, Py_ssize_t summed, Py_ssize_t *open,
+                                 Py_ssize_t *lost)
 {
     Py_ssize_t completed = 0;
     for (Py_ssize_t i = 0; i < count; i++)
         if (events[i].call) {
+            *lost += *open, *open = 0;
             if (completed < i)
                 events[completed] = events[i];
             completed++;
+        } else if (!(events[i].flags & ENSIO_SUMMED_ONLY)) {
+            *(i < summed ? lost : open) += 1;
         }
     return completed;
 }
@@ -292,17 +300,17 @@ done:
 
 /* The progress of `read_window`. */
 typedef struct {
-    Py_ssize_t slots, events, left;
+    Py_ssize_t slots, events, left, open, lost;
     int error;
 } progress;
 
 /* Read and decode one buffer after another until the slots or the columns are exhausted. Return early after a buffer
  * without events (the caller may skip a hole), after a damaged buffer (which then has `left` events), and at the end of
  * the file. */
-static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slots, Py_ssize_t position,
-                            Py_ssize_t room, struct ensio_event *buffer, Py_ssize_t most)
+static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slots, Py_ssize_t summed, Py_ssize_t open,
+                            Py_ssize_t position, Py_ssize_t room, struct ensio_event *buffer, Py_ssize_t most)
 {
-    progress done = {0};
+    progress done = {.open = open};
     struct job some = *job;
     some.unknown_calls = some.unknown_files = 0;
     while (done.slots < slots && done.events < room) {
@@ -315,8 +323,8 @@ static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slo
         if (length < 0)
             done.error = errno;
         const Py_ssize_t present = length < 0 ? 0 : length / (Py_ssize_t)sizeof *buffer;
+        some.count = move_completed(buffer, present, summed - done.slots, &done.open, &done.lost);
         done.slots += present;
-        some.count = move_completed(buffer, present);
         some.events = buffer;
         for (int i = 0; i < COLUMNS; i++)
             if (job->columns[i])
@@ -340,9 +348,9 @@ static PyObject *read_window(PyObject *module, PyObject *args)
     request request = {0};
     int descriptor;
     long long from;
-    Py_ssize_t slots, position, room;
-    if (!PyArg_ParseTuple(args, "iLnnnOOOOO!O!", &descriptor, &from, &slots, &position, &room, &raw, &tables[0],
-                          &tables[1], &tables[2], &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
+    Py_ssize_t slots, summed, open, position, room;
+    if (!PyArg_ParseTuple(args, "iL(nnn)nnOOOOO!O!", &descriptor, &from, &slots, &summed, &open, &position, &room, &raw,
+                          &tables[0], &tables[1], &tables[2], &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
         return NULL;
     if (get_request(&request, raw, tables, columns, numbers, PyBUF_WRITABLE) != 0)
         goto done;
@@ -354,15 +362,16 @@ static PyObject *read_window(PyObject *module, PyObject *args)
     }
     progress found;
     Py_BEGIN_ALLOW_THREADS
-    found = read_events(&request.job, descriptor, (off_t)from, slots, position, room, request.views[0].buf, most);
+    found = read_events(&request.job, descriptor, (off_t)from, slots, summed, open, position, room,
+                        request.views[0].buf, most);
     Py_END_ALLOW_THREADS
     if (found.error) {
         errno = found.error;
         PyErr_SetFromErrno(PyExc_OSError);
         goto done;
     }
-    result = Py_BuildValue("nnnnn", found.slots, found.events, found.left, request.job.unknown_calls,
-                           request.job.unknown_files);
+    result = Py_BuildValue("nnnnnnn", found.slots, found.events, found.left, found.open, found.lost,
+                           request.job.unknown_calls, request.job.unknown_files);
 done:
     release(&request);
     return result;
@@ -376,9 +385,9 @@ static PyObject *compact_events(PyObject *module, PyObject *object)
         return NULL;
     struct ensio_event *const events = view.buf;
     const Py_ssize_t count = view.len / (Py_ssize_t)sizeof *events;
-    Py_ssize_t completed;
+    Py_ssize_t completed, ignored = 0;
     Py_BEGIN_ALLOW_THREADS
-    completed = move_completed(events, count);
+    completed = move_completed(events, count, 0, &ignored, &ignored);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyLong_FromSsize_t(completed);

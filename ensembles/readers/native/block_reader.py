@@ -117,14 +117,14 @@ class BlockReader:
     def _filled_by_window(
         self, descriptor: int, decoding: Decoding, window: Window, thread: int
     ) -> Iterator[None]:
-        slot = 0
+        slot = empty = 0
         while slot < window.slots:
             if not self._place:
                 yield
             rest = window.from_slot(slot) if slot else window
             with Reading(decoding.path):
                 done = read_window(
-                    descriptor, decoding, thread, rest, self._raw_bytes, self._out, self._place
+                    descriptor, decoding, thread, rest, self._raw_bytes, self._out, self._place, empty
                 )
             if done.slots == 0:
                 return
@@ -134,11 +134,14 @@ class BlockReader:
             self._place = self._place[done.events :]
             self.flaws.unknown_calls += done.unknown_calls
             self.flaws.unknown_files += done.unknown_files
-            slot += done.slots
+            slot, empty, lost = slot + done.slots, done.open, done.lost
             if done.left:
                 self._decode(decoding, thread, self._raw[: done.left])
             elif done.events == 0:
-                slot = max(slot, _slot_with_data(descriptor, window, slot))
+                skipped = max(_slot_with_data(descriptor, window, slot) - slot, 0)
+                summed = min(skipped, max(window.summarised - slot, 0))
+                slot, empty, lost = slot + skipped, empty + skipped - summed, lost + summed
+            self.flaws.leave_out(decoding.path, lost)
 
     def _filled_by_block(
         self, descriptor: int, decoding: Decoding, block: Coded, thread: int
@@ -150,7 +153,7 @@ class BlockReader:
         except OSError as error:
             raise EnsioError(f"{decoding.job_path} cannot be read: {error.strerror}") from error
         except (ValueError, IndexError):
-            self.flaws.lost[decoding.job_path] = self.flaws.lost.get(decoding.job_path, 0) + block.events
+            self.flaws.leave_out(decoding.job_path, block.events)
             return
         done, completed = 0, compact(self._raw[: block.events])
         while done < completed:
@@ -167,8 +170,7 @@ class BlockReader:
         found = decode(decoding, thread, raw, out)
         if found is None:
             kept = raw[sound(decoding, raw)]
-            lost = self.flaws.damaged.get(decoding.path, 0) + len(raw) - len(kept)
-            self.flaws.damaged[decoding.path] = lost
+            self.flaws.leave_out(decoding.path, len(raw) - len(kept))
             raw, found = kept, decode(decoding, thread, kept, out)
             assert found is not None
         self._fill_flights(out, thread - decoding.first_thread, 0, len(raw))

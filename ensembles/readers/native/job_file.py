@@ -90,8 +90,7 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
         raise EnsioError(f"{path} was recorded with another byte order: read it on a machine of that order")
     if beginning[:8] == bytes(8):
         raise EnsioError(
-            f"{path} is unfinished: the job was killed while its ranks wrote it; read the job's spools if "
-            "there are any"
+            f"{path} is unfinished or damaged, its first bytes are zeros: read the spools if there are any"
         )
     if beginning[:8] != MAGIC:
         raise EnsioError(

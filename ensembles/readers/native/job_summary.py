@@ -22,6 +22,7 @@ from ensembles.summaries.cells import LARGEST, CellSummary
 MOST_BYTES = 1 << 28
 """Length of the longest summary that the recorder writes."""
 
+_NO_ERRNO = CONSTANTS["ENSIO_NO_ERRNO"]
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 _LATEST_UNIX_NS = 1 << 62
 _MOMENTS = ("mean_ns", "m2", "m3", "m4")
@@ -211,7 +212,7 @@ def _longest(
         "offset": raw["offset"],
         "requested": raw["requested"],
         "moved": np.where(moved < 0, -1, moved),
-        "error": np.minimum(np.maximum(-moved, 0), 0xFFFF),
+        "error": np.where((moved < 0) & (moved > -_NO_ERRNO), -moved, 0),
         "start": raw["start_ns"] - translation.origin_unix_ns,
         "duration": raw["duration_ns"].astype(np.int64),
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.model.c_layout import CELL, CONSTANTS
-from ensembles.model.events import Call, Events
-from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.model.events import COLUMNS, MISSING, Call, Events
+from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.readers.native.spool import BLOCK_BYTES, Spool
-from ensembles.readers.native.window_decoder import Decoding
+from ensembles.readers.native.window_decoder import Decoding, decode, sound
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
@@ -38,7 +38,7 @@ def read_summary(
     -------
     summary : CellSummary
     damaged : int
-        Number of cells with impossible values, which are left out.
+        Number of cells that are left out: their values are impossible, or they are empty before the last one.
 
     Raises
     ------
@@ -48,7 +48,9 @@ def read_summary(
     with spool.contents as contents:
         raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]
         blocks = [contents.read(part.length * BLOCK_BYTES, part.position) for part in spool.blocks]
-    cells = np.concatenate([np.empty(0, CELL.dtype), *(_array(part, CELL.dtype) for part in raw)])
+    used = [_array(part, CELL.dtype) for part in raw]
+    lost = sum(int(np.count_nonzero(part["call"][:-1] == 0)) for part in used)
+    cells = np.concatenate([np.empty(0, CELL.dtype), *used])
     counts = np.concatenate([np.empty(0, "u8"), *(_array(part, "u8") for part in blocks)]).reshape(
         -1, _BLOCK_BINS
     )
@@ -57,7 +59,7 @@ def read_summary(
     summary = CellSummary(calls, files)
     if sound.any():
         summary.merge(_decoded(cells[sound], counts, decoding, calls, files))
-    return summary, int(len(cells) - np.count_nonzero(sound))
+    return summary, lost + int(len(cells) - np.count_nonzero(sound))
 
 
 def _array(raw: bytes, dtype: np.dtype | str) -> np.ndarray:
@@ -93,6 +95,8 @@ def _decoded(
         **_central(cells),
     }
     part.histogram = histogram_of_blocks(cells, counts)
+    binned = np.bincount(part.histogram[0], part.histogram[2], len(cells)).astype(np.int64)
+    part.cells["without_bin"] = np.maximum(part.cells["count"] - binned, 0)
     part.longest = _longest(cells, decoding, calls, files)
     return part
 
@@ -122,27 +126,13 @@ def _longest(
     used = np.arange(LARGEST) < cells["count"][:, None]
     cell, place = np.nonzero(used)
     raw = cells["largest"][cell, place]
-    most = decoding.most_ticks
-    since_first = (raw["start"] - np.uint64(decoding.first_ticks)).view("i8")
-    sound = (raw["duration"] <= most) & (since_first >= -most) & (since_first <= most)
-    sound &= raw["moved"] <= LARGEST_MOVED_BYTES
-    cell, place, raw = cell[sound], place[sound], raw[sound]
-    moved = raw["moved"]
-    file = raw["file"] | raw["site"].astype("u4") << 16 if decoding.wide_files else raw["file"]
-    columns = {
-        "rank": np.full(len(raw), max(decoding.rank, 0), "u4"),
-        "thread": np.minimum(decoding.first_thread + cells["threads"][cell, place].astype(np.int64), 0xFFFF),
-        "call": np.take(decoding.call_numbers, raw["call"], mode="clip"),
-        "depth": raw["depth"],
-        "carried": raw["flags"] & CARRIED,
-        "file": np.take(decoding.file_numbers, file, mode="clip"),
-        "offset": raw["offset"],
-        "requested": raw["requested"],
-        "moved": np.where(moved < 0, -1, moved),
-        "error": np.minimum(np.maximum(-moved, 0), 0xFFFF),
-        "start": _times(raw["start"], decoding),
-        "duration": np.rint(raw["duration"] * decoding.ns_per_tick).astype(np.int64),
-    }
+    kept = sound(decoding, raw)
+    cell, place, raw = cell[kept], place[kept], raw[kept]
+    columns = {name: np.empty(len(raw), kind) for name, kind in COLUMNS.items() if name not in MISSING}
+    decode(decoding, 0, raw, columns)
+    threads = cells["threads"][cell, place].astype(np.int64)
+    columns["thread"][:] = np.minimum(decoding.first_thread + threads, 0xFFFF)
+    columns["carried"] &= CARRIED
     return cell, Events(columns, calls, files)
 
 

@@ -18,7 +18,7 @@ from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_summary import JobSummary, Translation, read_job_summary
 from ensembles.readers.native.process_summary import read_summary
 from ensembles.readers.native.rank_assignment import Member
-from ensembles.readers.native.spool import Spool
+from ensembles.readers.native.spool import Spool, Window
 from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import COLUMNS, RankTable
@@ -88,7 +88,7 @@ class RunSummary:
             ranks.add(events)
         without_bin = int(summary.cells["without_bin"].sum())
         if without_bin:
-            metadata.note(f"the histograms lack {count_text(without_bin, 'call')}, because no space was left")
+            metadata.note(f"the histograms lack {count_text(without_bin, 'call')}: no room, or damaged bins")
         return summary, ranks
 
     def _add_job_summaries(self, summary: CellSummary, metadata: RunMetadata, notes: list[str]) -> None:
@@ -128,14 +128,15 @@ class RunSummary:
 
     def _rest(self, metadata: RunMetadata) -> Iterator[Events]:
         """Yield the events after the recorder's last update of the summary; their ordinals are unknown."""
-        reader = BlockReader([_rest(spool, decoding) for spool, decoding in self._own])
-        while True:
-            columns = empty_columns(_REST_EVENTS)
-            count = reader.read(columns, 0, _REST_EVENTS)
-            if count == 0:
-                return
-            columns = {name: column[:count] for name, column in columns.items()}
-            yield Events(columns, metadata.calls, metadata.files)
+        kept = BlockReader([_rest(spool, decoding) for spool, decoding in self._own])
+        own = [(each, spool.scratch) for spool, each in self._own if not spool.job_path]
+        scratch = BlockReader([_windows(*pair) for pair in own])
+        for reader in (kept, scratch):
+            while count := reader.read(columns := empty_columns(_REST_EVENTS), 0, _REST_EVENTS):
+                columns = {name: column[:count] for name, column in columns.items()}
+                yield Events(columns, metadata.calls, metadata.files)
+        for sentence in scratch.flaws.sentences:  # those of the kept ones are found by passes over all events
+            metadata.note(sentence)
 
 
 def _adds_to_summary(spool: Spool) -> bool:
@@ -149,7 +150,11 @@ def _rest(spool: Spool, decoding: Decoding) -> Decoding:
     """Select the events that the summary of the process does not include."""
     if spool.job_path:
         return replace(decoding, windows=[], coded=() if spool.is_summarised else spool.coded)
-    return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch], coded=())
+    return _windows(decoding, spool.windows)
+
+
+def _windows(decoding: Decoding, windows: Sequence[Window]) -> Decoding:
+    return replace(decoding, windows=[window.rest for window in windows], coded=())
 
 
 def _job_summaries(
@@ -174,4 +179,4 @@ def _with_rank(rows: dict[str, np.ndarray], decoding: Decoding) -> dict[str, np.
 
 def _damaged_cells(name: str, count: int) -> str:
     cells = "1 cell of its summary is" if count == 1 else f"{count} cells of its summary are"
-    return f"{name} is damaged: {cells} left out, because their numbers are impossible"
+    return f"{name} is damaged: {cells} left out, because their numbers are impossible or missing"

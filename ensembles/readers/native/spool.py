@@ -46,6 +46,7 @@ _CLOCKS = (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
 _MAGIC_OF_WINDOW, _OF_EVENTS, _OF_TEXT = (
     CONSTANTS[f"ENSIO_WINDOW_{what}"] for what in ("MAGIC", "EVENTS", "TEXT")
 )
+_LARGE_BYTES = CONSTANTS["ENSIO_WINDOW_LARGE_BYTES"]
 _NO_CALL = bytes(2)
 _STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
@@ -357,7 +358,7 @@ def checked_head(path: str, beginning: bytes) -> Any:
     if beginning[:8] == MAGIC[::-1]:
         raise EnsioError(f"{path} was recorded with another byte order: read it on a machine of that order")
     if beginning[:8] == bytes(8):
-        raise EnsioError(f"{path} holds no calls: its process was killed before it began to record")
+        raise EnsioError(f"{path} is damaged, or its process was killed at its start: it begins with zeros")
     if beginning[:8] != MAGIC:
         raise EnsioError(f"{path} is not a trace that ensio reads: {READABLE}")
     if len(beginning) < SPOOL.size:
@@ -431,19 +432,22 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
             f"{spool.name} is cut short: it has {size} of {spool.head.allocated_bytes} bytes, "
             "calls recorded in the missing bytes are lost"
         )
-    position, damaged_at = HEAD_BYTES, -1
+    position, gap, damaged_at, is_hole = HEAD_BYTES, -1, -1, False
     while position + HEADER_BYTES <= end:
         beginning = os.pread(descriptor, HEADER_BYTES + EVENT.size, position)
         window = WINDOW.unpack(beginning.ljust(WINDOW.size, b"\0"))
-        if window.magic == 0:
-            position = _next_data(descriptor, position + UNIT_BYTES)
-            continue
         length = window.bytes
         sound = window.magic == _MAGIC_OF_WINDOW and length > 0 and length % UNIT_BYTES == 0
         if not sound or position + length > spool.head.allocated_bytes:
-            damaged_at = position if damaged_at < 0 else damaged_at
+            is_hole = not window.magic and (is_hole or gap < 0)
+            gap = position if gap < 0 else gap
             position += UNIT_BYTES
+            position = position if window.magic else _next_data(descriptor, position)
             continue
+        is_aligned = length >= _LARGE_BYTES and position % _LARGE_BYTES == 0
+        if gap >= 0 and not (is_hole and is_aligned and position - gap < _LARGE_BYTES):
+            damaged_at = gap if damaged_at < 0 else damaged_at
+        gap = -1
         present = min(length, end - position)
         first, room = position + HEADER_BYTES, max(present - HEADER_BYTES, 0)
         if window.kind == _OF_EVENTS:
@@ -458,6 +462,8 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         else:
             spool.unknown += 1
         position += length
+    if gap >= 0 and damaged_at < 0 and not (is_hole and size < spool.head.allocated_bytes):
+        damaged_at = gap
     if damaged_at >= 0:
         spool.notes.append(
             f"{spool.name} is damaged: no valid window begins at byte {damaged_at}, calls there are missing"

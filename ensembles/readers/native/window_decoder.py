@@ -95,6 +95,8 @@ class Read(NamedTuple):
         Number of events that were decoded.
     left : int
         Number of events in the buffer that were not decoded, because one of them is damaged.
+    open, lost : int
+        Number of empty slots behind the last event, and of those before an event or in the summary.
     unknown_calls, unknown_files : int
         As for `Found`.
     """
@@ -102,6 +104,8 @@ class Read(NamedTuple):
     slots: int
     events: int
     left: int
+    open: int
+    lost: int
     unknown_calls: int
     unknown_files: int
 
@@ -135,6 +139,7 @@ def read_window(
     raw: np.ndarray,
     out: OutColumns,
     place: range,
+    open_slots: int = 0,
 ) -> Read:
     """Read and decode events of a window until the columns are full.
 
@@ -152,6 +157,8 @@ def read_window(
         From `out_columns`.
     place : range
         Rows of the columns to fill; at least one.
+    open_slots : int
+        Number of empty slots between the last event before these slots and them.
 
     Returns
     -------
@@ -163,7 +170,8 @@ def read_window(
     OSError
         The spool cannot be read.
     """
-    where = (descriptor, window.position, window.slots, place.start, len(place))
+    slots = window.slots, window.summarised, open_slots
+    where = descriptor, window.position, slots, place.start, len(place)
     return Read(*_compiled.read_window(*where, raw, *_told(decoding, thread, out)))
 
 
@@ -197,36 +205,16 @@ def _told(decoding: Decoding, thread: int, out: OutColumns) -> _Told:
 
 
 def sound(decoding: Decoding, raw: np.ndarray) -> np.ndarray:
-    """Test which events have possible times and numbers of bytes.
-
-    Parameters
-    ----------
-    decoding : Decoding
-    raw : ndarray of EVENT.dtype, shape (n,)
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-    """
+    """Test which events (EVENT.dtype, shape (n,)) have possible times and numbers of bytes."""
     since_first = (raw["start"] - np.uint64(decoding.first_ticks)).view("i8")
     most = decoding.most_ticks
-    kept = (since_first >= -most) & (since_first <= most)
+    kept = (raw["start"] > 0) | (decoding.first_ticks == 0)
+    kept &= (since_first >= -most) & (since_first <= most)
     kept &= raw["duration"] <= most
     kept &= raw["moved"] <= LARGEST_MOVED_BYTES
     return kept
 
 
 def compact(raw: np.ndarray) -> int:
-    """Move completed events to the front of an array, in their order.
-
-    Parameters
-    ----------
-    raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
-        Slots of a window; calls that did not return left empty slots.
-
-    Returns
-    -------
-    int
-        Number of completed events.
-    """
+    """Move the completed events of slots (EVENT.dtype, C-contiguous) to the front; return their number."""
     return _compiled.compact_events(raw.view("u1"))

@@ -140,12 +140,10 @@ class TableWriter:
 
     def _columns(self, block: Events) -> dict[str, list[str]]:
         fields = dict(zip(FIELDS, _fields(block, sanitize_text), strict=True))
-        errors, sizes = block.error.tolist(), block.requested.tolist()
-        outcomes = list(map(_outcome, block.moved.tolist(), errors))
-        requested = [size_text(size) if size else "" for size in sizes]
-        moved = [
-            text if size or error else "" for text, size, error in zip(outcomes, sizes, errors, strict=True)
-        ]
+        outcomes = map(_outcome, block.moved.tolist(), block.error.tolist())
+        requested = [size_text(size) if size else "" for size in block.requested.tolist()]
+        shown = block.requested.astype(bool) | (block.moved < 0)
+        moved = [text if is_shown else "" for text, is_shown in zip(outcomes, shown, strict=True)]
         columns = {
             "rank": list(map(str, fields["rank"])),
             "thread": list(map(str, fields["thread"])) if block.thread.any() else [],
@@ -178,4 +176,4 @@ class TableWriter:
 
 def _outcome(moved: int, error: int) -> str:
     """Return the bytes moved, or the name of the error."""
-    return error_name(error) if error else size_text(max(moved, 0))
+    return error_name(error) if moved < 0 else size_text(moved)

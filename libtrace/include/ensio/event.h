@@ -17,12 +17,13 @@
 #define ENSIO_SPOOL_VERSION 4
 #define ENSIO_WINDOW_MAGIC 0x4e495745U /* the bytes "EWIN" */
 #define ENSIO_WINDOW_UNIT_BYTES 4096
-#define ENSIO_SPOOL_BYTES 65536        /* length of the first window */
-#define ENSIO_SPOOL_LOSSES_BYTES 2048  /* from the start of the first window to struct ensio_losses */
-#define ENSIO_SPOOL_FLIGHTS_BYTES 3072 /* from the start of the first window to struct ensio_flights */
-#define ENSIO_SPOOL_ACCOUNT_BYTES 3584 /* from the start of the first window to struct ensio_account */
-#define ENSIO_SPOOL_TEXT_BYTES 4096    /* from the start of the first window to its first text entry */
-#define ENSIO_WINDOW_HEADER_BYTES 64   /* from the start of any other window to its first event or text entry */
+#define ENSIO_SPOOL_BYTES 65536          /* length of the first window */
+#define ENSIO_SPOOL_LOSSES_BYTES 2048    /* from the start of the first window to struct ensio_losses */
+#define ENSIO_SPOOL_FLIGHTS_BYTES 3072   /* from the start of the first window to struct ensio_flights */
+#define ENSIO_SPOOL_ACCOUNT_BYTES 3584   /* from the start of the first window to struct ensio_account */
+#define ENSIO_SPOOL_TEXT_BYTES 4096      /* from the start of the first window to its first text entry */
+#define ENSIO_WINDOW_HEADER_BYTES 64     /* from the start of any other window to its first event or text entry */
+#define ENSIO_WINDOW_LARGE_BYTES 2097152 /* such windows begin at a multiple of it, behind a hole if need be */
 
 /* Kinds of windows. */
 #define ENSIO_WINDOW_EVENTS 1
@@ -56,15 +57,14 @@
 /* Flags of events: an enclosing call counts the bytes that this call reads or writes. */
 #define ENSIO_CARRIED_READ 1
 #define ENSIO_CARRIED_WRITE 2
-/* In `largest` of a cell: the call is among the events as well (mode tail). */
-#define ENSIO_IS_EVENT 4
-/* The event is for the summary only: once it is there, its slot is emptied. */
-#define ENSIO_SUMMED_ONLY 8
+#define ENSIO_IS_EVENT 4    /* in `largest` of a cell: the call is among the events as well (mode tail) */
+#define ENSIO_SUMMED_ONLY 8 /* for the summary only: once the event is there, its slot is emptied */
 /* Of a call that opens a file: the access that it asked for, as far as that is known. */
 #define ENSIO_OPENED_TO_READ 16
 #define ENSIO_OPENED_TO_WRITE 32
 #define ENSIO_WAITS_FOR_DEVICE 64 /* of a write: its descriptor was opened with O_SYNC, O_DSYNC or O_DIRECT */
 #define ENSIO_SAME_CALL 128       /* one system call made this event and the one around it: the write of a copy */
+#define ENSIO_NO_ERRNO 65536 /* above all errnos: of a failed call whose library names no error of the system */
 
 /* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */
@@ -104,7 +104,7 @@ struct ensio_event {
     uint64_t duration;  /* ticks from entry to return; of a call that posts a request, the time in this call */
     int64_t offset;     /* bytes from the start of the file; -1: none, or unknown */
     uint64_t requested; /* bytes requested */
-    int64_t moved;      /* bytes moved; of a failed call, minus its errno */
+    int64_t moved;      /* bytes moved; of a failed call, minus its errno or ENSIO_NO_ERRNO */
     uint16_t file;      /* number of a file entry; 0: none */
     uint16_t site;      /* number of a site entry: the place in the program that led to the call; 0: unknown */
     uint16_t call;      /* number in the calls entry; 0: this slot holds no event */
@@ -173,7 +173,7 @@ struct ensio_losses {
 #define ENSIO_ACCOUNT_GO 4       /* the program is written in Go */
 #define ENSIO_ACCOUNT_CHILDREN 8 /* the process has waited for children, whose bytes the kernel adds to its own */
 #define ENSIO_ACCOUNT_AIO 16     /* a context of libaio was there at some sample, or at the end */
-#define ENSIO_ACCOUNT_URING 32   /* rings of io_uring were there at some sample, or at the end */
+#define ENSIO_ACCOUNT_URING 32   /* liburing made a ring of io_uring, or one was there at some sample, or at the end */
 #define ENSIO_ACCOUNT_EXITED 64  /* the process exited, and its end was read by the process that waited for it */
 /* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
 #define ENSIO_ACCOUNT_PIPED_IN 128

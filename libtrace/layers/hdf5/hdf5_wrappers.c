@@ -71,7 +71,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
     TIMED_CARRYING(thread, CARRIES, result, call); \
     ensio_hdf5_frame = NULL; \
     const int error = errno; \
-    const int64_t failure = (result) < 0 ? -EIO : 0
+    const int64_t failure = (result) < 0 ? -ENSIO_NO_ERRNO : 0
 
 #define NO_AMOUNT ((struct ensio_hdf5_amount){.bytes = 0, .offset = -1})
 #define SELECTED ensio_hdf5_selected(hdf5, &object, memory, space, result >= 0)

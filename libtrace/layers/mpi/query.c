@@ -1,5 +1,6 @@
 #include "query.h"
 
+#include <ensio/event.h>
 #include <errno.h>
 
 ENSIO_PMPI_DECLARE(Error_class, (int code, int *class))
@@ -27,7 +28,6 @@ static const struct {
     {{28, 25}, EEXIST},     /* MPI_ERR_FILE_EXISTS */
     {{29, 26}, EBUSY},      /* MPI_ERR_FILE_IN_USE */
     {{30, 27}, EBADF},      /* MPI_ERR_FILE: invalid file handle */
-    {{35, 32}, EIO},        /* MPI_ERR_IO */
     {{39, 34}, ENOMEM},     /* MPI_ERR_NO_MEM */
     {{41, 36}, ENOSPC},     /* MPI_ERR_NO_SPACE */
     {{42, 37}, ENOENT},     /* MPI_ERR_NO_SUCH_FILE */
@@ -49,12 +49,12 @@ int ensio_mpi_errno(int code)
     if (code == 0)
         return 0;
     if (ENSIO_PMPI(Error_class)(code, &class) != 0)
-        return EIO;
+        return ENSIO_NO_ERRNO;
     const int family = ensio_mpi()->family == ENSIO_MPICH;
     for (unsigned i = 0; i < sizeof errors / sizeof *errors; i++)
         if (errors[i].class[family] == class)
             return errors[i].error;
-    return EIO;
+    return ENSIO_NO_ERRNO;
 }
 
 int64_t ensio_mpi_moved(int result, const char *status, int in_array)

@@ -9,8 +9,6 @@
 #include <threads/thread.h>
 #include <time/clock.h>
 
-#include <errno.h>
-
 enum {
 #define CALL(number, call, op) CALL_##call = (number),
 #include <calls/mpisync.def>
@@ -58,7 +56,7 @@ void ensio_finalize_store(void)
     ENTER_OR_PASS(thread, 1, SUPPRESSED(result = (real_call)), result) \
     MPI_TIMED(thread, 0, SUPPRESSED(result = (real_call))); \
     if (!ensio_finalize_is_stored) \
-    ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(result ? EIO : 0), start, duration)
+    ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, result ? -ENSIO_NO_ERRNO : 0, start, duration)
 
 /* If a tool calls PMPI_X, the outer one of the two wrappers records; after such a tool, the only one does. */
 #define INIT(symbol) \

@@ -6,8 +6,6 @@
 #include <threads/thread.h>
 #include <time/clock.h>
 
-#include <errno.h>
-
 enum {
 #define CALL(number, call, op) CALL_##call = (number),
 #include <calls/mpisync.def>
@@ -20,7 +18,7 @@ enum {
     MPI_TIMED(thread, 0, real_call); \
     ensio_suppress_end(); \
     if (!ensio_finalize_is_stored) \
-    ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(*error ? EIO : 0), start, duration)
+    ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, *error ? -ENSIO_NO_ERRNO : 0, start, duration)
 
 FORTRAN_WRAPPER(BOUND(mpi_init), (int *error))
 {

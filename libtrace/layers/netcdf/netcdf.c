@@ -192,7 +192,7 @@ int64_t ensio_netcdf_failure(int result)
     case NC_ENOMEM:
         return -ENOMEM;
     default:
-        return result > 0 && result < 4096 ? -(int64_t)result : result ? -EIO : 0;
+        return result > 0 && result < 4096 ? -(int64_t)result : result ? -ENSIO_NO_ERRNO : 0;
     }
 }
 

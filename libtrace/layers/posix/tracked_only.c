@@ -46,6 +46,17 @@ static void made(int fd)
         return result; \
     }
 
+/* Functions of liburing, which calls the kernel without the C library. They return minus an errno. */
+#define RING(symbol, parameters, arguments) \
+    ENSIO_MAY_BE_MISSING(int, symbol, parameters) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        const int result = ENSIO_REAL(symbol) ? ENSIO_REAL(symbol) arguments : -ENOSYS; \
+        if (result >= 0 && ensio_ready(&ensio_thread)) \
+            ensio_ring_made(); \
+        return result; \
+    }
+
 #define FORGET(symbol, type, parameters, arguments, first_, last_) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -261,6 +272,7 @@ void ensio_tracked_only_resolve(void)
 #ifdef ENSIO_PRELOAD
 #undef SYMBOL
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#define RING(symbol, parameters, arguments) /* found when it is called: most programs do not have it */
 #include <calls/tracked_only.def>
 #endif
 }

@@ -11,7 +11,7 @@ static int failures;
 
 static void said(const char *call, size_t bytes, int failed, long long offset)
 {
-    dprintf(3, "%s %zu %lld %d %lld\n", call, bytes, failed ? -1 : (long long)bytes, failed ? EIO : 0, offset);
+    dprintf(3, "%s %zu %lld %d %lld\n", call, bytes, failed ? -1 : (long long)bytes, 0, offset);
 }
 
 static void check(int holds, const char *what)

@@ -11,6 +11,7 @@
 
 #define MIB (1 << 20)
 extern ssize_t __write(int fd, const void *bytes, size_t length);
+extern int io_uring_setup(unsigned entries, struct io_uring_params *how) __attribute__((weak)); /* of liburing */
 static char block[MIB] __attribute__((aligned(4096)));
 
 static void by_libaio(int fd, long at)
@@ -29,11 +30,11 @@ static void by_libaio(int fd, long at)
     syscall(SYS_io_getevents, context, 1, 1, &event, NULL);
 }
 
-/* A ring that is there for the time of three samples, and not at the end. */
-static void by_io_uring(int fd, long all)
+/* A ring that is there for the time of three samples, or for a moment, and not at the end. */
+static void by_io_uring(int fd, long all, int lasts)
 {
     struct io_uring_params how = {0};
-    const int ring = (int)syscall(SYS_io_uring_setup, 8, &how);
+    const int ring = lasts ? (int)syscall(SYS_io_uring_setup, 8, &how) : io_uring_setup(8, &how);
     const size_t bytes = how.sq_off.array + 8 * sizeof(unsigned);
     char *queue = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
     struct io_uring_sqe *entry = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
@@ -47,7 +48,7 @@ static void by_io_uring(int fd, long all)
         if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
             exit(77);
     }
-    for (int i = 0; i < 320; i++) {
+    for (int i = 0; lasts && i < 320; i++) {
         pwrite(fd, block, 1, 0);
         usleep(10000);
     }
@@ -77,8 +78,8 @@ int main(int count, char **words)
     }
     ftruncate(fd, all);
     char *mapped = strcmp(kind, "mmap") ? NULL : mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (strcmp(kind, "io_uring") == 0) {
-        by_io_uring(fd, all);
+    if (strcmp(kind, "io_uring") == 0 || strcmp(kind, "liburing") == 0) {
+        by_io_uring(fd, all, strcmp(kind, "io_uring") == 0);
         return 0;
     }
     for (long at = 0; at < all; at += MIB) {

@@ -64,7 +64,7 @@ int main(int count, char **arguments)
     DO(nc_put_vara, 4 * ROWS * COLUMNS, nc_put_vara(file, variable, whole, half, doubles));
     DO(nc_put_vars, 8 * 35, nc_put_vars_double(file, variable, whole, some, stride, doubles));
     DO(nc_put_varm, 8 * 35, nc_put_varm_int(file, variable, whole, some, stride, map, ints));
-    FAIL(nc_put_vara, 8 * ROWS * COLUMNS * 4, 5, NC_EEDGE,
+    FAIL(nc_put_vara, 8 * ROWS * COLUMNS * 4, 0, NC_EEDGE,
          nc_put_vara_double(file, variable, whole, (const size_t[2]){2 * ROWS, 2 * COLUMNS}, doubles));
     DO(nc_sync, 0, nc_sync(file));
     DO(nc_get_var, 8 * ROWS * COLUMNS, nc_get_var_double(file, variable, back));
@@ -88,7 +88,7 @@ int main(int count, char **arguments)
     DO(nc_close, 0, nc_close(file));
     FAIL(nc_create, 0, 17, NC_EEXIST, nc_create("a.nc", NC_NOCLOBBER, &file));
     DO(nc_open, 0, nc_open("./a.nc", NC_NOWRITE, &file));
-    FAIL(nc_put_var, 8 * ROWS * COLUMNS, four ? 5 : 1, four ? NC_EHDFERR : NC_EPERM,
+    FAIL(nc_put_var, 8 * ROWS * COLUMNS, four ? 0 : 1, four ? NC_EHDFERR : NC_EPERM,
          nc_put_var_double(file, variable, doubles));
     DO(nc_abort, 0, nc_abort(file));
     return 7;

@@ -7,7 +7,7 @@ import numpy as np
 from ensembles.readers.common.columns import LARGEST_MOVED_BYTES
 from ensembles.readers.native.window_decoder import Decoding, Found
 
-_MOST_ERRNO = 0xFFFF
+_NO_ERRNO = 0x10000
 _AS_STORED = ("depth", "offset", "requested", "moved")
 
 
@@ -67,5 +67,5 @@ def _decode_failures(moved: np.ndarray, error: np.ndarray) -> None:
     error[:] = 0
     if len(moved) and moved.min() < 0:
         failed = moved < 0
-        error[failed] = -np.maximum(moved[failed], -_MOST_ERRNO)
+        error[failed] = np.where(moved[failed] > -_NO_ERRNO, -moved[failed], 0)
         moved[failed] = -1

@@ -167,7 +167,7 @@ def test_damage_is_counted_once(tmp_path: Path, pool: ProcessExecutor) -> None:
         assert run.summarize(ignoring_run(EventCount), COLUMNS).events == 6 * 4
         notes.append(run.notes)
     assert notes[0] == notes[1]
-    assert any("left out for impossible times" in note for note in notes[0]), notes[0]
+    assert any("left out as damaged or incomplete" in note for note in notes[0]), notes[0]
     assert "6 calls are on files without a name in the spools" in notes[0]
 
 

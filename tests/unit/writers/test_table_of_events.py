@@ -54,8 +54,9 @@ def test_a_row_has_units_and_the_number_of_its_file() -> None:
 
 
 def test_short_transfers_and_errors_are_shown() -> None:
-    text = written(events(3, requested=[4096] * 3, moved=[4096, 100, -1], error=[0, 0, 28]))
-    assert [line.split()[-1] for line in text.split("\n")[2:5]] == ["KiB", "B", "ENOSPC"]
+    """The last call failed, and its library has no errno."""
+    text = written(events(4, requested=[4096] * 3 + [0], moved=[4096, 100, -1, -1], error=[0, 0, 28, 0]))
+    assert [line.split()[-1] for line in text.split("\n")[2:6]] == ["KiB", "B", "ENOSPC", "unknown"]
     assert "moved" in text
 
 

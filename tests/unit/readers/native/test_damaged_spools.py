@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.model.c_layout import CONSTANTS, SPOOL
+from ensembles.model.c_layout import CONSTANTS, EVENT, SPOOL
 from ensembles.writers.native.spool import HEAD_BYTES
 
 FOREIGN = {
@@ -120,6 +120,41 @@ def test_a_destroyed_window_loses_only_its_own_calls(tmp_path: Path, whole: byte
     second = run.events[run.events.thread == 1]
     np.testing.assert_array_equal(second.requested, made_events(500, 2)["requested"])
     assert any(f"byte {HEAD_BYTES}" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("first_ticks", [1000, 1 << 40])
+@pytest.mark.parametrize("at", [HEAD_BYTES + 4096 * page for page in (1, 2, 7)])
+def test_a_block_of_zeros_costs_its_own_calls_and_they_are_counted(
+    tmp_path: Path, at: int, first_ticks: int
+) -> None:
+    """The block cuts calls in two: of the last one only the end is left, and no call at tick 0."""
+    events = made_events(3000, 1, first_ticks)
+    path = spool(tmp_path / "hole.spool", [events], rank=0, first_ticks=first_ticks)
+    with path.open("r+b") as file:
+        os.pwrite(file.fileno(), bytes(4096), at)
+    run = read_all(path)
+    first = (at - HEAD_BYTES - CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]) // EVENT.size
+    last = (at + 4095 - HEAD_BYTES - CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]) // EVENT.size
+    kept = np.delete(events, range(first, last + 1))
+    np.testing.assert_array_equal(run.events.requested, kept["requested"])
+    assert f"hole.spool: {last + 1 - first} events left out as damaged or incomplete" in run.notes
+
+
+@pytest.mark.parametrize("zeros", [4096, HEAD_BYTES])
+def test_a_window_whose_head_is_zero_is_missed(tmp_path: Path, whole: bytes, zeros: int) -> None:
+    """No window may begin where the one before does not end, but for the hole before a large one."""
+    path = tmp_path / "hole.spool"
+    path.write_bytes(whole[:HEAD_BYTES] + bytes(zeros) + whole[HEAD_BYTES + zeros :])
+    assert any(f"no valid window begins at byte {HEAD_BYTES}," in note for note in read_all(path).notes)
+    large = CONSTANTS["ENSIO_WINDOW_LARGE_BYTES"]
+    head = bytearray(whole[HEAD_BYTES : 2 * HEAD_BYTES])
+    head[8:16] = large.to_bytes(8, "little")
+    moved = whole[:HEAD_BYTES] + bytes(large - HEAD_BYTES) + bytes(head)
+    path.write_bytes(moved.ljust(2 * large, b"\0"))
+    with path.open("r+b") as file:
+        at = SPOOL.field_offset("allocated_bytes")
+        os.pwrite(file.fileno(), (2 * large).to_bytes(8, "little"), at)
+    assert read_all(path).notes == []
 
 
 @given(size=st.integers(0, 400_000))

@@ -129,7 +129,7 @@ def test_damaged_block_costs_its_own_events_and_is_told(made, job):
     path.write_bytes(content)
     run = ensembles.open(job)
     assert len(run.events) == len(spools(made).events) - block.events
-    assert any(f"{block.events} events in it cannot be read" in note for note in run.notes)
+    assert any(f"{block.events:,} events left out as damaged or incomplete" in note for note in run.notes)
 
 
 def test_head_that_knows_fewer_processes_is_damage(job):
