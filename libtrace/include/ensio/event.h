@@ -64,7 +64,7 @@
 #define ENSIO_OPENED_TO_WRITE 32
 #define ENSIO_WAITS_FOR_DEVICE 64 /* of a write: its descriptor was opened with O_SYNC, O_DSYNC or O_DIRECT */
 #define ENSIO_SAME_CALL 128       /* one system call made this event and the one around it: the write of a copy */
-#define ENSIO_NO_ERRNO 65536 /* above all errnos: of a failed call whose library names no error of the system */
+#define ENSIO_NO_ERRNO 65536      /* above all errnos: of a failed call whose library names no error of the system */
 
 /* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */
