@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.path_calls import (
@@ -15,13 +15,10 @@ from ensembles.diagnosis.path_calls import (
 )
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.shared_opens import opened_by_all
-from ensembles.model.units import seconds_text, share_text
+from ensembles.model.units import share_text
 
 _LOW, _LOW_OF_REMOVED = 0.75, 0.5
 """Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
-
-_FEW_LONG = 3.0
-"""Ratio of the mean to the median from which a mean describes no call."""
 
 ADVICE = (
     "ask once and keep the answer: open a file once and keep it open, let one task look a "
@@ -90,7 +87,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         counted & rows if (counted & rows).any() else rows,
         saved,
         f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
-        f"{_how_long(case, counted, each_s)}",
+        f"{how_long(case, counted)}",
         advice,
         checks,
         {"repeated": repeated, "mean_s": each_s},
@@ -99,16 +96,4 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         files,
         fewer=case.rows["n"] * share,
         parts=SHORTER_QUEUES,
-    )
-
-
-def _how_long(case: Case, counted: np.ndarray, each_s: float) -> str:
-    """Say how long a call takes; where a few long ones make the mean, also what it usually takes."""
-    if not counted.any():
-        return f"take {seconds_text(each_s)} each"
-    usual_s = case.median_ns(counted) * 1e-9
-    if each_s < _FEW_LONG * usual_s:
-        return f"take {seconds_text(each_s)} each"
-    return (
-        f"usually take {seconds_text(usual_s)} each; a few long ones raise the mean to {seconds_text(each_s)}"
     )

@@ -19,6 +19,7 @@ from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.with_meetings import WithMeetings
 from ensembles.diagnosis.without_meetings import WithoutMeetings
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.units import seconds_text
 from ensembles.structure.phases.waiting import tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
@@ -43,6 +44,9 @@ SMALL_CLASS = 18
 
 MOST_RATIO = 1.25
 """Ratio of the bytes of two tasks, or before two syncs, up to which their calls are the same."""
+
+FEW_LONG = 3.0
+"""Ratio of the mean to the median from which a mean describes no call."""
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 
@@ -217,11 +221,11 @@ class Case:
         duration_ns, weight = self.durations_of(rows)
         return float((weight @ duration_ns) ** 2 / (weight @ duration_ns**2))
 
-    def usual_ns(self) -> np.ndarray:
+    def usual_ns(self, share: float = 0.5) -> np.ndarray:
         """Compute the mean duration of each row's function and size class without outliers, in ns.
 
-        Calls of more than `OUTLIER` times the median wait for something else than the call: a processor, or
-        the disk.
+        Calls of more than `OUTLIER` times the median, or another quantile, wait for something else than the
+        call: a processor, or the disk.
         """
         table = self.evidence.durations.columns()
         key = table["call"] * 128 + table["size"]
@@ -230,7 +234,7 @@ class Case:
             return np.zeros(len(self))
         at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
         median = np.zeros(len(names))
-        median[at] = self.quartile_ns(0.5)
+        median[at] = self.quartile_ns(share)
         each_ns = self.evidence.bin_ns(table["bin"])
         usual = table["n"] * (each_ns <= OUTLIER * median[where])
         mean = np.bincount(where, usual * each_ns) / np.maximum(np.bincount(where, usual), 1)
@@ -373,6 +377,18 @@ class Case:
         if "" in names or len(set(names)) < 2:
             return None
         return np.unique(names, return_inverse=True)[1]
+
+
+def how_long(case: Case, rows: np.ndarray) -> str:
+    """Say how long a call of rows takes; where a few long ones make the mean, also what it usually takes."""
+    count = int(case.rows["n"][rows].sum())
+    each_s = float(case.rows["time_ns"][rows].sum()) / max(count, 1) * 1e-9
+    usual_s = case.median_ns(rows) * 1e-9 if count else each_s
+    if each_s < FEW_LONG * usual_s or not usual_s:
+        return f"take {seconds_text(each_s)} each"
+    return (
+        f"usually take {seconds_text(usual_s)} each; a few long ones raise the mean to {seconds_text(each_s)}"
+    )
 
 
 def _residuals(

@@ -13,14 +13,15 @@ import numpy as np
 
 from ensembles.diagnosis.account import BYTES, CALLS, FEWER_CALLS, OUTSIDE, Account, Entry
 from ensembles.diagnosis.accounting import Mended
-from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.case import SMALL_CLASS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding
-from ensembles.diagnosis.path_calls import without_single_long_ns
+from ensembles.diagnosis.finding import FROM_SHARE, SEVERITIES, Check, Finding
+from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.small_calls import LEAST_CALLS
+from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text
 from ensembles.structure.library_time import LIBRARIES
 
 WITHOUT_BYTES = ("open", "meta", "seek")
@@ -33,11 +34,15 @@ _MOST_NAMED = 3
 _LEAST_NAMED = 0.1  # of the time that the finding names
 
 _ADVICE = {
-    "open": "put many records into one file that stays open, or let one task open and the others ask it",
+    "open": "put many records into one file that stays open; a program that cannot be changed gains where "
+    "opens are fast, as on a local disk or in memory",
     "sync": "sync a folder once, after all files of a step are in their places",
-    "meta": "ask or change once for all records instead of for each: the size of a file before the first "
-    "write, a path before the loop",
     "seek": "leave the seeks out: pread and pwrite take the offset",
+    "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
+    "its first write",
+    "path": "look a path up once, or read its folder once instead of asking for each path",
+    "change": "make fewer and larger files or folders; a program that cannot be changed gains where these "
+    "calls are fast, as on a local disk or in memory",
     "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
     "record, opened once",
 }
@@ -55,16 +60,16 @@ def make_account(findings: Sequence[Finding], mended: Mended, case: Case) -> Acc
     case : Case
     """
     entries = [Entry(each.id, each.share_s) for each in findings if each.share_s]
+    left_ns = mended.left_share() * case.rows["time_ns"]
+    explained_s = sum(entry.time_s for entry in entries)
+    mended.add(case.rows["time_ns"])
+    left_s = max(mended.gain_s() - explained_s, 0.0)
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
-    before_s = sum(entry.time_s for entry in entries)
     for name, rows in ((CALLS, ~moves), (BYTES, moves)):
-        left_ns = np.where(rows, mended.left_share() * case.rows["time_ns"], 0.0)
-        mended.add(np.where(rows, case.rows["time_ns"], 0.0))
-        most = np.argmax(np.bincount(case.rows["call"], left_ns, 1))
-        call = case.run.calls[most].name if left_ns.any() else ""
-        entries.append(Entry(name, max(mended.gain_s() - before_s, 0.0), call))
-        before_s += entries[-1].time_s
-    entries.append(Entry(OUTSIDE, max(case.run_s - before_s, 0.0)))
+        of_call = np.bincount(case.rows["call"], np.where(rows, left_ns, 0.0), 1)
+        call = case.run.calls[int(np.argmax(of_call))].name if of_call.any() else ""
+        entries.append(Entry(name, left_s * float(of_call.sum()) / max(float(left_ns.sum()), 1.0), call))
+    entries.append(Entry(OUTSIDE, max(case.run_s - sum(entry.time_s for entry in entries), 0.0)))
     ordered = sorted(entries, key=lambda entry: (entry.id in (OUTSIDE, CALLS, BYTES), -entry.time_s))
     return Account(case.run_s, tuple(ordered), case.model.shows_waiting or len(case.ranks) == 1)
 
@@ -93,7 +98,7 @@ def with_fewer_calls(
         share_s = mended.gain_s(finding.saved_ns) - before_s
         if share_s >= FROM_SHARE["warning"] * case.run_s:
             mended.add(finding.saved_ns)
-            found.append(replace(finding, share_s=share_s))
+            found.append(at_most_a_warning(replace(finding, share_s=share_s)))
     return [*findings, *found]
 
 
@@ -104,30 +109,36 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
     share = np.where(of_library | of_storage, 1.0, 0.0)
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
-    time_ns = share * is_left * without_single_long_ns(case, share > 0)
     calls = _calls_of_functions(case)
-    rows = (time_ns > 0) & (calls >= LEAST_CALLS)
+    rows = (share > 0) & is_left & (calls >= LEAST_CALLS)
     if not rows.any():
         return None
-    saved = np.where(rows, time_ns * (1 - 1 / calls), 0.0)
-    named = costliest(np.bincount(case.rows["call"], saved))
+    share = np.where(rows, share * (1 - 1 / calls), 0.0)
+    # What a few long calls wait for is no cost of each.
+    usual_ns = np.minimum(case.rows["n"] * case.usual_ns(), case.rows["time_ns"])
+    named = costliest(np.bincount(case.rows["call"], share * usual_ns))
     rows &= np.isin(case.rows["call"], named)
-    saved = np.where(rows, saved, 0.0)
-    sums = {name: np.bincount(case.rows["call"][rows], case.rows[name][rows]) for name in ("n", "time_ns")}
-    calls_of = [(case.run.calls[at], int(sums["n"][at]), float(sums["time_ns"][at])) for at in named]
+    share = np.where(rows, share, 0.0)
+    functions = [(case.run.calls[at], _said(case, rows & (case.rows["call"] == at), at)) for at in named]
     chosen = np.isin(table["call"], named)
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
     paths = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
     files = tuple(case.run.files[at] for at in paths.tolist())
     return Remedy(
         rows,
-        saved,
-        *told(calls_of, files),
-        {"functions": [call.name for call, _, _ in calls_of]},
+        share * usual_ns,
+        *told(functions, files),
+        {"functions": [call.name for call, _ in functions]},
         low_ns=np.zeros(len(case)),
+        high_ns=share * case.rows["time_ns"],
         files=files,
-        fewer=np.where(rows, case.rows["n"] * (1 - 1 / calls), 0.0),
+        fewer=share * case.rows["n"],
     )
+
+
+def at_most_a_warning(finding: Finding) -> Finding:
+    """Lower the severity of a finding of which no run shows whether the program needs the calls."""
+    return replace(finding, severity=min(finding.severity, "warning", key=SEVERITIES.index))
 
 
 def costliest(time_ns: np.ndarray) -> list[int]:
@@ -137,20 +148,34 @@ def costliest(time_ns: np.ndarray) -> list[int]:
 
 
 def told(
-    functions: Sequence[tuple[Call, int, float]], files: Sequence[str] = ()
+    functions: Sequence[tuple[Call, str]], files: Sequence[str] = ()
 ) -> tuple[str, str, tuple[Check, ...]]:
-    """Return title, advice and checks of functions, each with its number of calls and their time in ns."""
-    calls = "; ".join(
-        f"{count_text(count, 'call')} of {call.name}, {seconds_text(1e-9 * time_ns / count)} each"
-        for call, count, time_ns in functions
-    )
+    """Return title, advice and checks of functions, of each of which a sentence tells number and time."""
     on = f", on {len(files):,} paths" if len(files) > 1 else f", on {files[0]}" if files else ""
-    kinds = [_ADVICE["library" if call.layer in LIBRARIES else call.op] for call, _, _ in functions]
     checks = (
         Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
         Check("needed", None, "whether the program needs as many, one run does not show"),
     )
-    return f"{calls}{on}: a cost of each call, whatever it moves", "; ".join(dict.fromkeys(kinds)), checks
+    advice = dict.fromkeys(_ADVICE[_kind_of(call)] for call, _ in functions)
+    return "; ".join(said for _, said in functions) + on, "; ".join(advice), checks
+
+
+def _kind_of(call: Call) -> str:
+    """Return which advice a function takes."""
+    if call.layer in LIBRARIES:
+        return "library"
+    if call.op != "meta":
+        return call.op
+    return "descriptor" if call.name in ON_DESCRIPTORS else "change" if call.name in CHANGING else "path"
+
+
+def _said(case: Case, rows: np.ndarray, number: int) -> str:
+    """Tell number and time of the calls of a function, and their error if most of them fail."""
+    call, count = case.run.calls[number], int(case.rows["n"][rows].sum())
+    kinds = case.failed.kinds() if case.failed is not None else ()
+    failing = next((kind for kind in kinds if kind.call == call and 2 * kind.calls > count), None)
+    fails = f", most of which fail ({error_name(failing.error)})," if failing else ""
+    return f"{count_text(count, 'call')} of {call.name}{fails} {how_long(case, rows)}"
 
 
 def _calls_of_functions(case: Case) -> np.ndarray:

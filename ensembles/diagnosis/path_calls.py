@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.distinct import distinct_rows
 
-_FILE_CALLS = "dup dup2 dup3 fallocate fchmod fcntl fstat ftruncate posix_fadvise posix_fallocate readdir"
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+_FILE_CALLS = (
+    "dup dup2 dup3 fallocate fchmod fcntl fcntl_lock flock fstat ftruncate lockf posix_fadvise "
+    "posix_fallocate readdir"
+)
 ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
 """Functions of the operation ``meta`` that take an open file: they ask for no path."""
 
@@ -47,6 +54,20 @@ class Avoidable(NamedTuple):
     share: np.ndarray
     counted: np.ndarray
     check: Check | None
+
+
+def refuse_merged_paths(run: Run) -> None:
+    """Refuse a run with more paths than a process keeps: calls on the others look as if on one.
+
+    Raises
+    ------
+    NotApplicable
+    """
+    if run.info.calls_on_other_paths:
+        raise NotApplicable(
+            "there are more paths than a process keeps, so that calls on them may all differ: record a run "
+            "with fewer files"
+        )
 
 
 def looks_up(name: np.ndarray, op: np.ndarray) -> np.ndarray:

@@ -41,6 +41,9 @@ _DENSE = 0.7
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
 _JUMPS = 0.8
+PASSING = 0.99
+"""Quantile of the durations of calls that pass a buffer on, if not of most: longer ones wait for the disk."""
+
 _FILLING = 0.4
 """Part of the mean cost of a call on a stream at the lower end: most calls only fill the buffer."""
 
@@ -113,7 +116,8 @@ def join_calls(
     # Which call loses the processor is random: the mean of all of them holds for each row.
     caps = [mean_ns, np.where(middle_ns > usual_ns, middle_ns, mean_ns), mean_ns]
     if cause == "stdio-buffer":
-        floors = [_FILLING * mean_ns, mean_ns, mean_ns]
+        passing_ns = np.minimum(mean_ns, case.usual_ns(PASSING))
+        floors = [_FILLING * passing_ns, passing_ns, mean_ns]
     fixed = fixed_costs_ns(
         mean_bytes, [np.minimum(floor, most) for floor, most in zip(floors, caps, strict=True)]
     )

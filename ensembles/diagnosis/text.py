@@ -80,7 +80,7 @@ def screen_text(found: Diagnosis) -> str:
     return "\n\n".join([*account, *parts, *(["\n".join(lines)] if lines else [])])
 
 
-_ENTRIES = {OUTSIDE: "outside of I/O calls", CALLS: "other calls", BYTES: "moving bytes"}
+_ENTRIES = {OUTSIDE: "outside of recorded I/O calls", CALLS: "other calls", BYTES: "reads and writes"}
 
 
 def account_text(found: Diagnosis) -> str:
@@ -94,8 +94,8 @@ def account_text(found: Diagnosis) -> str:
         for entry in found.account.entries
         if entry.time_s >= found.SMALL_SHARE * run_s
     ]
-    whose = "the run" if found.account.is_of_run else "the task with most I/O, in the run"
-    return f"{whose}, {seconds_text(run_s)}: {', '.join(parts)}"
+    whose = "" if found.account.is_of_run else " of the task with most I/O"
+    return f"the run, {seconds_text(run_s)}{whose}: {', '.join(parts)}"
 
 
 def undecided_text(found: Diagnosis) -> list[str]:

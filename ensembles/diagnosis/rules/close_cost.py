@@ -9,6 +9,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
 from ensembles.diagnosis.kept_open import LEAST_CLOSES, keep_open
+from ensembles.diagnosis.path_calls import FEW_LONG
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.units import seconds_text
 
@@ -40,6 +41,8 @@ def _find(case: Case) -> Remedy | None:
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
     is_repeated = case.rows["n"][rows].sum() >= LEAST_CLOSES * len(np.unique(case.rows["rank"][rows]))
+    if is_repeated and case.effective_count(rows) < FEW_LONG:
+        return None  # a few long closes are no habit
     if flush.known and is_repeated and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
         return _beyond_the_flush(case, rows, own, flush, usual_ns)
     return keep_open(case, rows, ADVICE)

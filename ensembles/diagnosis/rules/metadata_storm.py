@@ -14,11 +14,13 @@ from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.library_opens import KEEP_OPEN, opened_again
+from ensembles.diagnosis.path_calls import refuse_merged_paths
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.summed.metadata import find_summed
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
+    refuse_merged_paths(case.run)
     paths, opened = leave_out_calls(case, uses), opened_again(case, uses)
     if opened is None:
         return paths

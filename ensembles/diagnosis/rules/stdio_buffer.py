@@ -9,7 +9,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.small_calls import join_calls
+from ensembles.diagnosis.small_calls import PASSING, join_calls
 from ensembles.model.units import bytes_text, seconds_text
 
 MOST_BUFFER_BYTES = 64 << 10
@@ -32,6 +32,7 @@ def _find(case: Case) -> Remedy | None:
     rows, saved, low = np.zeros(len(case), bool), np.zeros(len(case)), np.zeros(len(case))
     said: dict[str, tuple[float, float]] = {}
     known, samples = False, case.run.surroundings()
+    mean_ns = np.minimum(case.rows["time_ns"] / case.rows["n"], case.usual_ns(PASSING))
     for op in COUNTERS:
         chosen = stdio & (case.op == op)
         pieces = pieces_below(case, samples, op, chosen) if chosen.any() else None
@@ -40,9 +41,9 @@ def _find(case: Case) -> Remedy | None:
             continue
         size, count = pieces
         # A call that only fills the buffer takes what most calls take; the rest is that of the pieces.
-        filling_ns = np.minimum(case.quartile_ns(), case.rows["time_ns"] / case.rows["n"])
+        filling_ns = np.minimum(case.quartile_ns(), mean_ns)
         by_size = case.rows["bytes"] / case.rows["n"] < size / 2
-        passing = case.rows["time_ns"] - np.where(by_size, filling_ns * case.rows["n"], 0.0)
+        passing = case.rows["n"] * (mean_ns - np.where(by_size, filling_ns, 0.0))
         for target, rate in ((low, _MEMORY_BYTES_PER_NS[1]), (saved, _MEMORY_BYTES_PER_NS[0])):
             beyond = np.maximum(passing - case.rows["bytes"] / rate, 0) * (1 - size / _JOINED_BYTES)
             target += np.where(chosen, beyond, 0.0)

@@ -9,10 +9,12 @@ import numpy as np
 
 from ensembles.diagnosis.account import FEWER_CALLS
 from ensembles.diagnosis.case import SMALL_CLASS
-from ensembles.diagnosis.fewer_calls import WITHOUT_BYTES, costliest, told
+from ensembles.diagnosis.fewer_calls import WITHOUT_BYTES, at_most_a_warning, costliest, told
 from ensembles.diagnosis.finding import FROM_SHARE, Finding
 from ensembles.diagnosis.small_calls import LEAST_CALLS
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.diagnosis.summed.metadata import NO_LOOKUPS
+from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def find_summed(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     stored = [name for name in LIBRARIES if name not in WITH_WAITS and inner_ns[layers == name].any()]
     of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
     if any(each.id == "metadata-storm" for each in findings):
-        of_storage &= case.op == "seek"
+        of_storage &= (case.op == "seek") | np.isin(case.name, list(NO_LOOKUPS))
     rows = of_storage | (np.isin(case.layer, stored) & (case.rows["size"] <= SMALL_CLASS))
     calls, tasks = case.calls_of_tasks(), len(case.ranks)
     saved_ns = np.where(rows, case.rows["own_ns"], 0.0)
@@ -48,10 +50,13 @@ def find_summed(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     if not named or case.gain_s(saved_s) < FROM_SHARE["warning"] * case.run_s:
         return []
     sums = [np.bincount(case.rows["call"], case.rows[name] * rows) for name in ("n", "own_ns")]
-    functions = [(run.summary.calls[at], int(sums[0][at]), float(sums[1][at])) for at in named]
+    functions = [
+        (call, f"{count_text(int(count), 'call')} of {call.name} take {seconds_text(1e-9 * ns / count)} each")
+        for call, count, ns in ((run.summary.calls[at], sums[0][at], sums[1][at]) for at in named)
+    ]
     title, advice, checks = told(functions)
-    names = [call.name for call, _, _ in functions]
-    evidence = {"functions": names, "calls": int(sum(count for _, count, _ in functions))}
+    names = [call.name for call, _ in functions]
+    evidence = {"functions": names, "calls": int(sums[0][named].sum())}
     found = summed_finding(
         case,
         FEWER_CALLS,
@@ -63,4 +68,4 @@ def find_summed(run: Run, findings: Sequence[Finding]) -> list[Finding]:
         layer=None,
         calls=names,
     )
-    return [] if found is None else [found]
+    return [] if found is None else [at_most_a_warning(found)]

@@ -7,34 +7,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
-from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS, refuse_merged_paths
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 LEAST_CALLS = 16
 _SHARE, _LOW = 0.5, 0.6
-_NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
+NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
 
 
 def find_summed(run: Run, advice: str) -> Finding | None:
     """Count what must be repetitions: calls of a task beyond the number of files that the run knows."""
     case = SummedCase(run)
     files = len(run.files) - 1
-    if run.info.calls_on_other_paths:
-        raise NotApplicable(
-            "there are more paths than a process keeps, so that calls on them may all differ: record again "
-            "with ensio run --mode trace, and fewer files"
-        )
+    refuse_merged_paths(run)
     saved, again, count, spent = np.zeros(len(case.ranks)), 0, 0, 0.0
     for op in ("open", "meta"):
-        calls = case.of_tasks("n", (op,), "posix", but=_NO_LOOKUPS)
+        calls = case.of_tasks("n", (op,), "posix", but=NO_LOOKUPS)
         repeated = np.maximum(calls - files, 0.0)
         often = (calls >= LEAST_CALLS) & (repeated >= _SHARE * calls)
-        time_s = case.of_tasks("own_ns", (op,), "posix", but=_NO_LOOKUPS) * 1e-9
+        time_s = case.of_tasks("own_ns", (op,), "posix", but=NO_LOOKUPS) * 1e-9
         saved += np.where(often, time_s * repeated / np.maximum(calls, 1), 0.0)
         again += int(repeated[often].sum())
         count += int(calls[often].sum())
@@ -51,8 +46,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     return summed_finding(
         case,
         "metadata-storm",
-        f"{count:,} calls on paths, {share_text(again / count)} of them or more for the same path "
-        "again, take "
+        f"{count:,} calls on paths, {again:,} of them or more for the same path again, take "
         f"{seconds_text(spent / count)} each",
         advice,
         (check,),

@@ -122,7 +122,7 @@ def test_opens_of_as_many_files_are_a_finding_that_may_gain_nothing(tmp_path: Pa
     names = {number: f"/srv/{number}" for number in range(1, 31)}
     each = [Made(name, us, file=number) for number in names for name, us in (("open", 2000), ("close", 9))]
     found = findings(io_run(tmp_path / "c", [each], names))["fewer-calls"]
-    assert found.title.startswith("30 calls of open, 2.00 ms each, on 30 paths")
+    assert found.title.startswith("30 calls of open take 2.00 ms each, on 30 paths")
     assert found.gain_s is not None
     assert found.gain_s[0] == 0
     assert found.share_s is not None
