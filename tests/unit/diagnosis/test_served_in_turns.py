@@ -89,7 +89,7 @@ def test_nodes_that_are_served_in_turns_are_found(tmp_path: Path) -> None:
     assert modes.harmonics is None
     assert modes.time_slices is None
     assert modes.to_json()["turns"]["chance"] == pytest.approx(one.evidence["p"])
-    assert str(modes).splitlines()[0].endswith("calls: steps of turns, not parts of a mixture")
+    assert str(modes).splitlines()[0].endswith(": steps of turns, not parts of a mixture")
     assert " ms apart: 12 nodes begin together and are served one after the other" in str(modes)
     all_sizes = run.ensemble(op="write", size="0..", per="MiB").modes()
     assert all_sizes.turns is not None
