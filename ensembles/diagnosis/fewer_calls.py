@@ -114,7 +114,7 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     if not rows.any():
         return None
     share = np.where(rows, share * (1 - 1 / calls), 0.0)
-    # What a few long calls wait for is no cost of each.
+    # What a few long calls wait for is not what each costs.
     usual_ns = np.minimum(case.rows["n"] * case.usual_ns(), case.rows["time_ns"])
     named = costliest(np.bincount(case.rows["call"], share * usual_ns))
     rows &= np.isin(case.rows["call"], named)

@@ -41,7 +41,7 @@ def _find(case: Case) -> Remedy | None:
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
     is_repeated = case.rows["n"][rows].sum() >= LEAST_CLOSES * len(np.unique(case.rows["rank"][rows]))
-    is_repeated = is_repeated and case.effective_count(rows) >= FEW_LONG  # a few long closes are no habit
+    is_repeated = is_repeated and case.effective_count(rows) >= FEW_LONG  # one of a few long closes
     if flush.known and is_repeated and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
         return _beyond_the_flush(case, rows, own, flush, usual_ns)
     return keep_open(case, rows, ADVICE)
