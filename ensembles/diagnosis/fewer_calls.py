@@ -114,9 +114,8 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     if not rows.any():
         return None
     share = np.where(rows, share * (1 - 1 / calls), 0.0)
-    # What a few long calls wait for is not what each costs.
-    usual_ns = np.minimum(case.rows["n"] * case.usual_ns(), case.rows["time_ns"])
-    named = costliest(np.bincount(case.rows["call"], share * usual_ns))
+    likely_ns = _of_many_calls(case, rows)
+    named = costliest(np.bincount(case.rows["call"], share * likely_ns))
     rows &= np.isin(case.rows["call"], named)
     share = np.where(rows, share, 0.0)
     functions = [(case.run.calls[at], _said(case, rows & (case.rows["call"] == at), at)) for at in named]
@@ -126,7 +125,7 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     files = tuple(case.run.files[at] for at in paths.tolist())
     return Remedy(
         rows,
-        share * usual_ns,
+        share * likely_ns,
         *told(functions, files),
         {"functions": [call.name for call, _ in functions]},
         low_ns=np.zeros(len(case)),
@@ -139,6 +138,17 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
 def at_most_a_warning(finding: Finding) -> Finding:
     """Lower the severity of a finding of which no run shows whether the program needs the calls."""
     return replace(finding, severity=min(finding.severity, "warning", key=SEVERITIES.index))
+
+
+def _of_many_calls(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Return the time of each row; where few calls make up that of a function, what they usually take."""
+    time_ns = case.rows["time_ns"].astype(np.float64)
+    usual_ns = np.minimum(case.rows["n"] * case.usual_ns(), time_ns)
+    for call in np.unique(case.rows["call"][rows]):
+        mine = rows & (case.rows["call"] == call)
+        if case.effective_count(mine) < LEAST_CALLS * len(np.unique(case.task[mine])):
+            time_ns[mine] = usual_ns[mine]
+    return time_ns
 
 
 def costliest(time_ns: np.ndarray) -> list[int]:

@@ -13,8 +13,7 @@ from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.account import Account
-    from ensembles.diagnosis.call_time import CallTime
+    from ensembles.diagnosis.account import Account, CallTime
     from ensembles.diagnosis.counted.above_storage import AboveStorage
     from ensembles.diagnosis.habits import Habit
     from ensembles.structure.late_entry import LateEntry

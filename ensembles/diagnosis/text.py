@@ -11,7 +11,7 @@ from ensembles.model.wrapped import wrapped
 from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.call_time import CallTime
+    from ensembles.diagnosis.account import CallTime
     from ensembles.diagnosis.finding import Diagnosis, Finding
 
 MOST_SHORT = 5

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import counted_bound_s, find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Finding, Where
-from ensembles.diagnosis.loop_around import loop_text
 from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.model.spans import MOST_SPANS, find_spans
-from ensembles.model.units import seconds_text, share_text
+from ensembles.model.units import bytes_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 MOST_SHARE = 0.05
+
+_SMALL_BYTES, _LEAST_CALLS, _MOST_OF_RUN = 8192, 1000, 0.5
+"""Size and number of calls in a loop that fills at least this part of the run."""
 
 
 class NotIo(EvidenceRule):
@@ -51,17 +55,31 @@ class NotIo(EvidenceRule):
             title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"
         where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS))
         observed = f"{blocks} {seconds_text(io_s)} of {seconds_text(lasts_s)}"
-        return [little_io(io_s, lasts_s, where, observed, title, loop_text(case, lasts_s))]
+        return [little_io(io_s, lasts_s, where, observed, title, _loop_text(case, lasts_s))]
+
+
+def _loop_text(case: Case, lasts_s: float) -> str:
+    """Return what a loop of small calls takes, as in an interpreter, as the end of a sentence; or ``""``."""
+    rows = case.rows
+    small = np.isin(case.op, ("read", "write")) & (rows["depth"] == 0) & (rows["bytes"] > 0)
+    small &= rows["bytes"] < _SMALL_BYTES * rows["n"]
+    calls = np.bincount(case.task[small], rows["n"][small], len(case.ranks))
+    mine = small & (case.task == int(np.argmax(calls)))
+    if calls.max(initial=0) < _LEAST_CALLS:
+        return ""
+    around_s = 1e-9 * float(rows["end_ns"][mine].max() - rows["start_ns"][mine].min())
+    if around_s < _MOST_OF_RUN * lasts_s:
+        return ""
+    size = bytes_text(round(float(rows["bytes"][mine].sum() / calls.max())))
+    return (
+        f"; but a loop of {int(calls.max()):,} calls of {size} on average fills {seconds_text(around_s)}: if "
+        "it does little else (h5py and netCDF4 work as long on a small piece as on a large one, outside of "
+        "the calls), larger pieces in each call make it shorter"
+    )
 
 
 def _refuse_unseen(run: Run) -> None:
-    """Refuse a run with I/O that was not recorded, whose time is unknown.
-
-    Raises
-    ------
-    NotApplicable
-        The kernel counted bytes that no recorded call moved.
-    """
+    """Refuse a run with I/O that was not recorded, whose time is unknown."""
     if run.unseen is not None:
         raise NotApplicable(f"unseen: {run.unseen.sentence}")
 
