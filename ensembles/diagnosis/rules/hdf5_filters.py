@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.hdf5_work import CALL_NS, COMPRESSED, LIKELY_PART, filter_ns_per_byte
 from ensembles.diagnosis.remedy import Remedy
@@ -36,9 +36,11 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         files = np.array([path in again.files for path in case.run.files])[table["file"]]
         own &= ~(files & np.isin(table["call"], case.rows["call"][again.rows]))
     work_ns = np.maximum(table["time_ns"] - CALL_NS * table["n"], 0.0)
+    # A close of an object that flushes no chunk has nothing to filter.
+    cached = np.bincount(table["file"][chunks_from_cache(table, calls)], minlength=width) > 0
     chosen, given_bytes, moved_bytes = np.zeros(len(op), bool), 0, 0
     for direction in ("write", "read"):
-        flushes = np.isin(op, _FLUSHES) & (direction == "write")
+        flushes = np.isin(op, _FLUSHES) & cached[table["file"]] & (direction == "write")
         mine = own & ((data & (op == direction)) | flushes)
         asked = (layer == "hdf5") & data & (op == direction)
         disk = (layer == "posix") & (op == direction)
