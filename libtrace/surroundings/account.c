@@ -134,42 +134,28 @@ void ensio_account_begin(void)
     counts_from_zero = 0;
 }
 
-/* What a thread has read and written, without the recorder's own. */
-static struct of_thread {
-    uint64_t thread, read, written;
-} before;
-
-static int64_t read_thread(void *state)
-{
-    struct of_thread *moved = state;
-    char text[64];
-    struct ensio_string path = ensio_string_in(text, sizeof text);
-    const struct ensio_own_bytes own = ensio_own_bytes;
-    struct ensio_surroundings row;
-    ensio_add(&path, "/proc/self/task/");
-    ensio_add_number(&path, moved->thread);
-    ensio_add(&path, "/io");
-    if (!ensio_read_io(text, &row))
-        return 0;
-    moved->read = row.read_by_calls - (own.read - own.read_apart);
-    moved->written = row.written_by_calls - (own.written - own.written_apart);
-    return 1;
-}
+static struct ensio_kernel_bytes before_suspension;
+static struct ensio_own_bytes own_before_suspension;
 
 void ensio_account_suspend(void)
 {
-    before = (struct of_thread){.thread = (uint64_t)syscall(SYS_gettid)};
-    if (ensio_with_private_files(read_thread, &before) != 1)
-        before.thread = 0;
+    const struct ensio_surroundings row = counters();
+    before_suspension = bytes_of(&row);
+    own_before_suspension = ensio_own_bytes;
 }
 
 void ensio_account_resume(void)
 {
-    struct of_thread now = {.thread = before.thread};
-    if (!now.thread || ensio_with_private_files(read_thread, &now) != 1)
+    const struct ensio_own_bytes own = ensio_own_bytes;
+    const struct ensio_surroundings row = counters();
+    const struct ensio_kernel_bytes *before = &before_suspension;
+    if (!row.read || !before->read_by_calls)
         return;
-    ensio_leave_out_bytes(ENSIO_READS, (int64_t)(now.read - before.read));
-    ensio_leave_out_bytes(ENSIO_WRITES, (int64_t)(now.written - before.written));
+    const uint64_t read = own.read - own_before_suspension.read;
+    const uint64_t written = own.written - own_before_suspension.written;
+    __atomic_fetch_add(&ensio_excluded_bytes->read, row.read_by_calls - before->read_by_calls - read, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&ensio_excluded_bytes->written, row.written_by_calls - before->written_by_calls - written,
+                       __ATOMIC_RELAXED);
 }
 
 static void set(const struct ensio_surroundings *row, uint64_t facts)

@@ -14,7 +14,7 @@ void ensio_account_prepare(int forked);
  * that may do I/O. */
 void ensio_account_begin(void);
 
-/* What the kernel counts of this thread between the two is left out: its calls are not recorded meanwhile. */
+/* What the kernel counts between the two is left out: a thread's calls are not recorded meanwhile. */
 void ensio_account_suspend(void);
 void ensio_account_resume(void);
 

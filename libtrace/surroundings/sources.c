@@ -39,9 +39,9 @@ uint64_t ensio_number_after(const char **text, const char *word)
     return number;
 }
 
-uint32_t ensio_read_io(const char *path, struct ensio_surroundings *row)
+uint32_t ensio_read_process(struct ensio_surroundings *row)
 {
-    const char *text = ensio_source_text(path);
+    const char *text = ensio_source_text("/proc/self/io");
     if (!text)
         return 0;
     row->read_by_calls = ensio_number_after(&text, "\nrchar:");
@@ -52,11 +52,6 @@ uint32_t ensio_read_io(const char *path, struct ensio_surroundings *row)
     row->write_bytes = ensio_number_after(&text, "\nwrite_bytes:");
     row->cancelled_write_bytes = ensio_number_after(&text, "\ncancelled_write_bytes:");
     return ENSIO_READ_PROCESS;
-}
-
-uint32_t ensio_read_process(struct ensio_surroundings *row)
-{
-    return ensio_read_io("/proc/self/io", row);
 }
 
 /* /proc/vmstat has the same levels, but adds up counters of all processors for them. */

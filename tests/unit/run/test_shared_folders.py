@@ -112,7 +112,7 @@ def test_runs_of_any_name_are_listed(tmp_path: Path) -> None:
     made_run(tmp_path / "after", 5)
     done = ensio("info", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"{tmp_path} holds 2 runs" in done.stdout
+    assert f"{tmp_path} holds 2 runs" in " ".join(done.stdout.split())
     assert f"{tmp_path}/before" in done.stdout
     listed = json.loads(ensio("info", tmp_path, "--json").stdout)["runs"]
     assert {run["run"] for run in listed} == {f"{tmp_path}/before", f"{tmp_path}/after"}

@@ -51,7 +51,7 @@ def test_the_phases_of_vpic():
     assert modes.turns is not None
     assert (modes.turns.units, modes.turns.phases, modes.turns.tested, modes.turns.share) == (32, 44, 44, 1)
     assert 0.057 < modes.turns.step_s < 0.065
-    assert modes.kind.endswith("not parts of a mixture")
+    assert "steps of turns, not parts of a mixture" in " ".join(str(modes).split())
 
     # The sixteen large ones as POSIX calls: reads and writes of 512 KiB, by turns, as the ranks take turns.
     sieved = posix & (table["length"] == 512 << 10) & (table["op"] == 1)
