@@ -386,9 +386,7 @@ def how_long(case: Case, rows: np.ndarray) -> str:
     usual_s = case.median_ns(rows) * 1e-9 if count else each_s
     if each_s < FEW_LONG * usual_s or not usual_s:
         return f"take {seconds_text(each_s)} each"
-    return (
-        f"usually take {seconds_text(usual_s)} each; a few long ones raise the mean to {seconds_text(each_s)}"
-    )
+    return f"take {seconds_text(each_s)} each on average, usually {seconds_text(usual_s)}"
 
 
 def _residuals(

@@ -55,6 +55,7 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
+from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.summed.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.diagnosis.what_runs_lack import lack_of
@@ -222,13 +223,14 @@ class DiagnosisPass:
                 except NotApplicable as reason:
                     refused[rule.ID] = reason
                 advance(1)
-        if SUMMARY not in self.requests and has_sums(run):
-            findings += summed_fewer_calls(run, findings)
+        account: Account | None = None
+        if SUMMARY not in self.requests and has_sums(run) and len(summed := SummedCase(run)):
+            findings += summed_fewer_calls(summed, findings)
+            account = summed.account()
         unexplained_s = run_s = late_outside = None
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
-        account: Account | None = None
         recorder = ""
         if SUMMARY in self.requests:
             case = case_of(run, summaries[SUMMARY])

@@ -80,7 +80,7 @@ def screen_text(found: Diagnosis) -> str:
     return "\n\n".join([*account, *parts, *(["\n".join(lines)] if lines else [])])
 
 
-_ENTRIES = {OUTSIDE: "outside of recorded I/O calls", CALLS: "other calls", BYTES: "reads and writes"}
+_ENTRIES = {OUTSIDE: "outside of recorded I/O calls", CALLS: "calls without bytes", BYTES: "reads and writes"}
 
 
 def account_text(found: Diagnosis) -> str:

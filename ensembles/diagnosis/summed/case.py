@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.diagnosis.account import BYTES, CALLS, OUTSIDE, Account, Entry
 from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
@@ -109,6 +110,19 @@ class SummedCase:
             self._by_task["call"] * shape[1] + self._task, self._by_task["n"], np.prod(shape)
         )
         return counts.reshape(shape)
+
+    def account(self) -> Account:
+        """Divide the time of the run, as the busiest task spends it; sums do not show what findings share."""
+        at = int(np.argmax(self.busy_s))
+        mine = {name: column[self._task == at] for name, column in self._by_task.items()}
+        moves = np.isin(self._functions[mine["call"], 0], ("read", "write")) & (mine["bytes"] > 0)
+        entries = []
+        for name, chosen in ((CALLS, ~moves), (BYTES, moves)):
+            own_ns = np.where(chosen, mine["own_ns"], 0.0)
+            call = str(self._functions[mine["call"][int(np.argmax(own_ns))], 2]) if own_ns.any() else ""
+            entries.append(Entry(name, 1e-9 * float(own_ns.sum()), call))
+        left_s = max(self.run_s - sum(entry.time_s for entry in entries), 0.0)
+        return Account(self.run_s, (*entries, Entry(OUTSIDE, left_s)), len(self.ranks) == 1)
 
     @cached_property
     def busy_s(self) -> np.ndarray:

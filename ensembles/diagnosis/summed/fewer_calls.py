@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,22 +16,17 @@ from ensembles.diagnosis.summed.metadata import NO_LOOKUPS
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
 
-if TYPE_CHECKING:
-    from ensembles.run.run import Run
 
-
-def find_summed(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
     """Find calls of storage without bytes, and small calls of libraries whose storage calls were recorded.
 
     Parameters
     ----------
-    run : Run
+    case : SummedCase
     findings : sequence of Finding
         Of the rules: what ``metadata-storm`` explains is not named twice.
     """
-    case = SummedCase(run)
-    if not len(case):
-        return []
+    run = case.run
     cells, layers = run.summary.cells, np.array([call.layer for call in run.summary.calls])
     inner_ns = np.bincount(cells["call"], cells["inner_ns"], len(layers))
     stored = [name for name in LIBRARIES if name not in WITH_WAITS and inner_ns[layers == name].any()]

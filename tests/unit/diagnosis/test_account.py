@@ -1,0 +1,62 @@
+"""The account: every second of a run lies in one entry, and many calls are named by their principle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_io import KIB, MIB, Made, io_run
+
+import ensembles as en
+from ensembles.diagnosis.text import account_text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_entries_add_up_to_the_run_whatever_its_calls(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = ["open", "stat", "pwrite", "pread", "fsync", "close", "unlink"]
+    tasks = []
+    for _ in range(int(rng.integers(1, 5))):
+        calls = []
+        for number in range(int(rng.integers(1, 60))):
+            name, us = str(rng.choice(names)), int(rng.integers(1, 20_000))
+            moves = (int(rng.choice([512, 4 * KIB, MIB])), number * MIB) if name.startswith("p") else ()
+            calls.append(Made(name, us, *moves))
+        tasks.append(calls)
+    found = en.diagnose(io_run(tmp_path / "run", tasks))
+    account = found.account
+    assert account is not None
+    assert sum(entry.time_s for entry in account.entries) == pytest.approx(account.run_s)
+    assert min(entry.time_s for entry in account.entries) >= 0
+    assert account.run_s == found.run_s
+    assert sum(entry["share"] for entry in found.to_json()["account"]["entries"]) == pytest.approx(1)
+
+
+def test_calls_on_a_folder_that_no_call_wrote_to_are_named_with_their_time(tmp_path: Path) -> None:
+    made = [
+        call
+        for _ in range(40)
+        for call in (Made("pwrite", 10, 4 * KIB, 0, file=1), Made("fsync", 5_000, file=2))
+    ]
+    found = en.diagnose(io_run(tmp_path / "run", [made], {1: "/out/a", 2: "/out"}))
+    first = found.findings[0]
+    assert (first.id, first.severity) == ("fewer-calls", "warning")
+    assert first.title == "40 calls of fsync take 5.00 ms each, on /out"
+    assert first.share_s == pytest.approx(39 * 5e-3, rel=0.01)
+    assert first.gain_s is not None
+    assert first.gain_s[0] == 0
+    assert account_text(found).startswith("the run, 200 ms: fewer-calls 97 %")
+
+
+def test_few_long_calls_are_no_cost_of_each(tmp_path: Path) -> None:
+    def run(name: str, long: int) -> en.Run:
+        calls = [Made("stat", 30_000 if at % (200 // long) == 0 else 10, file=at + 1) for at in range(200)]
+        return io_run(tmp_path / name, [calls], {at + 1: f"/in/{at}" for at in range(200)})
+
+    (few,) = (each for each in en.diagnose(run("two", 2)).findings if each.id == "fewer-calls")
+    assert few.severity == "note"
+    assert few.share_s == pytest.approx(200 * 10e-6, rel=0.1)
+    (many,) = (each for each in en.diagnose(run("twenty", 20)).findings if each.id == "fewer-calls")
+    assert many.share_s == pytest.approx(20 * 30e-3, rel=0.02)
+    assert "take 3.01 ms each on average, usually 10" in many.title
