@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ensembles.diagnosis.text import diagnosis_text
+from ensembles.diagnosis import text as texts
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -381,30 +381,22 @@ class Diagnosis:
     @property
     def undecided_sentences(self) -> list[str]:
         """What could cost much although one run does not decide it: commands and reports say the same."""
-        from ensembles.diagnosis.text import undecided_text
-
-        return undecided_text(self)
+        return texts.undecided_text(self)
 
     @property
     def left_text(self) -> str:
         """What tasks wait although no finding explains it, and which task is late; ``""`` if none is."""
-        from ensembles.diagnosis.text import unexplained_text
-
-        return unexplained_text(self)
+        return texts.unexplained_text(self)
 
     @property
     def account_text(self) -> str:
         """Where the time of the run goes, in one line; ``""`` if that is not known."""
-        from ensembles.diagnosis.text import account_text
-
-        return account_text(self)
+        return texts.account_text(self)
 
     @property
     def most_time_text(self) -> str:
         """Which functions take most of the time in I/O calls; ``""`` if there is none."""
-        from ensembles.diagnosis.text import most_time_text
-
-        return most_time_text(self)
+        return texts.most_time_text(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
@@ -428,12 +420,10 @@ class Diagnosis:
         }
 
     def __str__(self) -> str:
-        return diagnosis_text(self)
+        return texts.diagnosis_text(self)
 
     def _repr_html_(self) -> str:
-        from ensembles.diagnosis.text import screen_text
-
-        return _shown(screen_text(self), self.findings)
+        return _shown(texts.screen_text(self), self.findings)
 
 
 _MOST_DRAWN = 8
