@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.cells import Cells
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
-from ensembles.diagnosis.with_meetings import WithMeetings
+from ensembles.diagnosis.with_meetings import Cells, WithMeetings
 from ensembles.diagnosis.without_meetings import WithoutMeetings
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
@@ -45,7 +44,10 @@ SMALL_CLASS = 18
 MOST_RATIO = 1.25
 """Ratio of the bytes of two tasks, or before two syncs, up to which their calls are the same."""
 
-FEW_LONG = 3.0
+LEAST_CALLS = 8
+"""Calls of a task, in a phase or long ones in all, from which on they are a habit."""
+
+_FAR_MEAN = 3.0
 """Ratio of the mean to the median from which a mean describes no call."""
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
@@ -221,11 +223,11 @@ class Case:
         duration_ns, weight = self.durations_of(rows)
         return float((weight @ duration_ns) ** 2 / (weight @ duration_ns**2))
 
-    def usual_ns(self, share: float = 0.5) -> np.ndarray:
+    def usual_ns(self) -> np.ndarray:
         """Compute the mean duration of each row's function and size class without outliers, in ns.
 
-        Calls of more than `OUTLIER` times the median, or another quantile, wait for something else than the
-        call: a processor, or the disk.
+        Calls of more than `OUTLIER` times the median wait for something else than the call: a processor, or
+        the disk.
         """
         table = self.evidence.durations.columns()
         key = table["call"] * 128 + table["size"]
@@ -234,12 +236,28 @@ class Case:
             return np.zeros(len(self))
         at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
         median = np.zeros(len(names))
-        median[at] = self.quartile_ns(share)
+        median[at] = self.quartile_ns(0.5)
         each_ns = self.evidence.bin_ns(table["bin"])
         usual = table["n"] * (each_ns <= OUTLIER * median[where])
         mean = np.bincount(where, usual * each_ns) / np.maximum(np.bincount(where, usual), 1)
         found: np.ndarray = mean[at]
         return found
+
+    def habitual_ns(self, rows: np.ndarray) -> np.ndarray:
+        """Compute the time of each row; where few calls make up that of a function, what they usually take.
+
+        Parameters
+        ----------
+        rows : ndarray of bool, shape (n,)
+            Those that are looked at: a function has to make up its time by `LEAST_CALLS` calls a task there.
+        """
+        time_ns = self.rows["time_ns"].astype(np.float64)
+        usual_ns = np.minimum(self.rows["n"] * self.usual_ns(), time_ns)
+        for call in np.unique(self.rows["call"][rows]):
+            mine = rows & (self.rows["call"] == call)
+            if self.effective_count(mine) < LEAST_CALLS * len(np.unique(self.task[mine])):
+                time_ns[mine] = usual_ns[mine]
+        return time_ns
 
     @cached_property
     def absorbed_share(self) -> np.ndarray:
@@ -384,7 +402,7 @@ def how_long(case: Case, rows: np.ndarray) -> str:
     count = int(case.rows["n"][rows].sum())
     each_s = float(case.rows["time_ns"][rows].sum()) / max(count, 1) * 1e-9
     usual_s = case.median_ns(rows) * 1e-9 if count else each_s
-    if each_s < FEW_LONG * usual_s or not usual_s:
+    if each_s < _FAR_MEAN * usual_s or not usual_s:
         return f"take {seconds_text(each_s)} each"
     return f"take {seconds_text(each_s)} each on average, usually {seconds_text(usual_s)}"
 

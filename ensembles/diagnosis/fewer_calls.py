@@ -13,12 +13,11 @@ import numpy as np
 
 from ensembles.diagnosis.account import BYTES, CALLS, FEWER_CALLS, OUTSIDE, Account, Entry
 from ensembles.diagnosis.accounting import Mended
-from ensembles.diagnosis.case import SMALL_CLASS, Case, how_long
+from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, SEVERITIES, Check, Finding
+from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, SEVERITIES, Check, Finding
 from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
 from ensembles.diagnosis.remedy import Remedy, make_finding
-from ensembles.diagnosis.small_calls import LEAST_CALLS
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
 from ensembles.model.units import count_text
@@ -29,9 +28,6 @@ WITHOUT_BYTES = ("open", "meta", "seek")
 
 _MOSTLY_LEFT = 0.5
 """Share of the time of calls that findings leave from which on no finding explains them."""
-
-_MOST_NAMED = 3
-_LEAST_NAMED = 0.1  # of the time that the finding names
 
 _ADVICE = {
     "open": "put many records into one file that stays open; a program that cannot be changed gains where "
@@ -62,8 +58,7 @@ def make_account(findings: Sequence[Finding], mended: Mended, case: Case) -> Acc
     entries = [Entry(each.id, each.share_s) for each in findings if each.share_s]
     left_ns = mended.left_share() * case.rows["time_ns"]
     explained_s = sum(entry.time_s for entry in entries)
-    mended.add(case.rows["time_ns"])
-    left_s = max(mended.gain_s() - explained_s, 0.0)
+    left_s = max(case.gain_s(case.rows["time_ns"]) - explained_s, 0.0)
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     for name, rows in ((CALLS, ~moves), (BYTES, moves)):
         of_call = np.bincount(case.rows["call"], np.where(rows, left_ns, 0.0), 1)
@@ -114,7 +109,7 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     if not rows.any():
         return None
     share = np.where(rows, share * (1 - 1 / calls), 0.0)
-    likely_ns = _of_many_calls(case, rows)
+    likely_ns = case.habitual_ns(rows)
     named = costliest(np.bincount(case.rows["call"], share * likely_ns))
     rows &= np.isin(case.rows["call"], named)
     share = np.where(rows, share, 0.0)
@@ -126,7 +121,7 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     return Remedy(
         rows,
         share * likely_ns,
-        *told(functions, files),
+        *told(functions, files, " or more" * bool(case.run.info.calls_on_other_paths)),
         {"functions": [call.name for call, _ in functions]},
         low_ns=np.zeros(len(case)),
         high_ns=share * case.rows["time_ns"],
@@ -140,28 +135,18 @@ def at_most_a_warning(finding: Finding) -> Finding:
     return replace(finding, severity=min(finding.severity, "warning", key=SEVERITIES.index))
 
 
-def _of_many_calls(case: Case, rows: np.ndarray) -> np.ndarray:
-    """Return the time of each row; where few calls make up that of a function, what they usually take."""
-    time_ns = case.rows["time_ns"].astype(np.float64)
-    usual_ns = np.minimum(case.rows["n"] * case.usual_ns(), time_ns)
-    for call in np.unique(case.rows["call"][rows]):
-        mine = rows & (case.rows["call"] == call)
-        if case.effective_count(mine) < LEAST_CALLS * len(np.unique(case.task[mine])):
-            time_ns[mine] = usual_ns[mine]
-    return time_ns
-
-
 def costliest(time_ns: np.ndarray) -> list[int]:
     """Return the numbers of the functions that take a notable part of the time of all, the largest first."""
-    order = np.argsort(-time_ns, kind="stable")[:_MOST_NAMED].tolist()
-    return [at for at in order if time_ns[at] >= max(_LEAST_NAMED * time_ns.sum(), 1.0)]
+    least_ns = min(LEAST_CALL_SHARE * time_ns.sum(), time_ns.max(initial=0.0))
+    order = np.argsort(-time_ns, kind="stable").tolist()
+    return [at for at in order if time_ns[at] >= max(least_ns, 1.0)]
 
 
 def told(
-    functions: Sequence[tuple[Call, str]], files: Sequence[str] = ()
+    functions: Sequence[tuple[Call, str]], files: Sequence[str] = (), or_more: str = ""
 ) -> tuple[str, str, tuple[Check, ...]]:
     """Return title, advice and checks of functions, of each of which a sentence tells number and time."""
-    on = f", on {len(files):,} paths" if len(files) > 1 else f", on {files[0]}" if files else ""
+    on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
         Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
         Check("needed", None, "whether the program needs as many, one run does not show"),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.model.distinct import distinct_rows
-
-LEAST_CALLS = 8
-"""Calls of each kind of ends in a phase, to compare them."""
 
 _LEAST_PART = 0.1
 """Part of the calls with either kind of ends: the few that happen to end with a stripe are first or last."""

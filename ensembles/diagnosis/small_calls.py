@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
@@ -21,9 +21,6 @@ from ensembles.diagnosis.shared_processors import usual_where_shared_ns, with_sh
 from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, seconds_text
-
-LEAST_CALLS = 8
-"""Calls of a task in a phase."""
 
 EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
@@ -41,9 +38,6 @@ _DENSE = 0.7
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
 _JUMPS = 0.8
-PASSING = 0.99
-"""Quantile of the durations of calls that pass a buffer on, if not of most: longer ones wait for the disk."""
-
 _FILLING = 0.4
 """Part of the mean cost of a call on a stream at the lower end: most calls only fill the buffer."""
 
@@ -116,7 +110,7 @@ def join_calls(
     # Which call loses the processor is random: the mean of all of them holds for each row.
     caps = [mean_ns, np.where(middle_ns > usual_ns, middle_ns, mean_ns), mean_ns]
     if cause == "stdio-buffer":
-        passing_ns = np.minimum(mean_ns, case.usual_ns(PASSING))
+        passing_ns = np.minimum(mean_ns, case.habitual_ns(rows) / rows_of["n"])
         floors = [_FILLING * passing_ns, passing_ns, mean_ns]
     fixed = fixed_costs_ns(
         mean_bytes, [np.minimum(floor, most) for floor, most in zip(floors, caps, strict=True)]

@@ -6,13 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_ABSORBED_BYTES_PER_NS, SMALL_CLASS, Case
+from ensembles.diagnosis.case import LEAST_ABSORBED_BYTES_PER_NS, LEAST_CALLS, SMALL_CLASS, Case
 from ensembles.model.distinct import distinct_rows
 
 LEAST_PHASES = 3
-LEAST_CALLS = 8
-"""Calls of a phase, and reads in all, to compare."""
-
 SERVERS = 2.0
 """Ratio that servers may have without a cause: writes of parity groups take longer than reads."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ensembles.model.filters import Quantity
     from ensembles.statistics.extremes.backtest import Backtest
     from ensembles.statistics.extremes.exchangeability import CallAttributes
-    from ensembles.statistics.extremes.slowest_of_n import Tail
+    from ensembles.statistics.extremes.tail import Tail
     from ensembles.statistics.modes.modes import Modes
     from ensembles.statistics.modes.sizer import Sizer
     from ensembles.statistics.moments.moments import Moments

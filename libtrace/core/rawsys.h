@@ -24,7 +24,6 @@ static inline long ensio_raw_result(long result)
 /* Bytes of the recorder's own I/O, which the kernel counts as the process's. */
 extern struct ensio_own_bytes {
     uint64_t read, written;
-    uint64_t read_apart, written_apart; /* those by a thread of ensio_with_private_files */
 } ensio_own_bytes;
 
 static inline long ensio_raw_read(int fd, void *to, uint64_t bytes)

@@ -14,7 +14,8 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
-from ensembles.statistics.extremes.slowest_of_n import Tail, check_tasks
+from ensembles.statistics.extremes.slowest_of_n import check_tasks
+from ensembles.statistics.extremes.tail import Tail
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.viz.common.figures import (
     annotate_empty,

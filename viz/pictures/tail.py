@@ -15,7 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
-from ensembles.statistics.extremes.slowest_of_n import METHODS, Tail
+from ensembles.statistics.extremes.tail import METHODS, Tail
 from ensembles.viz.common.figures import (
     annotate_empty,
     ensemble_from,

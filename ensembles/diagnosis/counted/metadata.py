@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.diagnosis.case import LEAST_CALLS
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.model.units import number_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-LEAST_CALLS = 8
-"""Opens and stats of a task and file."""
 
 
 def find_counted(run: Run, advice: str) -> Finding | None:

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
@@ -16,7 +16,6 @@ from ensembles.diagnosis.summed.o_sync import find_summed
 from ensembles.model.metadata import OPEN_FLAGS
 from ensembles.model.units import bytes_text, seconds_text
 
-LEAST_CALLS = 8
 MOST_BYTES = 4 << 20
 """Mean size of writes from which waiting for the device is mostly the time of the bytes."""
 

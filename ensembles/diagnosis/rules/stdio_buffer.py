@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.below_streams import COUNTERS, pieces_below
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.small_calls import PASSING, join_calls
+from ensembles.diagnosis.small_calls import join_calls
 from ensembles.model.units import bytes_text, seconds_text
 
 MOST_BUFFER_BYTES = 64 << 10
-LEAST_CALLS = 8
 _MEMORY_BYTES_PER_NS = (4.0, 2.0)
 _JOINED_BYTES = 1 << 20
 
@@ -32,7 +31,7 @@ def _find(case: Case) -> Remedy | None:
     rows, saved, low = np.zeros(len(case), bool), np.zeros(len(case)), np.zeros(len(case))
     said: dict[str, tuple[float, float]] = {}
     known, samples = False, case.run.surroundings()
-    mean_ns = np.minimum(case.rows["time_ns"] / case.rows["n"], case.usual_ns(PASSING))
+    mean_ns = case.habitual_ns(stdio) / case.rows["n"]
     for op in COUNTERS:
         chosen = stdio & (case.op == op)
         pieces = pieces_below(case, samples, op, chosen) if chosen.any() else None

@@ -116,11 +116,13 @@ class SummedCase:
         at = int(np.argmax(self.busy_s))
         mine = {name: column[self._task == at] for name, column in self._by_task.items()}
         moves = np.isin(self._functions[mine["call"], 0], ("read", "write")) & (mine["bytes"] > 0)
+        # Threads of a task together are in calls for longer than the run.
+        part = min(self.run_s / max(float(self.busy_s[at]), 1e-9), 1.0)
         entries = []
         for name, chosen in ((CALLS, ~moves), (BYTES, moves)):
             own_ns = np.where(chosen, mine["own_ns"], 0.0)
             call = str(self._functions[mine["call"][int(np.argmax(own_ns))], 2]) if own_ns.any() else ""
-            entries.append(Entry(name, 1e-9 * float(own_ns.sum()), call))
+            entries.append(Entry(name, 1e-9 * part * float(own_ns.sum()), call))
         left_s = max(self.run_s - sum(entry.time_s for entry in entries), 0.0)
         return Account(self.run_s, (*entries, Entry(OUTSIDE, left_s)), len(self.ranks) == 1)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.diagnosis.case import LEAST_CALLS
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding
 from ensembles.diagnosis.summed.cannot_tell import refuse
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
@@ -15,7 +16,6 @@ from ensembles.model.units import bytes_text, count_text, seconds_text
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-LEAST_CALLS = 8
 MOST_BYTES = 4 << 20
 _MEMORY_BYTES_PER_NS = 4.0
 _LOW = 0.5

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.diagnosis.case import LEAST_CALLS
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 SMALL_CLASS = 18
-LEAST_CALLS = 8
-"""Calls of a task on average."""
 
 
 def find_summed(run: Run, advice: str) -> Finding | None:

@@ -18,8 +18,9 @@ from ensembles.statistics.extremes.exchangeability import CallAttributes, check_
 from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 from ensembles.statistics.extremes.phase_maxima import drawn_maxima
-from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks, in_phases
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks, in_phases
 from ensembles.statistics.extremes.stationarity import time_blocks
+from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import check_level
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
+from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.level import check_level
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from ensembles.faces.answer import Answer
 from ensembles.model.errors import EnsioError
 from ensembles.model.statement import Interval, Part, Statement, Table
 from ensembles.statistics.extremes.exchangeability import CallAttributes
-from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
+from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import check_level

@@ -9,6 +9,7 @@ import pytest
 from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
+from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.text import account_text
 
 
@@ -47,6 +48,16 @@ def test_calls_on_a_folder_that_no_call_wrote_to_are_named_with_their_time(tmp_p
     assert first.gain_s is not None
     assert first.gain_s[0] == 0
     assert account_text(found).startswith("the run, 200 ms: fewer-calls 97 %")
+
+
+def test_threads_together_are_in_calls_for_no_longer_than_the_run(tmp_path: Path) -> None:
+    """Sums of a task add up what its threads do at the same time."""
+    run = io_run(tmp_path / "run", [[Made("pwrite", 900_000, MIB, 0), Made("open", 100_000)]] * 2)
+    case = SummedCase(run)
+    case.run_s = 0.5
+    account = case.account()
+    assert [entry.time_s for entry in account.entries] == pytest.approx([0.05, 0.45, 0.0])
+    assert [entry.call for entry in account.entries] == ["open", "pwrite", ""]
 
 
 def test_few_long_calls_are_no_cost_of_each(tmp_path: Path) -> None:

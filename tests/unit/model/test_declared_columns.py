@@ -14,7 +14,7 @@ import pytest
 import ensembles as en
 from ensembles.model import events, regions
 from ensembles.statistics.extremes.backtest import Backtest
-from ensembles.statistics.extremes.slowest_of_n import Tail
+from ensembles.statistics.extremes.tail import Tail
 
 TABLES = {events.Events: events, regions.RegionTable: regions}
 UNITS = {"ns": "anoseconds", "bytes": "Bytes"}

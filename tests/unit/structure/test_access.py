@@ -1,5 +1,4 @@
-"""Access patterns: loops, the order of transfers, and unions of ranges, against plain loops and known "
-"programs."""
+"""Access patterns: loops, order of transfers, unions of ranges, against plain loops and known programs."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ import ensembles as en
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.pareto_tail import fit_pareto_tail
-from ensembles.statistics.extremes.slowest_of_n import METHODS, predict_slowest
+from ensembles.statistics.extremes.slowest_of_n import predict_slowest
+from ensembles.statistics.extremes.tail import METHODS
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 KEYS = {
