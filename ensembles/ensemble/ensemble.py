@@ -270,8 +270,8 @@ class Ensemble:
         from ensembles.statistics.samples.distinct_values import WeightedValues
 
         if self.durations_s is None or not self.n:
-            return WeightedValues.from_sample(self.counted)
-        return WeightedValues.from_durations(self.durations_s, self.phase, self.counted)
+            return WeightedValues.from_sample(self.sample)
+        return WeightedValues.from_durations(self.durations_s, self.phase, self.sample)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Compute mean, standard deviation, skewness and kurtosis, each with an interval.

@@ -103,7 +103,8 @@ def compute_quantiles(
     independent calls, the l-th and the u-th call enclose the quantile q with the probability that l to u - 1
     of n calls lie below it, which is binomial for any distribution (David and Nagaraja). With phases, the
     interval of the share of calls below the quantile is that of Korn and Graubard, and Woodruff's method
-    converts it to durations.
+    converts it to durations. Either interval is wider by half a step of the clock on both sides, because a
+    tick represents all durations that are nearest to it.
 
     References
     ----------
@@ -199,12 +200,12 @@ def _ends(atoms: WeightedValues, q: float, level: float, value_s: float) -> tupl
         return np.nan, np.nan
     least, most = (_between_phases if atoms.by_phases else _between_calls)(atoms, q, level, value_s)
     after = np.cumsum(atoms.total)
-    low = high = None
+    low_s, high_s, half_s = 0.0, np.inf, atoms.step_s / 2
     if least >= 1:
-        low = atoms.low_s[np.searchsorted(after, least, side="left")]
+        low_s = max(float(atoms.low_s[np.searchsorted(after, least, side="left")]) - half_s, 0.0)
     if most <= atoms.n:
-        high = atoms.high_s[np.searchsorted(after, most, side="left")]
-    return 0.0 if low is None else float(low), np.inf if high is None else float(high)
+        high_s = float(atoms.high_s[np.searchsorted(after, most, side="left")]) + half_s
+    return low_s, high_s
 
 
 def _between_calls(atoms: WeightedValues, q: float, level: float, value_s: float) -> tuple[int, int]:

@@ -239,10 +239,10 @@ def _round_step_above(values: np.ndarray, counts: np.ndarray, fine_ns: float) ->
 
 def _tick(values: np.ndarray, counts: np.ndarray) -> float:
     """Return the longest tick in ns of which short values are multiples, to the rounding; 0.0: none."""
+    values, counts = values[values <= _LONGEST_NS], counts[values <= _LONGEST_NS]
     often = np.sort(np.argsort(-counts, kind="stable")[:_MOST_VALUES])
     values, counts = values[often], counts[often]
-    largest = values[-1]
-    if len(values) < _LEAST_VALUES or largest > _LONGEST_NS:
+    if len(values) < _LEAST_VALUES:
         return 0.0
     middle = float(np.median(values))
     apart = values - middle  # the angle of the middle is free, so that a coarse grid of ticks suffices

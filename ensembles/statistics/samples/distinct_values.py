@@ -40,6 +40,8 @@ class WeightedValues:
         Number of groups.
     phases : int
         Number of phases; 0: unknown.
+    step_s : float
+        Step of the clock; a duration represents all that are nearer to it than to the next tick.
     """
 
     value_s: np.ndarray
@@ -50,6 +52,7 @@ class WeightedValues:
     count: np.ndarray
     groups: int
     phases: int
+    step_s: float = 0.0
 
     @classmethod
     def from_sample(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
@@ -72,7 +75,7 @@ class WeightedValues:
             value_s = _matched(value_s, np.bincount(atom, data.count, len(used)), *exact)
         phases = len(data.phase) if data.phases_known else 0
         group, groups = _grouped(phase, len(data.phase))
-        return cls(value_s, low_s, high_s, group, atom, data.count, groups, phases)
+        return cls(value_s, low_s, high_s, group, atom, data.count, groups, phases, data.resolution_s)
 
     @classmethod
     def from_durations(
@@ -111,7 +114,7 @@ class WeightedValues:
         entry, count = np.unique(group * len(value_s) + atom.reshape(-1), return_counts=True)
         phases = 0 if phase is None else len(sample.phase)
         group, atom = np.divmod(entry, max(len(value_s), 1))
-        return cls(value_s, low_s, high_s, group, atom, count, groups, phases)
+        return cls(value_s, low_s, high_s, group, atom, count, groups, phases, sample.resolution_s)
 
     @property
     def by_phases(self) -> bool:
