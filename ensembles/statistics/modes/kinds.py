@@ -215,6 +215,7 @@ _LEAST_RANGE = 0.5
 _LEAST_DROP, _LEAST_RISE = 1.2, 1.5
 _CURVED, _SLOPING = 1.64, 2.58
 _TRIMMED = 0.01
+_CHANCE_OF_GAP = 0.01
 _STEEPEST = 1.3
 """Slope of the log density in log time up to which durations may be uniform, whose slope is 1."""
 _LEAST_CELLS, _MANY_CELLS = 5, 16
@@ -239,11 +240,13 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
 
     Notes
     -----
-    The shortest and the longest 1 %, at least one call each, are left out: a few calls far away do not make
-    a cliff a flank, and the ends of the rest do not depend on its shape. A peak is a block that is
-    significantly denser than one before it and one after it; or, of few calls, a parabola fitted to the log
-    density that is significantly better than a line and has its vertex 1.2 times above both ends. Without a
-    peak, a cluster is spread. Of several clusters, which antimodes separate, only one that rises no faster
+    The shortest and the longest 1 %, at least one call each, are left out, and so are calls beyond a gap
+    that an even density would leave in 1 % of all cases: a few calls far away do not make a cliff a flank,
+    and the ends of the rest do not depend on its shape. A peak is a block that is significantly denser than
+    one before it and one after it; or, of few calls, a parabola fitted to the log density that is
+    significantly better than a line and has its vertex 1.2 times above both ends. A peak is denied only if a
+    line is significantly better than a bell whose ends are two standard deviations away. Without a peak, a
+    cluster is spread. Of several clusters, which antimodes separate, only one that rises no faster
     than uniform durations do is spread: it ends on a cliff that log time makes. Durations within a factor of
     1.65 are always a mode.
     """
@@ -253,6 +256,7 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     begin, end = int(first + _left_out(counts, trimmed)), int(last + 1 - _left_out(counts[::-1], trimmed))
     if end - begin > _MANY_CELLS:  # a cliff inside of a cell makes it look less dense than its neighbour
         begin, end = begin + 1, end - 1
+    begin, end = _without_gaps(cells, begin, end)
     counts, edges = cells.counts[begin:end], cells.edges[begin : end + 1]
     if end - begin < _LEAST_CELLS or edges[-1] - edges[0] < _LEAST_RANGE or not counts.sum():
         return None
@@ -269,6 +273,12 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     drop = -parabola[2] * (1 - min(abs(vertex), 1)) ** 2
     if 2 * (likelihood[2] - likelihood[1]) > _CURVED**2 and abs(vertex) < 1 and drop > np.log(_LEAST_DROP):
         return None
+    bell = -2 * u**2
+    width_of_bell = width * np.exp(bell)
+    tilted = fit_log_density(u, width_of_bell, counts[None, :], 1)[0][0]
+    of_bell = _log_likelihood(tilted, u, width_of_bell, counts) + float(counts @ bell)
+    if 2 * (likelihood[1] - of_bell) < _SLOPING**2:
+        return None
     slopes = 2 * (likelihood[1] - likelihood[0]) > _SLOPING**2 and 2 * abs(line[1]) > np.log(_LEAST_RISE)
     if alone:
         return "even" if not slopes else "rising" if line[1] > 0 else "falling"
@@ -280,6 +290,22 @@ def _left_out(counts: np.ndarray, calls: float) -> int:
     before = np.cumsum(counts)
     some = int(np.searchsorted(before, calls, side="right"))
     return int(np.searchsorted(before, before[some - 1])) + 1 if some and before[some - 1] else 0
+
+
+def _without_gaps(cells: LogCells, begin: int, end: int) -> tuple[int, int]:
+    """Leave out the fewer calls beside an empty gap that is too long for an even density."""
+    while end - begin > 2:
+        used = begin + np.flatnonzero(cells.counts[begin:end])
+        if len(used) < 2:
+            break
+        lows, highs = cells.edges[used[1:]], cells.edges[used[:-1] + 1]
+        at, calls = int(np.argmax(lows - highs)), cells.counts[begin:end].sum()
+        part = float((lows - highs)[at] / (cells.edges[used[-1] + 1] - cells.edges[used[0]]))
+        if calls * (1 - part) ** (calls - 1) >= _CHANCE_OF_GAP:
+            break
+        below = cells.counts[begin : used[at] + 1].sum()
+        begin, end = (begin, int(used[at]) + 1) if 2 * below >= calls else (int(used[at + 1]), end)
+    return begin, end
 
 
 def _log_likelihood(fit: np.ndarray, u: np.ndarray, width: np.ndarray, counts: np.ndarray) -> float:
