@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_events, with_step
-from ensembles.ensemble.consecutive import ConsecutiveCalls, dependence_of, tasks_of
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
 from ensembles.ensemble.quantity import values_of
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
     from ensembles.statistics.moments.robust import Robust
-    from ensembles.statistics.resampling.dependence import Dependence
     from ensembles.statistics.samples.distinct_values import WeightedValues
     from ensembles.statistics.samples.histogram import Histogram
     from ensembles.statistics.sums.split import Split
@@ -197,7 +196,7 @@ class Ensemble:
         notes : iterable of str
             Caveats about the data, one sentence each.
         successive : ConsecutiveCalls, optional
-            Consecutive calls of some tasks, from which `dependence` is estimated.
+            Consecutive calls of some tasks, from which `split` forms the times of tasks.
         resolution_s : float, optional
             As for `Ensemble`; that of the sample is used if it has one.
 
@@ -548,14 +547,6 @@ class Ensemble:
             return None
         return CallAttributes(self.durations_s, self.phase, self.rank, self.ordinal, self.node, self.start_ns)
 
-    @cached_property
-    def dependence(self) -> Dependence | None:
-        """Correlation between calls of a phase, and between consecutive calls of a task.
-
-        None if the task that made each call is unknown.
-        """
-        return dependence_of(self)
-
     def split(
         self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
     ) -> Split:
@@ -588,7 +579,7 @@ class Ensemble:
         >>> [round(one.speedup, 1) for one in split.splits]
         [1.0, 1.7]
         """
-        from ensembles.ensemble.splitting import split_of
+        from ensembles.ensemble.splitting import split_of, tasks_of
         from ensembles.statistics.sums.split import check_calls
 
         return split_of(self, check_calls(calls), tasks_of(self) if tasks is None else tasks, level)

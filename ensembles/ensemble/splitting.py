@@ -6,10 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
     from ensembles.statistics.sums.split import Split
 
 LEAST_BYTES = 8192
@@ -35,9 +39,32 @@ def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float)
     """
     from ensembles.statistics.sums.split import predict_split
 
-    known = (ensemble.sample, calls, tasks, ensemble.dependence, level)
+    known = (ensemble.sample, calls, tasks, consecutive_calls(ensemble), level)
     found = predict_split(*known, attributes=ensemble.calls, why_not=_reason_against(ensemble, calls))
     return replace(found, per=ensemble.per)
+
+
+def tasks_of(ensemble: Ensemble) -> int:
+    """Return the number of tasks that made the calls of an ensemble.
+
+    Raises
+    ------
+    EnsioError
+        It is unknown.
+    """
+    try:
+        rank = ensemble.successive.rank if ensemble.rank is None else ensemble.rank
+    except EnsioError as error:
+        raise EnsioError("the number of tasks of this ensemble is unknown: give it") from error
+    return max(len(np.unique(rank)), 1)
+
+
+def consecutive_calls(ensemble: Ensemble) -> ConsecutiveCalls | None:
+    """Return the calls of each task in order; None: the task that made each call is unknown."""
+    try:
+        return ensemble.successive
+    except EnsioError:
+        return None
 
 
 def _reason_against(ensemble: Ensemble, calls: Sequence[int]) -> str | None:

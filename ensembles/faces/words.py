@@ -276,9 +276,6 @@ WORDS = {
         "Speedup: ratio of the means; at most: that if every task took the mean time of a call; spread: "
         "coefficient of variation of the time of one task."
     ),
-    "split.correlation": (
-        "Correlation of calls: [{phase:to 0.01} by phase, {task:to 0.01} by task][is_unknown?unknown]."
-    ),
     "split.assumes": "Assumes that {assumed}.",
     "split.refused": "{calls:n call}: {why}.",
     "fingerprint.files": "{files}",

@@ -12,6 +12,7 @@ from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.splitting import consecutive_calls
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -103,7 +104,8 @@ def splitting(
     head = title or f"Time of one task, if each call{of} is split into k"
     if not ensemble.n:
         return _nothing(head, "no calls")
-    times = times_of_tasks(ensemble.sample, numbers, tasks, ensemble.dependence, attributes=ensemble.calls)
+    known = consecutive_calls(ensemble)
+    times = times_of_tasks(ensemble.sample, numbers, tasks, known, attributes=ensemble.calls)
     found = ensemble.split(numbers, tasks, level)
     top_s = [float(sample.max_s.max()) for sample in times.values()]
     top_s += [split.high_s or 0.0 for split in found.splits]

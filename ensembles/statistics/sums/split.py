@@ -4,10 +4,10 @@ One call of a task that moves S bytes is replaced by k calls of S/k bytes, follo
 the k calls is assumed to last a k-th of a whole call. By the law of large numbers the sum of the k varies
 less as k grows, and the slowest of N tasks approaches the mean.
 
-The time of a task is the mean of k calls of its phase. Tasks of past phases with such times are formed from
-the calls of each phase: every call is used k times, in k columns, whose orders are random except that calls
-of one task are correlated as they are in the data. The slowest of N of these tasks is predicted by the model
-of `ensembles.statistics.extremes.slowest_of_n`; one call of a split is its `Tail`.
+The time of a task is the mean of k calls. Tasks of past phases with such times are formed from consecutive
+calls of the recorded tasks, or, where the task of a call is unknown, from calls of a phase in random order.
+The slowest of N of these tasks is predicted by the model of `ensembles.statistics.extremes.slowest_of_n`; one
+call of a split is its `Tail`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import numpy as np
 from ensembles.faces.answer import Answer
 from ensembles.model.errors import EnsioError
 from ensembles.model.statement import Interval, Part, Statement, Table
+from ensembles.model.units import count_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
 from ensembles.statistics.extremes.tail import Tail
-from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 from ensembles.summaries.bins import bin_edges_s
 
 
@@ -78,8 +79,6 @@ class Split(Answer):
         Probability of the intervals.
     splits : tuple of SplitTime
         One for each k.
-    dependence : Dependence
-        Correlations that were assumed.
     notes : tuple of str
         Caveats, one sentence each.
     refused : str or None
@@ -94,7 +93,6 @@ class Split(Answer):
     n: int
     level: float
     splits: tuple[SplitTime, ...]
-    dependence: Dependence
     notes: tuple[str, ...]
     refused: str | None = None
     assumes: str = "a k-th of the bytes takes a k-th of the time: no latency, no fixed cost of a call"
@@ -122,13 +120,7 @@ class Split(Answer):
             )
             for one in self.splits
         ]
-        phase, lags = self.dependence.of_phase, self.dependence.lags
-        task = float(lags[0]) if len(lags) else None
-        said = [
-            Statement("split.legend"),
-            Statement("split.correlation", {"phase": phase, "task": task, "is_unknown": task is None}),
-            Statement("split.assumes", {"assumed": self.assumes}),
-        ]
+        said = [Statement("split.legend"), Statement("split.assumes", {"assumed": self.assumes})]
         refused = (one for one in self.splits if one.refused)
         said += (Statement("split.refused", {"calls": one.calls, "why": one.refused}) for one in refused)
         head = Statement("split.what", {"tasks": self.tasks, "calls": self.n})
@@ -141,10 +133,6 @@ class Split(Answer):
             "n": self.n,
             "level": self.level,
             "splits": [vars(split) for split in self.splits],
-            "dependence": {
-                "phase": self.dependence.phase,
-                "task": float(self.dependence.lags[0]) if len(self.dependence.lags) else None,
-            },
             "notes": list(self.notes),
             "refused": self.refused,
             "assumes": self.assumes,
@@ -166,7 +154,7 @@ def predict_split(
     sample: CountedDurations,
     calls: Sequence[int] = (1, 2, 4, 8),
     tasks: int = 1,
-    dependence: Dependence | None = None,
+    successive: ConsecutiveCalls | None = None,
     level: float = 0.9,
     *,
     attributes: CallAttributes | None = None,
@@ -182,9 +170,9 @@ def predict_split(
         Numbers k of calls to predict for.
     tasks : int
         Number N of tasks that wait for each other.
-    dependence : Dependence, optional
-        Measured correlations. None: unknown; calls of a phase are then assumed to be independent, and a note
-        says so.
+    successive : ConsecutiveCalls, optional
+        Calls of tasks in their order. None: unknown; calls of a phase are then assumed to be independent, and
+        a note says so.
     level : float
         Probability of the central intervals, between 0 and 1.
     attributes : CallAttributes, optional
@@ -201,9 +189,6 @@ def predict_split(
     ----------
     A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010.
 
-    R. L. Iman and W. J. Conover, "A distribution-free approach to inducing rank correlation among input
-    variables", Communications in Statistics B 11, 1982.
-
     Examples
     --------
     Independent exponential durations: the slowest of 64 gains most.
@@ -214,13 +199,12 @@ def predict_split(
     [1.0, 1.9, 2.8]
     """
     calls, tasks, level = check_calls(calls), check_tasks(tasks), check_level(level)
-    known = INDEPENDENT if dependence is None else dependence
     if why_not is not None:
-        return Split(tasks, sample.total, level, (), known, (), why_not)
+        return Split(tasks, sample.total, level, (), (), why_not)
     model = SlowestOfN.fit(sample, calls=attributes)
     one = model.tail(tasks, level)
     if one.refused is not None:
-        return Split(tasks, sample.total, level, (), known, (), one.refused)
+        return Split(tasks, sample.total, level, (), (), one.refused)
     grouped = model.grouped(tasks)
     values_s, group = _calls_by_phase(grouped)
     whole = one
@@ -230,7 +214,7 @@ def predict_split(
     splits = []
     for k in calls:
         drawn = [
-            _times_of_tasks(values_s, group, k, known.of_task(k), seed)
+            _times_of_tasks(values_s, group, k, successive, seed)
             for seed in range(1 if k == 1 else _draws(len(values_s)))
         ]
         found = (
@@ -243,6 +227,8 @@ def predict_split(
                 ]
             )
         )
+        if successive is not None and successive.are_alone and found.high_s is not None:
+            found = replace(found, high_s=max(found.high_s, one.high_s or 0.0))
         times_s = drawn[0]
         base = one if k == 1 or whole.refused is not None else whole
         mean_s = found.mean_s if k == 1 else _rescaled(found.mean_s, base.mean_s, one.mean_s)
@@ -261,14 +247,14 @@ def predict_split(
                 found.refused,
             )
         )
-    return Split(tasks, sample.total, level, tuple(splits), known, _notes(dependence))
+    return Split(tasks, sample.total, level, tuple(splits), _notes(sample, successive, max(calls)))
 
 
 def times_of_tasks(
     sample: CountedDurations,
     calls: Sequence[int] = (1, 2, 4, 8),
     tasks: int = 1,
-    dependence: Dependence | None = None,
+    successive: ConsecutiveCalls | None = None,
     *,
     attributes: CallAttributes | None = None,
 ) -> dict[int, CountedDurations]:
@@ -276,7 +262,7 @@ def times_of_tasks(
 
     Parameters
     ----------
-    sample, calls, tasks, dependence, attributes
+    sample, calls, tasks, successive, attributes
         As for `predict_split`.
 
     Returns
@@ -301,12 +287,9 @@ def times_of_tasks(
     calls, tasks = check_calls(calls), check_tasks(tasks)
     if not sample.total:
         return {}
-    known = INDEPENDENT if dependence is None else dependence
     grouped = SlowestOfN.fit(sample, calls=attributes).grouped(tasks)
     values_s, group = _calls_by_phase(grouped)
-    return {
-        k: _counted(_times_of_tasks(values_s, group, k, known.of_task(k)), group, grouped, k) for k in calls
-    }
+    return {k: _counted(_times_of_tasks(values_s, group, k, successive), group, grouped, k) for k in calls}
 
 
 def _counted(times_s: np.ndarray, group: np.ndarray, grouped: CountedDurations, k: int) -> CountedDurations:
@@ -350,14 +333,25 @@ def _speedup(one: Tail, found: Tail, mean_s: float, k: int) -> tuple[float | Non
     return (min(one.median_s / found.median_s, most) if found.median_s > 0 else 1.0), most
 
 
-def _notes(dependence: Dependence | None) -> tuple[str, ...]:
+def _notes(sample: CountedDurations, successive: ConsecutiveCalls | None, most: int) -> tuple[str, ...]:
     notes = []
-    if dependence is None or not len(dependence.lags):
+    made = 1 if successive is None else successive.calls_of_a_task
+    if made == 1:
         notes.append(
             "the correlation of consecutive calls of a task is unknown: they are assumed to be independent, "
             "so that the speedup may be lower"
         )
-    if dependence is None or dependence.phase is None:
+    elif made < most:
+        notes.append(
+            f"each task made {count_text(made, 'call')} at most, which come again in longer sums: more calls "
+            "may gain more"
+        )
+    if most > 1 and successive is not None and successive.are_alone:
+        notes.append(
+            "no task made several calls in a phase: intervals reach from calls that differ to calls that are "
+            "all alike, which gain nothing; record a run with more calls"
+        )
+    if not sample.phases_known:
         notes.append(
             "the correlation of calls by phase is unknown: the prediction holds for phases like the measured "
             "ones"
@@ -409,19 +403,15 @@ def _typical(tails: Sequence[Tail]) -> Tail:
 
 
 def _times_of_tasks(
-    values_s: np.ndarray, group: np.ndarray, k: int, correlation: float, seed: int = 0
+    values_s: np.ndarray, group: np.ndarray, k: int, successive: ConsecutiveCalls | None, seed: int = 0
 ) -> np.ndarray:
-    """Return times of tasks that make k calls of a k-th each: as many as there are calls in each phase.
-
-    Normal scores of two calls of a task have the given correlation.
-    """
+    """Return times of tasks that make k calls of a k-th each: as many as there are calls in each phase."""
     if k == 1:
         return values_s
+    if successive is not None and successive.calls_of_a_task > 1:
+        return successive.mean_times_s(values_s, group, k, seed)
     rng = np.random.default_rng(seed)
-    shared = min(max(correlation, 0.0), 0.98)
-    of_task = np.sqrt(shared) * rng.standard_normal(len(values_s))
     times_s = np.zeros(len(values_s))
     for _ in range(k):
-        scores = of_task + np.sqrt(1 - shared) * rng.standard_normal(len(values_s))
-        times_s[np.lexsort((scores, group))] += values_s
+        times_s[np.lexsort((rng.random(len(values_s)), group))] += values_s
     return times_s / k

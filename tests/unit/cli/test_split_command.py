@@ -30,7 +30,7 @@ def test_json_is_what_the_function_says_of_the_same_calls(run):
     writes = en.open(run).select(op="write")
     known = writes.ensemble()
     assert (told["tasks"], told["n"], told["refused"]) == (32, len(writes), None)
-    expected = predict_split(known.sample, (1, 2, 4), 32, known.dependence, attributes=known.calls)
+    expected = predict_split(known.sample, (1, 2, 4), 32, known.successive, attributes=known.calls)
     for found, split in zip(told["splits"], expected.splits, strict=True):
         assert found == pytest.approx(vars(split))
     assert np.all(np.diff([split["median_s"] for split in told["splits"]]) < 0)

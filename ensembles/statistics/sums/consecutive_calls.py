@@ -1,0 +1,158 @@
+"""Consecutive calls of each task, from which the times of tasks that make several calls are formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+_SIGNIFICANT = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class ConsecutiveCalls:
+    """Calls of each task in the order in which the task made them.
+
+    Attributes
+    ----------
+    duration_s, rank, phase : ndarray, shape (n,)
+        Sorted by rank, phase and start; seconds.
+    begin : ndarray of int64, shape (g + 1,)
+        Index of the first call of each pair of rank and phase; the last element is n.
+    phases_known : bool
+        False: phases are unknown, and all calls have phase 0.
+    """
+
+    duration_s: np.ndarray
+    rank: np.ndarray
+    phase: np.ndarray
+    begin: np.ndarray
+    phases_known: bool
+
+    @classmethod
+    def from_calls(
+        cls,
+        durations_s: np.ndarray,
+        rank: np.ndarray,
+        phase: np.ndarray | None = None,
+        start_ns: np.ndarray | None = None,
+    ) -> ConsecutiveCalls:
+        """Sort calls by rank, phase and start.
+
+        Parameters
+        ----------
+        durations_s, rank : ndarray, shape (n,)
+            Seconds; task of each call.
+        phase : ndarray, shape (n,), optional
+            None: phases are unknown.
+        start_ns : ndarray, shape (n,), optional
+            None: the calls of a rank are already in the order of time.
+
+        Examples
+        --------
+        >>> calls = ConsecutiveCalls.from_calls(np.array([0.3, 0.1, 0.2]), np.array([1, 0, 0]))
+        >>> calls.duration_s.tolist(), calls.begin.tolist()
+        ([0.1, 0.2, 0.3], [0, 2, 3])
+        """
+        known, n = phase is not None, len(durations_s)
+        phase = np.zeros(n, np.int64) if phase is None else phase
+        order = np.lexsort([phase, rank] if start_ns is None else [start_ns, phase, rank])
+        rank, phase = rank[order], phase[order]
+        changed = (rank[1:] != rank[:-1]) | (phase[1:] != phase[:-1])
+        begin = np.unique(np.concatenate([[0], np.flatnonzero(changed) + 1, [n]]))
+        return cls(durations_s[order], rank, phase, begin, known)
+
+    @cached_property
+    def place(self) -> np.ndarray:
+        """Share of the calls of the same phase that are shorter, and half of the equal ones: shape (n,)."""
+        phases, phase = np.unique(self.phase, return_inverse=True)
+        values, value = np.unique(self.duration_s, return_inverse=True)
+        kinds, kind, count = np.unique(
+            phase.reshape(-1) * len(values) + value.reshape(-1), return_inverse=True, return_counts=True
+        )
+        of_phase = kinds // max(len(values), 1)
+        total = np.bincount(of_phase, count, len(phases))
+        before = np.cumsum(count) - count - (np.cumsum(total) - total)[of_phase]
+        share: np.ndarray = ((before + 0.5 * count) / total[of_phase])[kind.reshape(-1)]
+        return share
+
+    @cached_property
+    def calls_of_a_task(self) -> int:
+        """The most calls that a task made."""
+        return int(np.unique(self.rank, return_counts=True)[1].max(initial=0))
+
+    @property
+    def are_alone(self) -> bool:
+        """Whether no task made several calls in a phase, so that it is unknown how alike these would be."""
+        return self.phases_known and len(self.begin) == len(self.place) + 1
+
+    @cached_property
+    def _alike_in_phase(self) -> bool:
+        """Whether calls of a task are more alike in one phase than in several, by a nested F test."""
+        from ensembles.statistics.special import betainc, ndtri
+
+        first, calls = self.begin[:-1], np.diff(self.begin)
+        free, cells = len(self.place) - len(calls), len(calls) - len(np.unique(self.rank[first]))
+        if not self.phases_known or free < 1 or cells < 1:
+            return False
+        score = ndtri(self.place)
+        mean = np.add.reduceat(score, first) / calls
+        within = float(((score - np.repeat(mean, calls)) ** 2).sum()) / free
+        task = np.unique(self.rank[first], return_inverse=True)[1].reshape(-1)
+        of_task = np.bincount(task, mean * calls) / np.bincount(task, calls)
+        between = float((calls * (mean - of_task[task]) ** 2).sum()) / cells
+        ratio = between / within if within > 0 else np.inf
+        return bool(betainc(free / 2, cells / 2, free / (free + cells * ratio)) < _SIGNIFICANT)
+
+    def mean_times_s(self, values_s: np.ndarray, group: np.ndarray, k: int, seed: int) -> np.ndarray:
+        """Draw the mean of k calls for as many tasks as a new phase has calls.
+
+        Parameters
+        ----------
+        values_s, group : ndarray, shape (m,)
+            Durations of the calls of new phases, in seconds, rising in each phase, and their phase from 0.
+        k : int
+            Number of calls of a task.
+        seed : int
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            Seconds.
+
+        Notes
+        -----
+        A task of a new phase takes k consecutive calls of a past task. Each has the place among the durations
+        of the new phase that it had in its own phase. All tasks of a new phase begin in the same past phase,
+        so that what tasks, nodes and successive calls have in common stays. Calls go on into the following
+        phases, unless calls of a task are more alike in one phase: then its calls of that phase come again.
+        """
+        rng = np.random.default_rng(seed)
+        first = self.begin[:-1]
+        tasks, task = np.unique(self.rank[first], return_inverse=True)
+        phases, phase = np.unique(self.phase[first], return_inverse=True)
+        cell_of = task.reshape(-1) * len(phases) + phase.reshape(-1)
+        first_cell = np.searchsorted(cell_of, np.arange(len(tasks) + 1) * len(phases))
+        calls = np.bincount(group)
+        begin = np.cumsum(calls) - calls
+        layer, nth = np.divmod(np.arange(len(values_s)) - begin[group], len(tasks))
+        chosen = rng.permutation(len(tasks))[nth]
+        layers = int(layer.max(initial=0)) + 1
+        row = group * layers + layer
+        source = rng.integers(len(phases), size=row[-1] + 1)[row]
+        shift = rng.random(row[-1] + 1)[row]
+        cell = np.searchsorted(cell_of, chosen * len(phases) + source)
+        cell = np.where(cell < first_cell[chosen + 1], cell, first_cell[chosen])
+        start, length = self.begin[cell], np.diff(self.begin)[cell]
+        if self._alike_in_phase:
+            origin, period, at = start, length, (shift * length).astype(np.int64)
+        else:
+            origin = self.begin[first_cell[chosen]]
+            period = self.begin[first_cell[chosen + 1]] - origin
+            at = start - origin + (shift * np.maximum(length - k + 1, 1)).astype(np.int64)
+        total_s = np.zeros(len(values_s))
+        for call in range(k):
+            place = self.place[origin + (at + call) % period]
+            total_s += values_s[begin[group] + (place * calls[group]).astype(np.int64)]
+        return total_s / k
