@@ -59,6 +59,9 @@ def count_groups(
 ) -> int: ...
 def count_seconds(seconds: np.ndarray, limit_s: float, counts: np.ndarray, stats: np.ndarray, /) -> int: ...
 
+# ensembles.cli.run
+def read_counter() -> int: ...
+
 # ensembles.summaries.keyed_sums
 def sum_by_keys(
     keys: tuple[np.ndarray, ...],

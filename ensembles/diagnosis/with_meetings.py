@@ -37,11 +37,12 @@ class Cells:
     def __init__(self, rows: dict[str, np.ndarray], window: np.ndarray, task: np.ndarray) -> None:
         self.window, self.task = window, task
         shape = int(window.max(initial=-1)) + 1, int(task.max(initial=-1)) + 1
-        ends = np.full(shape, -1, np.int64)
+        never = np.iinfo(np.int64).min  # a call may begin before its recorder, at a negative time
+        ends = np.full(shape, never)
         np.maximum.at(ends, (window, task), rows["end_ns"])
         begin = np.full(shape[0], np.iinfo(np.int64).max)
         np.minimum.at(begin, window, rows["start_ns"])
-        self.present = ends >= 0
+        self.present = ends > never
         self.arrival_ns = np.where(self.present, ends - begin[:, None], -1).astype(np.float64)
 
     @property

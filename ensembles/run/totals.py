@@ -6,6 +6,8 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Unpack, cast
 
+import numpy as np
+
 from ensembles.model import extensions
 from ensembles.model.units import NS_PER_S, count_text, seconds_text
 from ensembles.passes.summary import ignoring_run
@@ -81,14 +83,15 @@ class RunWithTotals:
         from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
 
         run = self._run
-        names = sorted({call.name for call in run.calls if call.name.startswith(_NON_BLOCKING)})
+        made = {run.calls[number].name for number in np.unique(self.summary.cells["call"])}
+        names = sorted(name for name in made if name.startswith(_NON_BLOCKING))
         if run.reading.source.is_checked and (run.info.flights or not names):
             return []
         table = table_from_cells(self.summary, run.files)
         io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, run.info.counted_io_s)
         span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
         notes = []
-        if names and not run.info.flights and io_s > span_s * threads:
+        if names and not run.info.flights and io_s > _MOST_BUSY * span_s * threads:
             notes.append(
                 f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
                 "completion, as an older recorder or another tool stored them: times in I/O include what was "

@@ -131,6 +131,8 @@ def test_threads_of_a_task_that_meets_others_count_once_too() -> None:
     together = WithMeetings(Cells(rows, first, first), rows, np.array([0]))
     assert together.most_s(rows["time_ns"]) == together.io_s == pytest.approx(130e-9)
     assert together.likely_s(rows["time_ns"]) == pytest.approx(130e-9)
+    early = {"start_ns": np.array([-99]), "end_ns": np.array([-95])}  # the constructor of a library calls
+    assert Cells(early, first[:1], first[:1]).present.all()
     low, high = together.interval_s(*[rows["time_ns"]] * 3)
     assert 0 < low <= 130e-9 <= high <= 600e-9
 
@@ -159,3 +161,11 @@ def test_no_gain_is_longer_than_the_time_in_which_its_calls_lie(tmp_path: Path) 
     assert {each.id for each in diagnosis.findings} & {"metadata-storm"}
     assert all(each.gain_s[1] <= 0.21 for each in diagnosis.findings if each.gain_s)
     assert all((entry.at_most_s or 0) <= 0.21 for entry in diagnosis.not_examined)
+
+
+@pytest.mark.parametrize("name", ["pwrite", "MPI_File_iwrite_at"])
+def test_only_calls_that_were_made_are_named_as_non_blocking(tmp_path: Path, name: str) -> None:
+    """Calls of one thread that overlap: of requests older recorders stored them so."""
+    run = io_run(tmp_path / "run", [[Made(name, 100, 4096, gap_us=-50), Made(name, 100, 4096)]])
+    named = [note for note in run.notes if "durations of non-blocking requests" in note]
+    assert [name in note for note in named] == [True] * (name != "pwrite")
