@@ -1,4 +1,4 @@
-"""Finish spools after their processes have ended: their length, their last reading of the clock, their account."""
+"""Finish spools after their processes have ended: their length, and what only others could read."""
 
 from __future__ import annotations
 

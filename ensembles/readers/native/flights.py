@@ -120,8 +120,8 @@ class FlightRows:
 
     def reader(
         self, call_numbers: np.ndarray, first_ticks: int, ns_per_tick: float, start_ns: int
-    ) -> FlightReader:
-        """Read the rows.
+    ) -> tuple[FlightReader, int]:
+        """Read the rows, and count those that are left out as damaged or incomplete.
 
         Parameters
         ----------
@@ -134,14 +134,13 @@ class FlightRows:
             The file cannot be read or is damaged.
         """
         with self._contents as contents:
-            raw = b"".join(contents.read(count * FLIGHT.size, place) for place, count in self._windows)
-        rows = np.frombuffer(raw, FLIGHT.dtype, len(raw) // FLIGHT.size)
-        rows = rows[rows["call"] != 0]
+            rows, lost = contents.rows(FLIGHT, "call", self._windows)
         ticks = (rows["start"] - np.uint64(first_ticks)).view("i8")
         waited = (rows["wait_start"] - np.uint64(first_ticks)).view("i8")
         with np.errstate(over="ignore"):
             flight_ns = rows["flight"] * ns_per_tick
         kept = flight_ns <= LARGEST_NS
+        lost += int(np.count_nonzero(~kept))
         rows, ticks, waited, flight_ns = rows[kept], ticks[kept], waited[kept], flight_ns[kept]
 
         def translated(calls: np.ndarray) -> np.ndarray:
@@ -157,7 +156,7 @@ class FlightRows:
         waits = _keys(
             rows["wait_thread"][ended], translated(rows["wait_call"][ended]), nanoseconds(waited[ended])
         )
-        return FlightReader(events, flight, rows["request"], waits, rows["request"][ended])
+        return FlightReader(events, flight, rows["request"], waits, rows["request"][ended]), lost
 
 
 NO_FLIGHTS = FlightRows(Contents(""), ())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO, NamedTuple
 
+import numpy as np
+
 from ensembles.files.untrusted import Reading, open_regular
+from ensembles.model.c_layout import Structure
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import decode_text
 
@@ -89,6 +92,35 @@ class Contents:
                 f"{self._job_path} is damaged: its part of {os.path.basename(self.path)} cannot be decoded"
             ) from error
         return found
+
+    def rows(self, kind: Structure, last: str, windows: Iterable[Sequence[int]]) -> tuple[np.ndarray, int]:
+        """Read rows that the recorder stores in order.
+
+        Parameters
+        ----------
+        kind : Structure
+        last : str
+            Member of the structure that is stored last; 0: the row is incomplete.
+        windows : iterable of sequence of int
+            Each with the offset in the spool and the number of rows.
+
+        Returns
+        -------
+        rows : ndarray
+            The complete ones.
+        lost : int
+            Number of incomplete ones before the last one of their window that ended.
+        """
+        parts, lost = [np.empty(0, kind.dtype)], 0
+        (first, *_) = kind.dtype.names or ()  # the ticks of the row, of which only the end may be left
+        for window in windows:
+            raw = self.read(window[1] * kind.size, window[0])
+            rows = np.frombuffer(raw, kind.dtype, len(raw) // kind.size)
+            ended = np.flatnonzero(rows[last])
+            complete = ended[rows[first][ended] != 0]
+            parts.append(rows[complete])
+            lost += int(ended.max(initial=-1)) + 1 - len(complete)
+        return np.concatenate(parts), lost
 
     def _part(self, piece: Piece, begin: int, end: int) -> bytes:
         low, high = max(begin, piece.position), min(end, piece.position + piece.length)
