@@ -214,11 +214,6 @@ def find_preload_library() -> Path:
     """Find the preload library.
 
     It is ``ENSIO_PRELOAD`` or, without it, the library of the ``ensio-cc`` on PATH or in Python's prefix.
-
-    Raises
-    ------
-    EnsioError
-        There is no preload library.
     """
     if named := os.environ.get("ENSIO_PRELOAD"):
         if not Path(named).is_file():
@@ -410,9 +405,8 @@ def _ignored_by_shell(pid: int) -> set[int]:
 def keep_account(directory: Path, pid: int, program: str, begin_ns: int) -> None:
     """Keep what the kernel counted in the command, which has ended.
 
-    The spool of a process that ended without a call that the recorder sees is completed. Of a process that
-    is not recorded, or not from its beginning because it was a shell before, the counters are kept: they
-    contain those of all processes that it waited for.
+    The spool of a process without a recorded end is completed. Of one that is not recorded, or was a shell
+    before, the counters are kept: they contain those of all processes that it waited for.
     """
     end = read_counter(), time.monotonic_ns(), time.time_ns()
     spools = list(directory.glob(f"*-{pid}-*"))

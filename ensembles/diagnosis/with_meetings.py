@@ -63,14 +63,6 @@ class Busy:
 
     The calls of a row lie between its first start and its last end. Where such spans overlap, as those of
     threads, the time is at most the length of their union, and at most the sum.
-
-    Parameters
-    ----------
-    rows : dict of str to ndarray, shape (n,)
-        With ``start_ns`` and ``end_ns`` of each row.
-    group : ndarray of int64, shape (n,)
-        Number of the group of each row, from 0.
-    groups : int
     """
 
     def __init__(self, rows: dict[str, np.ndarray], group: np.ndarray, groups: int) -> None:
@@ -97,13 +89,6 @@ class Busy:
 
 class WithMeetings:
     """The model of time of a run whose tasks meet; it has the interface of `WithoutMeetings`.
-
-    Parameters
-    ----------
-    cells : Cells
-    rows : dict of str to ndarray, shape (n,)
-        With ``start_ns``, ``end_ns`` and ``time_ns`` of each row of the shared evidence.
-    ranks : ndarray of int64, shape (tasks,)
 
     Attributes
     ----------

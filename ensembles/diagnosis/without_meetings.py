@@ -23,8 +23,6 @@ class WithoutMeetings:
         With ``start_ns``, ``end_ns`` and ``time_ns`` of each row of the shared evidence.
     task : ndarray of int64, shape (n,)
         Number of the task of each row.
-    threads : ndarray of int64, shape (tasks,)
-        Threads of each task.
 
     Attributes
     ----------
@@ -64,13 +62,7 @@ class WithoutMeetings:
         return 1e-9 * float(self._of_tasks.most_ns(saved_ns).max()) if len(self._task) else 0.0
 
     def most_s(self, time_ns: np.ndarray) -> float:
-        """Bound the time in which at least one of some calls was under way.
-
-        Parameters
-        ----------
-        time_ns : ndarray, shape (n,)
-            Time of each row that counts.
-        """
+        """Bound the time in which at least one of some calls was under way."""
         return 1e-9 * float(self._of_all.most_ns(time_ns)[0])
 
     def interval_s(

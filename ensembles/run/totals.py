@@ -6,8 +6,6 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Unpack, cast
 
-import numpy as np
-
 from ensembles.model import extensions
 from ensembles.model.units import NS_PER_S, count_text, seconds_text
 from ensembles.passes.summary import ignoring_run
@@ -76,14 +74,11 @@ class RunWithTotals:
 
     @cached_property
     def _implausible(self) -> list[str]:
-        """Sentences about what cannot be so.
-
-        In formats without checksums, a changed byte of a time is seen only here.
-        """
+        """Sentences about what cannot be so: without checksums, damaged times are seen only here."""
         from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
 
         run = self._run
-        made = {run.calls[number].name for number in np.unique(self.summary.cells["call"])}
+        made = {run.calls[number].name for number in set(self.summary.cells["call"].tolist())}
         names = sorted(name for name in made if name.startswith(_NON_BLOCKING))
         if run.reading.source.is_checked and (run.info.flights or not names):
             return []

@@ -21,12 +21,8 @@ def cut_spools(directory: Path) -> None:
     """Cut the spools of ended processes to their content.
 
     A process that has given up its privileges cannot shorten its spool, nor remove the space counter of its
-    node. Spools of processes that are still running or were killed are not changed.
-
-    Parameters
-    ----------
-    directory : Path
-        A run directory. Files that cannot be read or changed are skipped.
+    node. Spools of processes that are still running or were killed are not changed. Files that cannot be read
+    or changed are skipped.
     """
     all_ended = True
     for path in directory.glob("*.spool"):
@@ -50,15 +46,8 @@ def cut_spools(directory: Path) -> None:
 def complete_account(path: Path, pid: int, end: tuple[int, int, int]) -> None:
     """Complete the spool of a process that waits to be reaped, if its recording has no end.
 
-    The process could read neither the clock nor what the kernel counted. The reading of the clock goes to
-    where the recorder's next one would.
-
-    Parameters
-    ----------
-    path : Path
-    pid : int
-    end : tuple of int
-        At the end of the process: the processor's counter, CLOCK_MONOTONIC and CLOCK_REALTIME in ns.
+    The reading of the clock goes to where the recorder's next one would: `end` holds the processor's counter,
+    CLOCK_MONOTONIC and CLOCK_REALTIME at the end of the process.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "r+b", buffering=0) as file:

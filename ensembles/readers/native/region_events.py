@@ -71,13 +71,7 @@ def marked_spools(
 
 
 def read_regions(spools: Sequence[MarkedSpool], damage: DamageReport) -> RegionTable:
-    """Read all phases and regions of some spools, and report the marks that are left out.
-
-    Raises
-    ------
-    EnsioError
-        A spool cannot be read any more.
-    """
+    """Read all phases and regions of some spools, and report the marks that are left out."""
     names: dict[str, int] = {}
     parts = [_occurrences(spool, names, damage) for spool in spools]
     if not parts:

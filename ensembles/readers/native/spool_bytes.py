@@ -64,23 +64,7 @@ class Contents:
         self._file.close()
 
     def read(self, length: int, position: int) -> bytes:
-        """Read bytes of the spool.
-
-        Parameters
-        ----------
-        length, position : int
-            Number of bytes, and offset in the spool.
-
-        Returns
-        -------
-        bytes
-            Fewer at the end of the spool.
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be read or is damaged.
-        """
+        """Read bytes of the spool from an offset in it on: fewer at its end."""
         try:
             if not self._job_path:
                 return os.pread(self._file.fileno(), length, position)
@@ -94,22 +78,10 @@ class Contents:
         return found
 
     def rows(self, kind: Structure, last: str, windows: Iterable[Sequence[int]]) -> tuple[np.ndarray, int]:
-        """Read rows that the recorder stores in order.
+        """Read the complete rows of windows, and count the incomplete ones before the last that ended.
 
-        Parameters
-        ----------
-        kind : Structure
-        last : str
-            Member of the structure that is stored last; 0: the row is incomplete.
-        windows : iterable of sequence of int
-            Each with the offset in the spool and the number of rows.
-
-        Returns
-        -------
-        rows : ndarray
-            The complete ones.
-        lost : int
-            Number of incomplete ones before the last one of their window that ended.
+        The recorder stores the rows of a window in order, and the member `last` of each at its end. A window
+        begins with its offset in the spool and its number of rows.
         """
         parts, lost = [np.empty(0, kind.dtype)], 0
         (first, *_) = kind.dtype.names or ()  # the ticks of the row, of which only the end may be left

@@ -64,13 +64,7 @@ def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> 
 
 
 def read_surroundings(spools: Sequence[SampledSpool], damage: DamageReport) -> SurroundingsTable:
-    """Read all samples of some spools, and report those that are left out.
-
-    Raises
-    ------
-    EnsioError
-        A spool cannot be read any more.
-    """
+    """Read all samples of some spools, and report those that are left out."""
     parts = [_columns(spool, damage) for spool in spools]
     if not parts:
         return SurroundingsTable.empty()
