@@ -59,7 +59,8 @@ def count_groups(
 ) -> int: ...
 def count_seconds(seconds: np.ndarray, limit_s: float, counts: np.ndarray, stats: np.ndarray, /) -> int: ...
 
-# ensembles.summaries.keyed_sums
+# ensembles.cli.run, ensembles.summaries.keyed_sums, ensembles.summaries.totals_by
+def read_counter() -> int: ...
 def sum_by_keys(
     keys: tuple[np.ndarray, ...],
     values: tuple[np.ndarray, ...],
@@ -68,8 +69,6 @@ def sum_by_keys(
     row_of: np.ndarray | None,
     /,
 ) -> bytes: ...
-
-# ensembles.summaries.totals_by
 def count_ranks_of_keys(
     key: np.ndarray, rank: np.ndarray, ranks: np.ndarray, last: np.ndarray, /
 ) -> None: ...

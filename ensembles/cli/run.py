@@ -16,6 +16,7 @@ from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 
+from ensembles._compiled import read_counter
 from ensembles.cli.options import add_new_run_directory, warn
 from ensembles.files.names import LAUNCHER_SUFFIX, SPOOL_SUFFIX
 from ensembles.model.errors import EnsioError
@@ -213,11 +214,6 @@ def find_preload_library() -> Path:
     """Find the preload library.
 
     It is ``ENSIO_PRELOAD`` or, without it, the library of the ``ensio-cc`` on PATH or in Python's prefix.
-
-    Raises
-    ------
-    EnsioError
-        There is no preload library.
     """
     if named := os.environ.get("ENSIO_PRELOAD"):
         if not Path(named).is_file():
@@ -409,22 +405,22 @@ def _ignored_by_shell(pid: int) -> set[int]:
 def keep_account(directory: Path, pid: int, program: str, begin_ns: int) -> None:
     """Keep what the kernel counted in the command, which has ended.
 
-    The account of a process that ended without a call that the recorder sees is completed. Of a process that
-    is not recorded, or not from its beginning because it was a shell before, the counters are kept: they
-    contain those of all processes that it waited for.
+    The spool of a process without a recorded end is completed. Of one that is not recorded, or was a shell
+    before, the counters are kept: they contain those of all processes that it waited for.
     """
+    end = read_counter(), time.monotonic_ns(), time.time_ns()
     spools = list(directory.glob(f"*-{pid}-*"))
     with suppress(OSError, EnsioError, ValueError):
         for path in spools:
             if path.suffix == SPOOL_SUFFIX:
                 from ensembles.readers.native.cutting import complete_account  # imports NumPy
 
-                complete_account(path, pid)
+                complete_account(path, pid, end)
         last = Path(f"/proc/{pid}/comm").read_bytes().strip()
         is_same = os.fsencode(os.path.basename(program)).startswith(last)
         if not (spools and is_same) and any(directory.iterdir()):
             host = os.uname().nodename
-            facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={time.time_ns()}\0io=".encode()
+            facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={end[2]}\0io=".encode()
             path = directory / f"{host}-{pid}-{begin_ns}{LAUNCHER_SUFFIX}"
             path.touch(mode=0o600, exist_ok=False)
             path.write_bytes(facts + Path(f"/proc/{pid}/io").read_bytes())

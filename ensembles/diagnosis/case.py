@@ -103,7 +103,7 @@ class Case:
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
         self.run_s = run.length_s
         self.model: WithMeetings | WithoutMeetings = (
-            WithMeetings(self._cells, self.rows["time_ns"], ranks, self.span_s)
+            WithMeetings(self._cells, self.rows, ranks)
             if tasks_meet(run.info, run.phases)
             else WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
         )

@@ -37,11 +37,12 @@ class Cells:
     def __init__(self, rows: dict[str, np.ndarray], window: np.ndarray, task: np.ndarray) -> None:
         self.window, self.task = window, task
         shape = int(window.max(initial=-1)) + 1, int(task.max(initial=-1)) + 1
-        ends = np.full(shape, -1, np.int64)
+        never = np.iinfo(np.int64).min  # a call may begin before its recorder, at a negative time
+        ends = np.full(shape, never)
         np.maximum.at(ends, (window, task), rows["end_ns"])
         begin = np.full(shape[0], np.iinfo(np.int64).max)
         np.minimum.at(begin, window, rows["start_ns"])
-        self.present = ends >= 0
+        self.present = ends > never
         self.arrival_ns = np.where(self.present, ends - begin[:, None], -1).astype(np.float64)
 
     @property
@@ -57,17 +58,37 @@ class Cells:
         return total.reshape(windows, tasks)
 
 
+class Busy:
+    """Bounds of the time in which at least one of a group's calls was under way.
+
+    The calls of a row lie between its first start and its last end. Where such spans overlap, as those of
+    threads, the time is at most the length of their union, and at most the sum.
+    """
+
+    def __init__(self, rows: dict[str, np.ndarray], group: np.ndarray, groups: int) -> None:
+        self._group, self._groups = group, groups
+        both = np.concatenate((rows["start_ns"], rows["end_ns"]))
+        self._times, place = np.unique(both, return_inverse=True)
+        # On one axis, on which each group lies behind the one before.
+        self._first, self._last = place.reshape(2, -1) + group * len(self._times)
+        self._order = np.argsort(self._first, kind="stable")
+
+    def most_ns(self, time_ns: np.ndarray) -> np.ndarray:
+        """Bound the time of calls that take `time_ns` in each row: shape (groups,)."""
+        mine = self._order[time_ns[self._order] > 0]
+        if not len(mine):
+            return np.zeros(self._groups)
+        start, end = self._first[mine], np.maximum.accumulate(self._last[mine])
+        first = np.flatnonzero(np.append(True, start[1:] > end[:-1]))
+        ends = end[np.append(first[1:], len(mine)) - 1]
+        length = self._times[ends % len(self._times)] - self._times[start[first] % len(self._times)]
+        sums = np.add.reduceat(np.asarray(time_ns, np.float64)[mine], first)
+        most: np.ndarray = np.bincount(self._group[mine[first]], np.minimum(sums, length), self._groups)
+        return most
+
+
 class WithMeetings:
     """The model of time of a run whose tasks meet; it has the interface of `WithoutMeetings`.
-
-    Parameters
-    ----------
-    cells : Cells
-    time_ns : ndarray, shape (n,)
-        Time of each row of the shared evidence.
-    ranks : ndarray of int64, shape (tasks,)
-    span_s : float
-        From the first call to the last: no gain is larger.
 
     Attributes
     ----------
@@ -77,14 +98,19 @@ class WithMeetings:
 
     shows_waiting = True
 
-    def __init__(self, cells: Cells, time_ns: np.ndarray, ranks: np.ndarray, span_s: float) -> None:
-        self._cells, self._ranks, self._span_s = cells, ranks, span_s
-        self._arrival, self._is_empty = cells.arrival_ns, not len(time_ns)
-        self._time_ns = time_ns
+    def __init__(self, cells: Cells, rows: dict[str, np.ndarray], ranks: np.ndarray) -> None:
+        self._cells, self._ranks = cells, ranks
+        self._arrival, self._is_empty = cells.arrival_ns, not len(rows["time_ns"])
+        self._time_ns = rows["time_ns"]
+        windows, tasks = cells.present.shape
+        self._busy = Busy(rows, cells.window * tasks + cells.task, windows * tasks)
+
+    def _most_ns(self, time_ns: np.ndarray) -> np.ndarray:
+        return self._busy.most_ns(time_ns).reshape(self._cells.present.shape)
 
     @cached_property
     def _busy_ns(self) -> np.ndarray:
-        return self._cells.sums(self._time_ns)
+        return self._most_ns(self._time_ns)
 
     @cached_property
     def io_s(self) -> float:
@@ -124,7 +150,7 @@ class WithMeetings:
         """Compute by how much each window would be shorter if calls took less time: shape (windows,)."""
         if self._is_empty:
             return np.zeros(0)
-        saved = np.minimum(self._cells.sums(saved_ns), np.maximum(self._arrival, 0))
+        saved = np.minimum(self._most_ns(saved_ns), np.maximum(self._arrival, 0))
         after = np.where(self._cells.present, self._arrival - saved, -1).max(axis=1)
         gains: np.ndarray = (self._arrival.max(axis=1) - after) * 1e-9
         return gains
@@ -134,12 +160,12 @@ class WithMeetings:
         return float(self.gains_s(saved_ns).sum())
 
     def most_s(self, time_ns: np.ndarray) -> float:
-        """Add up over the windows the largest sum of a task.
+        """Add up over the windows the most time of a task.
 
         It is what calls can cost at most: the calls of one task slow down those of others, so that the change
         of the last arrival alone is not a bound.
         """
-        return 0.0 if self._is_empty else float(self._cells.sums(time_ns).max(axis=1).sum()) * 1e-9
+        return 0.0 if self._is_empty else float(self._most_ns(time_ns).max(axis=1).sum()) * 1e-9
 
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
@@ -148,6 +174,7 @@ class WithMeetings:
 
         Windows have different lengths by design, and longer ones gain more. So the error is that of the ratio
         of gain to length, of which each window is one observation (the ratio estimator of sampling theory).
+        No gain is larger than the windows in which it lies.
         """
         gains = self.gains_s(saved_ns)
         middle, active = float(gains.sum()), gains > 0
@@ -156,5 +183,6 @@ class WithMeetings:
         error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
         least = max(error, MARGIN * middle)
         low = middle - float(np.hypot(middle - min(self.likely_s(low_ns), middle), least))
-        high = middle + float(np.hypot(max(self.likely_s(high_ns), middle) - middle, least))
-        return max(low, 0.0), min(high, self._span_s)
+        highest = np.maximum(self.gains_s(high_ns), gains)
+        high = middle + float(np.hypot(highest.sum() - middle, least))
+        return max(low, 0.0), min(high, float(self._cells.length_s[highest > 0].sum()))

@@ -21,13 +21,13 @@ def bytes_text(count: float) -> str:
     Examples
     --------
     >>> from ensembles.model.units import bytes_text
-    >>> bytes_text(512), bytes_text(1.5 * 2**20)
-    ('512 B', '1.50 MiB')
+    >>> bytes_text(512), bytes_text(1.5 * 2**20), bytes_text(2**20 - 9)
+    ('512 B', '1.50 MiB', '1.00 MiB')
     """
     if abs(count) < 1024:
         return f"{count:,.0f} B"
     power = 0
-    while abs(count) >= 1023.995 and power < len(BINARY_UNITS) - 1:
+    while abs(count) >= 1023.5 and power < len(BINARY_UNITS) - 1:
         count /= 1024
         power += 1
     return f"{_three_digits(count)} {BINARY_UNITS[power]}"

@@ -1,4 +1,4 @@
-"""Damage report: the damaged and unnamed events that a pass over a run found."""
+"""Damage report: the damaged and unnamed events and rows that a pass over a run found."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class DamageReport:
 
     Attributes
     ----------
-    left_out : dict of str to int
-        By path of a spool or job file: events that are damaged, or were never completed.
+    left_out : dict of (str, str) to int
+        By path of a spool or job file, and kind of row: rows that are damaged, or were never completed.
     unknown_calls, unknown_files : int
         Events whose call or file number has no name.
 
@@ -28,19 +28,19 @@ class DamageReport:
     ['5 calls are of functions without a name in the call tables']
     """
 
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[tuple[str, str], int] = field(default_factory=dict)
     unknown_calls: int = 0
     unknown_files: int = 0
 
-    def leave_out(self, path: str, count: int) -> None:
-        """Count events of a file that are left out."""
+    def leave_out(self, path: str, count: int, kind: str = "event") -> None:
+        """Count rows of a file that are left out."""
         if count:
-            self.left_out[path] = self.left_out.get(path, 0) + count
+            self.left_out[path, kind] = self.left_out.get((path, kind), 0) + count
 
     def merge(self, other: DamageReport) -> None:
         """Add the report of a pass over other events."""
-        for path, count in other.left_out.items():
-            self.leave_out(path, count)
+        for (path, kind), count in other.left_out.items():
+            self.leave_out(path, count, kind)
         self.unknown_calls += other.unknown_calls
         self.unknown_files += other.unknown_files
 
@@ -48,8 +48,8 @@ class DamageReport:
     def sentences(self) -> list[str]:
         """The notes of a run that describe the damage, one sentence each."""
         notes = [
-            f"{os.path.basename(path)}: {count_text(count, 'event')} left out as damaged or incomplete"
-            for path, count in self.left_out.items()
+            f"{os.path.basename(path)}: {count_text(count, kind)} left out as damaged or incomplete"
+            for (path, kind), count in self.left_out.items()
         ]
         found = few(notes, "spools have events that are left out")
         if self.unknown_calls:

@@ -74,21 +74,19 @@ class RunWithTotals:
 
     @cached_property
     def _implausible(self) -> list[str]:
-        """Sentences about what cannot be so.
-
-        In formats without checksums, a changed byte of a time is seen only here.
-        """
+        """Sentences about what cannot be so: without checksums, damaged times are seen only here."""
         from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
 
         run = self._run
-        names = sorted({call.name for call in run.calls if call.name.startswith(_NON_BLOCKING)})
+        made = {run.calls[number].name for number in set(self.summary.cells["call"].tolist())}
+        names = sorted(name for name in made if name.startswith(_NON_BLOCKING))
         if run.reading.source.is_checked and (run.info.flights or not names):
             return []
         table = table_from_cells(self.summary, run.files)
         io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, run.info.counted_io_s)
         span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
         notes = []
-        if names and not run.info.flights and io_s > span_s * threads:
+        if names and not run.info.flights and io_s > _MOST_BUSY * span_s * threads:
             notes.append(
                 f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
                 "completion, as an older recorder or another tool stored them: times in I/O include what was "

@@ -195,8 +195,8 @@ def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -
         more = len(named) - _MOST_NAMED
         names = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         return (
-            "the recorder is linked into the program and does not see what shared libraries do (loaded: "
-            f"{names}); start it with ensio run, or link these libraries statically"
+            f"the rest went through raw system calls or shared libraries (loaded: {names}), which a recorder "
+            "that is linked in does not see: start it with ensio run, or link these libraries statically"
         )
     if "go" in kernel.facts:
         return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"

@@ -55,7 +55,7 @@ const char *ensio_text_of_bytes(char text[ENSIO_UNITS_ROOM], double bytes)
         snprintf(text, ENSIO_UNITS_ROOM, "%.0f B", bytes);
         return text;
     }
-    for (; bytes >= 1023.995 && power < sizeof names / sizeof *names - 1; power++)
+    for (; bytes >= 1023.5 && power < sizeof names / sizeof *names - 1; power++)
         bytes /= 1024;
     three_digits(text, bytes, names[power]);
     return text;

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,19 @@ def test_a_process_that_leaves_by_a_raw_call_has_ended(preload, tmp_path):
     assert run.unseen is not None
     assert run.notes == [run.unseen.sentence]
     assert run.unseen.written_bytes == 3 * MIB
+
+
+def test_a_process_without_an_end_lasts_until_it_was_gone(preload, tmp_path):
+    """``ensio run`` reads the clock, too, whether the process left by a raw call or was killed."""
+    script = "import ctypes, os, sys, time; open('f', 'w').close(); time.sleep(0.4); "
+    for number, end in enumerate(("ctypes.CDLL(None).syscall(231, 7)", "os.kill(os.getpid(), 9)")):
+        place = tmp_path / str(number)
+        command = [ENSIO, "run", "-o", place, "--", sys.executable, "-c", script + end]
+        environment = {"ENSIO_PRELOAD": str(preload.library)}
+        begin = time.monotonic()
+        done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=os.environ | environment)
+        assert done.returncode == (137 if number else 7)
+        assert 0.4 < ensembles.open(place).length_s < time.monotonic() - begin
 
 
 def test_bytes_of_children_are_not_counted_in_their_parents_too(preload, tmp_path):

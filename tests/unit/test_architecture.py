@@ -40,7 +40,7 @@ ALLOWED = {
     "api": "model recorder run ensemble comparison diagnosis",
     "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history api "
     "faces answers",
-    "cli": "model files recorder summaries passes statistics readers writers run structure ensemble "
+    "cli": "_compiled model files recorder summaries passes statistics readers writers run structure ensemble "
     "comparison diagnosis history workloads api viz faces answers",
 }
 

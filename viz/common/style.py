@@ -162,7 +162,7 @@ NUMBERS_JS = """
     function bytes_text(count) {
         if (Math.abs(count) < 1024) return whole(count) + ' B';
         let power = 0;
-        for (; Math.abs(count) >= 1023.995 && power < 6; power++) count /= 1024;
+        for (; Math.abs(count) >= 1023.5 && power < 6; power++) count /= 1024;
         return three_digits(count) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][power];
     }
 """

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.model.events import OPS, Call
+from ensembles.model.units import count_text
 
 UNKNOWN_CALL = Call("unknown", "unknown", "meta")
 """First of a run's calls, for functions that no table of calls names."""
@@ -84,13 +85,16 @@ class Dictionary:
         return self._marks_of_text[text]
 
     def _parse_calls(self, text: bytes) -> np.ndarray:
-        calls = {}
-        for line in text.decode("utf-8", "replace").splitlines():
-            words = line.split()
-            if len(words) == 4 and words[0].isascii() and words[0].isdigit() and words[3] in OPS:
-                calls[min(int(words[0]), 0xFFFF)] = Call(*words[1:])
-            else:
-                self.notes.append(f"a line of a spool's table of calls is invalid: {line[:80]!r}")
+        calls, lines = {}, text.decode("utf-8", "replace").splitlines()
+        for line in lines:
+            first, *words = line.split() or ("",)
+            # A damaged name may have control characters, which no terminal should get.
+            is_plain = line.isascii() and line.isprintable()
+            if is_plain and first.isdigit() and len(words) == 3 and words[2] in OPS:
+                calls[min(int(first), 0xFFFF)] = Call(*words)
+        if len(calls) < len(lines):
+            invalid = count_text(len(lines) - len(calls), "line")
+            self.notes.append(f"a table of calls is damaged ({invalid}): functions have no name")
         marks = {number: call.name for number, call in calls.items() if call.layer == PROGRAM_LAYER}
         self._marks_of_text[text] = {name: number for number, name in sorted(marks.items())}
         calls = {number: call for number, call in calls.items() if number not in marks}

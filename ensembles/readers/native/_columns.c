@@ -393,7 +393,19 @@ static PyObject *compact_events(PyObject *module, PyObject *object)
     return PyLong_FromSsize_t(completed);
 }
 
-PyMethodDef column_functions[] = {{"decode_events", decode_events, METH_VARARGS, NULL},
+/* Ticks of ENSIO_CLOCK_TSC; there is no such clock on other processors. */
+static PyObject *read_counter(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+#if defined(__x86_64__)
+    return PyLong_FromUnsignedLongLong(__builtin_ia32_rdtsc());
+#else
+    return PyLong_FromLong(0);
+#endif
+}
+
+PyMethodDef column_functions[] = {{"read_counter", read_counter, METH_NOARGS, NULL},
+                                  {"decode_events", decode_events, METH_VARARGS, NULL},
                                   {"read_window", read_window, METH_VARARGS, NULL},
                                   {"compact_events", compact_events, METH_O, NULL},
                                   {NULL, NULL, 0, NULL}};

@@ -181,9 +181,11 @@ class BlockReader:
     def _flights_of(self, decoding: Decoding) -> FlightReader | None:
         if not decoding.flights or not any(name in self._columns for name in FLIGHT_COLUMNS):
             return None
-        return decoding.flights.reader(
+        found, lost = decoding.flights.reader(
             decoding.call_numbers, decoding.first_ticks, decoding.ns_per_tick, decoding.start_ns
         )
+        self.flaws.leave_out(decoding.path, lost, "request flight")
+        return found
 
     def _fill_flights(self, columns: dict[str, np.ndarray], thread: int, low: int, count: int) -> None:
         for name in FLIGHT_COLUMNS:

@@ -55,12 +55,14 @@ def notes_on_ends(processes: Sequence[Process]) -> list[str]:
         names.append(f"{process.pid}{rank} on {process.host or 'an unknown host'}")
     if len(processes) == 1:
         who, names = f"process {names[0]}", []
-    its, they = ("its", "it") if count == 1 else ("their", "they")
+    its = "its" if count == 1 else "their"
     why = "still running, killed, or left by a raw system call, as programs in Go do"
     if _are_workers_of_python(running, processes):
         why = "killed, as Python's multiprocessing.Pool ends its workers"
     named = f": {' and '.join(names)}" if names and count <= _MOST_NAMED else ""
-    return [f"{who} did not end {its} recording ({why}){named}; every call that {they} had completed is here"]
+    return [
+        f"{who} did not end {its} recording ({why}){named}; every call that the recorder saw complete is here"
+    ]
 
 
 def _are_workers_of_python(running: Sequence[Process], processes: Sequence[Process]) -> bool:

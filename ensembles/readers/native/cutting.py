@@ -1,13 +1,13 @@
-"""Finish spools after their processes have ended: their length, and the account of bytes."""
+"""Finish spools after their processes have ended: their length, and what only others could read."""
 
 from __future__ import annotations
 
 import os
-import sys
+import struct
 from contextlib import suppress
 from pathlib import Path
 
-from ensembles.model.c_layout import ACCOUNT, CONSTANTS
+from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.kernel_bytes import POSITION, io_counters
 from ensembles.readers.native.spool import read_spool
@@ -21,12 +21,8 @@ def cut_spools(directory: Path) -> None:
     """Cut the spools of ended processes to their content.
 
     A process that has given up its privileges cannot shorten its spool, nor remove the space counter of its
-    node. Spools of processes that are still running or were killed are not changed.
-
-    Parameters
-    ----------
-    directory : Path
-        A run directory. Files that cannot be read or changed are skipped.
+    node. Spools of processes that are still running or were killed are not changed. Files that cannot be read
+    or changed are skipped.
     """
     all_ended = True
     for path in directory.glob("*.spool"):
@@ -47,12 +43,23 @@ def cut_spools(directory: Path) -> None:
                 path.unlink()
 
 
-def complete_account(path: Path, pid: int) -> None:
-    """Complete the account in the spool of a process that waits to be reaped, if its recording has no end."""
+def complete_account(path: Path, pid: int, end: tuple[int, int, int]) -> None:
+    """Complete the spool of a process that waits to be reaped, if its recording has no end.
+
+    The reading of the clock goes to where the recorder's next one would: `end` holds the processor's counter,
+    CLOCK_MONOTONIC and CLOCK_REALTIME at the end of the process.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "r+b", buffering=0) as file:
-        if read_spool(os.fspath(path)).ended:
+        spool = read_spool(os.fspath(path))
+        if spool.ended:
             return
+        is_spare = not spool.head.last_is_spare
+        ticks = end[spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]]
+        file.seek(SPOOL.field_offset("spare" if is_spare else "last"))
+        file.write(struct.pack("=3Q", ticks, *end[1:]))
+        file.seek(SPOOL.field_offset("last_is_spare"))
+        file.write(struct.pack("=I", is_spare))
         stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
         facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
@@ -62,4 +69,4 @@ def complete_account(path: Path, pid: int) -> None:
         counters["end_write_bytes"] = max(counters["end_write_bytes"] - cancelled, 0)
         account = account._replace(**counters, facts=account.facts | facts)
         file.seek(POSITION)
-        file.write(b"".join(number.to_bytes(8, sys.byteorder) for number in account))
+        file.write(struct.pack(f"={len(account)}Q", *account))

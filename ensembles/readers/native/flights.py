@@ -32,17 +32,9 @@ _KEY = np.dtype([("thread", "i8"), ("call", "i8"), ("start", "i8")])
 
 
 def sums_of_spool(beginning: bytes) -> tuple[int, ...]:
-    """Read the sums from the first window of a spool.
+    """Read the sums from the first bytes of a spool.
 
-    Parameters
-    ----------
-    beginning : bytes
-        First bytes of the spool.
-
-    Returns
-    -------
-    tuple of int
-        The numbers of ``struct ensio_flights``, times in ticks. Empty: they are missing or implausible.
+    They are the numbers of ``struct ensio_flights``, times in ticks. Empty: they are missing or implausible.
     """
     if len(beginning) < POSITION + FLIGHTS.size:
         return ()
@@ -54,17 +46,7 @@ def sums_of_spool(beginning: bytes) -> tuple[int, ...]:
 
 
 def sums_in_job_file(properties: Mapping[bytes, bytes]) -> tuple[int, ...]:
-    """Read the sums of a process from its properties in a job file.
-
-    Parameters
-    ----------
-    properties : mapping of bytes to bytes
-
-    Returns
-    -------
-    tuple of int
-        As for `sums_of_spool`.
-    """
+    """Read the sums of a process from its properties in a job file, as `sums_of_spool`."""
     words = properties.get(PROPERTY, b"").split()
     if not all(word.isdigit() and len(word) < 20 for word in words):
         return ()
@@ -72,19 +54,7 @@ def sums_in_job_file(properties: Mapping[bytes, bytes]) -> tuple[int, ...]:
 
 
 def flights_of_sums(sums: Sequence[int], ns_per_tick: float) -> dict[str, Flights]:
-    """Convert sums in ticks.
-
-    Parameters
-    ----------
-    sums : sequence of int
-        As `sums_of_spool` returns them.
-    ns_per_tick : float
-
-    Returns
-    -------
-    dict of str to Flights
-        By operation; empty: there is no request.
-    """
+    """Convert sums of `sums_of_spool` in ticks: flights by operation; empty: there is no request."""
     if len(sums) != _NUMBERS or sums is _NO_SUMS:
         return {}
     groups = [sums[low : low + _SUMS] for low in range(0, _NUMBERS - 1, _SUMS)]
@@ -120,28 +90,19 @@ class FlightRows:
 
     def reader(
         self, call_numbers: np.ndarray, first_ticks: int, ns_per_tick: float, start_ns: int
-    ) -> FlightReader:
-        """Read the rows.
+    ) -> tuple[FlightReader, int]:
+        """Read the rows, and count those that are left out as damaged or incomplete.
 
-        Parameters
-        ----------
-        call_numbers, first_ticks, ns_per_tick, start_ns
-            Translation to columns of the run, as for `ensembles.readers.native.window_decoder.Decoding`.
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be read or is damaged.
+        The parameters are those of `ensembles.readers.native.window_decoder.Decoding`.
         """
         with self._contents as contents:
-            raw = b"".join(contents.read(count * FLIGHT.size, place) for place, count in self._windows)
-        rows = np.frombuffer(raw, FLIGHT.dtype, len(raw) // FLIGHT.size)
-        rows = rows[rows["call"] != 0]
+            rows, lost = contents.rows(FLIGHT, "call", self._windows)
         ticks = (rows["start"] - np.uint64(first_ticks)).view("i8")
         waited = (rows["wait_start"] - np.uint64(first_ticks)).view("i8")
         with np.errstate(over="ignore"):
             flight_ns = rows["flight"] * ns_per_tick
         kept = flight_ns <= LARGEST_NS
+        lost += int(np.count_nonzero(~kept))
         rows, ticks, waited, flight_ns = rows[kept], ticks[kept], waited[kept], flight_ns[kept]
 
         def translated(calls: np.ndarray) -> np.ndarray:
@@ -157,7 +118,7 @@ class FlightRows:
         waits = _keys(
             rows["wait_thread"][ended], translated(rows["wait_call"][ended]), nanoseconds(waited[ended])
         )
-        return FlightReader(events, flight, rows["request"], waits, rows["request"][ended])
+        return FlightReader(events, flight, rows["request"], waits, rows["request"][ended]), lost
 
 
 NO_FLIGHTS = FlightRows(Contents(""), ())
@@ -195,17 +156,7 @@ class FlightReader:
         self._calls = np.unique(np.concatenate(both))
 
     def fill(self, thread: int, columns: Mapping[str, np.ndarray], low: int, high: int) -> None:
-        """Fill in the flights of events.
-
-        Parameters
-        ----------
-        thread : int
-            Thread of the events, in the process.
-        columns : mapping of str to ndarray
-            The decoded columns, of which ``flight`` and ``request`` are filled.
-        low, high : int
-            The rows of the events.
-        """
+        """Fill the columns ``flight`` and ``request`` of the rows `low` to `high`, events of one thread."""
         places = low + np.flatnonzero(np.isin(columns["call"][low:high], self._calls))
         if not len(places):
             return

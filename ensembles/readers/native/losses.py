@@ -47,18 +47,7 @@ _NOTHING_LOST, _NO_BYTES = Losses((0,) * _REASONS), bytes(LOSSES.size)
 
 
 def losses_of_spool(beginning: bytes) -> Losses:
-    """Read the losses from the first window of a spool.
-
-    Parameters
-    ----------
-    beginning : bytes
-        First bytes of the spool.
-
-    Returns
-    -------
-    Losses
-        `NOTHING_KNOWN` if the numbers are missing or implausible.
-    """
+    """Read the losses from the first bytes of a spool; `NOTHING_KNOWN`: missing or implausible."""
     if len(beginning) < POSITION + LOSSES.size:
         return NOTHING_KNOWN
     if beginning.startswith(_NO_BYTES, POSITION):
@@ -69,17 +58,7 @@ def losses_of_spool(beginning: bytes) -> Losses:
 
 
 def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
-    """Read the losses of a process from its properties in a job file.
-
-    Parameters
-    ----------
-    properties : mapping of bytes to bytes
-
-    Returns
-    -------
-    Losses
-        `NOTHING_KNOWN` if the numbers are missing or implausible.
-    """
+    """Read the losses of a process from its properties in a job file, as `losses_of_spool`."""
     words = properties.get(PROPERTY, b"").split()
     if not words or not all(word.isdigit() and len(word) < 20 for word in words):
         return NOTHING_KNOWN

@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.model.c_layout import EVENT
 from ensembles.model.regions import COLUMNS, RegionTable
+from ensembles.passes.damage import DamageReport
 from ensembles.readers.common.call_dictionary import Dictionary
 from ensembles.readers.native.block_reader import BLOCK_EVENTS
 from ensembles.readers.native.rank_assignment import Member
@@ -69,16 +70,10 @@ def marked_spools(
     ]
 
 
-def read_regions(spools: Sequence[MarkedSpool]) -> RegionTable:
-    """Read all phases and regions of some spools.
-
-    Raises
-    ------
-    EnsioError
-        A spool cannot be read any more.
-    """
+def read_regions(spools: Sequence[MarkedSpool], damage: DamageReport) -> RegionTable:
+    """Read all phases and regions of some spools, and report the marks that are left out."""
     names: dict[str, int] = {}
-    parts = [_occurrences(spool, names) for spool in spools]
+    parts = [_occurrences(spool, names, damage) for spool in spools]
     if not parts:
         return RegionTable.empty()
     return RegionTable(
@@ -86,9 +81,9 @@ def read_regions(spools: Sequence[MarkedSpool]) -> RegionTable:
     )
 
 
-def _occurrences(spool: MarkedSpool, names: dict[str, int]) -> dict[str, np.ndarray]:
+def _occurrences(spool: MarkedSpool, names: dict[str, int], damage: DamageReport) -> dict[str, np.ndarray]:
     """Make the columns of one process; new names get the next numbers."""
-    marks, end = _marks(spool)
+    marks, end = _marks(spool, damage)
     phases = _phases(marks[marks["call"] == spool.numbers.get("phase", 0)], end, spool.ended)
     regions = _regions(marks, spool.numbers, end)
     kinds = [np.full(len(rows["start"]), kind, "u1") for kind, rows in enumerate((phases, regions))]
@@ -118,15 +113,16 @@ _MARK = np.dtype([("thread", "i8"), ("call", "i8"), ("id", "i8"), ("start", "i8"
 """A mark: start in ticks since the first clock reading of the process, duration in ticks."""
 
 
-def _marks(spool: MarkedSpool) -> tuple[np.ndarray, int]:
+def _marks(spool: MarkedSpool, damage: DamageReport) -> tuple[np.ndarray, int]:
     """Return the marks of a spool sorted by start, and the last known time of its process, ticks."""
     decoding = spool.decoding
     with spool.contents as contents:
-        found = [_columns(events, decoding) for events in _events(contents, spool.windows)]
+        rows, lost = contents.rows(EVENT, "call", spool.windows)
         # A killed process may have made calls after the last reading of its clock.
         calls = [] if spool.ended else _events(contents, decoding.windows)
         end = max((int(_ends(events, decoding).max(initial=0)) for events in calls), default=0)
-    marks = np.concatenate(found or [np.empty(0, _MARK)])
+    marks = _columns(rows, decoding)
+    damage.leave_out(decoding.path, lost + len(rows) - len(marks), "phase or region mark")
     marks = marks[np.argsort(marks["start"], kind="stable")]
     last = int((marks["start"] + marks["duration"]).max(initial=0))
     return marks, max(end, last, min(spool.last_ticks - decoding.first_ticks, decoding.most_ticks))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO, NamedTuple
 
+import numpy as np
+
 from ensembles.files.untrusted import Reading, open_regular
+from ensembles.model.c_layout import Structure
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import decode_text
 
@@ -61,23 +64,7 @@ class Contents:
         self._file.close()
 
     def read(self, length: int, position: int) -> bytes:
-        """Read bytes of the spool.
-
-        Parameters
-        ----------
-        length, position : int
-            Number of bytes, and offset in the spool.
-
-        Returns
-        -------
-        bytes
-            Fewer at the end of the spool.
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be read or is damaged.
-        """
+        """Read bytes of the spool from an offset in it on: fewer at its end."""
         try:
             if not self._job_path:
                 return os.pread(self._file.fileno(), length, position)
@@ -89,6 +76,23 @@ class Contents:
                 f"{self._job_path} is damaged: its part of {os.path.basename(self.path)} cannot be decoded"
             ) from error
         return found
+
+    def rows(self, kind: Structure, last: str, windows: Iterable[Sequence[int]]) -> tuple[np.ndarray, int]:
+        """Read the complete rows of windows, and count the incomplete ones before the last that ended.
+
+        The recorder stores the rows of a window in order, and the member `last` of each at its end. A window
+        begins with its offset in the spool and its number of rows.
+        """
+        parts, lost = [np.empty(0, kind.dtype)], 0
+        (first, *_) = kind.dtype.names or ()  # the ticks of the row, of which only the end may be left
+        for window in windows:
+            raw = self.read(window[1] * kind.size, window[0])
+            rows = np.frombuffer(raw, kind.dtype, len(raw) // kind.size)
+            ended = np.flatnonzero(rows[last])
+            complete = ended[rows[first][ended] != 0]
+            parts.append(rows[complete])
+            lost += int(ended.max(initial=-1)) + 1 - len(complete)
+        return np.concatenate(parts), lost
 
     def _part(self, piece: Piece, begin: int, end: int) -> bytes:
         low, high = max(begin, piece.position), min(end, piece.position + piece.length)

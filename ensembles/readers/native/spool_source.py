@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +42,8 @@ from ensembles.readers.native.surroundings_rows import read_surroundings, sample
 from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
+
+_Table = TypeVar("_Table", RegionTable, SurroundingsTable)
 
 
 class SpoolSource:
@@ -188,11 +191,18 @@ class SpoolSource:
 
     def regions(self) -> RegionTable:
         """Read the phases and regions that the program named."""
-        return read_regions(self._marked)
+        return self._with_damage(read_regions, self._marked)
 
     def surroundings(self) -> SurroundingsTable:
         """Read the samples of the kernel's counters."""
-        return read_surroundings(self._sampled)
+        return self._with_damage(read_surroundings, self._sampled)
+
+    def _with_damage(self, read: Callable[[Any, DamageReport], _Table], spools: Any) -> _Table:
+        damage = DamageReport()
+        table = read(spools, damage)
+        for sentence in damage.sentences:
+            self.metadata.note(sentence)
+        return table
 
     def summary(self) -> CellSummary | None:
         """Read the summary of all calls, including those without an event.

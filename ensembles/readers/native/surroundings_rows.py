@@ -9,6 +9,7 @@ import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS, SURROUNDINGS
 from ensembles.model.surroundings import COLUMNS, COUNTERS, UNKNOWN, SurroundingsTable
+from ensembles.passes.damage import DamageReport
 from ensembles.readers.native.rank_assignment import Member
 from ensembles.readers.native.spool import SummaryPart
 from ensembles.readers.native.spool_bytes import Contents
@@ -62,31 +63,23 @@ def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> 
     ]
 
 
-def read_surroundings(spools: Sequence[SampledSpool]) -> SurroundingsTable:
-    """Read all samples of some spools.
-
-    Raises
-    ------
-    EnsioError
-        A spool cannot be read any more.
-    """
-    parts = [_columns(spool) for spool in spools]
+def read_surroundings(spools: Sequence[SampledSpool], damage: DamageReport) -> SurroundingsTable:
+    """Read all samples of some spools, and report those that are left out."""
+    parts = [_columns(spool, damage) for spool in spools]
     if not parts:
         return SurroundingsTable.empty()
     return SurroundingsTable({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})
 
 
-def _columns(spool: SampledSpool) -> dict[str, np.ndarray]:
+def _columns(spool: SampledSpool, damage: DamageReport) -> dict[str, np.ndarray]:
     """Decode the complete rows of a process with possible times; its bytes are untrusted."""
     decoding = spool.decoding
     with spool.contents as contents:
-        raw = [contents.read(part.length * SURROUNDINGS.size, part.position) for part in spool.parts]
-    rows = np.concatenate(
-        [np.frombuffer(part, SURROUNDINGS.dtype, len(part) // SURROUNDINGS.size) for part in raw]
-    )
+        rows, lost = contents.rows(SURROUNDINGS, "read", spool.parts)
     since = (rows["ticks"] - np.uint64(decoding.first_ticks)).view("i8")
     most = decoding.most_ticks
-    sound = (rows["read"] != 0) & (since >= -most) & (since <= most)
+    sound = (since >= -most) & (since <= most)
+    damage.leave_out(decoding.path, lost + int(np.count_nonzero(~sound)), "counter sample")
     rows, since = rows[sound], since[sound]
     counters = {
         name: np.where((rows["read"] & bit) != 0, np.maximum(rows[name].astype("i8"), UNKNOWN), UNKNOWN)

@@ -113,9 +113,9 @@ def write_trace_file(
         ranks = source.ranks()
         if ranks is not None:
             _write_arrays(file.create_group("ranks"), ranks.to_arrays())
-        write_metadata(file, source.metadata, source.is_complete, source.spool_identities)
         _write_regions(file.create_group("regions"), source.regions())
         _write_surroundings(file, surroundings_of(source))
+        write_metadata(file, source.metadata, source.is_complete, source.spool_identities)
         write_kept(file, source.metadata, contents, summaries)
         return count
 

@@ -47,6 +47,7 @@ CALLS = {
     39: Call("MPI_File_delete", "mpiio", "meta"),
     40: Call("nc_put_vara", "netcdf", "write"),
     41: Call("rename", "posix", "meta"),
+    42: Call("MPI_File_iwrite_at", "mpiio", "write"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")

@@ -1,5 +1,6 @@
 """Processes without MPI and threads: the run does not show who waits for whom, so gains are bounds."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from made_io import KIB, Made, io_run
 import ensembles as en
 from ensembles.answers.info import info_parts
 from ensembles.cli.main import main
+from ensembles.diagnosis.with_meetings import Cells, WithMeetings
 from ensembles.diagnosis.without_meetings import WithoutMeetings
 from ensembles.faces.text import answer_text
 from ensembles.run.information import collect_information
@@ -120,3 +122,50 @@ def test_tasks_of_one_thread_shorten_the_run_at_least_if_they_end_last() -> None
     assert apart.least_s(np.array([80.0, 30.0])) == pytest.approx(30e-9)
     assert apart.likely_s(np.array([80.0, 30.0])) == pytest.approx(80e-9)
     assert apart.most_s(np.array([80.0, 30.0])) == pytest.approx(110e-9)
+
+
+def test_threads_of_a_task_that_meets_others_count_once_too() -> None:
+    rows = {"start_ns": np.array([0, 0, 500]), "end_ns": np.array([100, 100, 600])}
+    rows["time_ns"] = np.array([90.0, 80.0, 30.0])
+    first = np.zeros(3, np.int64)
+    together = WithMeetings(Cells(rows, first, first), rows, np.array([0]))
+    assert together.most_s(rows["time_ns"]) == together.io_s == pytest.approx(130e-9)
+    assert together.likely_s(rows["time_ns"]) == pytest.approx(130e-9)
+    early = {"start_ns": np.array([-99]), "end_ns": np.array([-95])}  # the constructor of a library calls
+    assert Cells(early, first[:1], first[:1]).present.all()
+    low, high = together.interval_s(*[rows["time_ns"]] * 3)
+    assert 0 < low <= 130e-9 <= high <= 600e-9
+
+
+def test_no_gain_is_longer_than_the_time_in_which_its_calls_lie(tmp_path: Path) -> None:
+    """As DFTracer's example of PyTorch: 20 threads look the same paths up at the same time."""
+    calls = [
+        (thread, name, 1_000_000 + 50_000 * at)
+        for thread in range(20)
+        for at, name in enumerate(("opendir", "__xstat64") * 2)
+    ]
+    event = {
+        "cat": "POSIX",
+        "pid": 7,
+        "ph": "X",
+        "args": {"hostname": "n1", "fname": "/data/train", "ret": 0},
+    }
+    lines = [
+        json.dumps({"id": at, "name": name, "tid": 100 + thread, "ts": ts + thread, "dur": 49_995, **event})
+        for at, (thread, name, ts) in enumerate(calls)
+    ]
+    lines.append(json.dumps({"id": 99, "name": "read", "tid": 100, "ts": 2_000_000, "dur": 2000, **event}))
+    path = tmp_path / "threads.pfw"
+    path.write_text("[\n" + "\n".join(lines) + "\n")
+    diagnosis = en.diagnose(en.open(path))
+    assert "metadata-storm" in {each.id for each in diagnosis.findings}
+    assert all(each.gain_s[1] <= 0.21 for each in diagnosis.findings if each.gain_s)
+    assert all((entry.at_most_s or 0) <= 0.21 for entry in diagnosis.not_examined)
+
+
+@pytest.mark.parametrize("name", ["pwrite", "MPI_File_iwrite_at"])
+def test_only_calls_that_were_made_are_named_as_non_blocking(tmp_path: Path, name: str) -> None:
+    """Calls of one thread that overlap: of requests older recorders stored them so."""
+    run = io_run(tmp_path / "run", [[Made(name, 100, 4096, gap_us=-50), Made(name, 100, 4096)]])
+    named = [note for note in run.notes if "durations of non-blocking requests" in note]
+    assert [name in note for note in named] == [True] * (name != "pwrite")

@@ -99,6 +99,14 @@ def test_marks_with_impossible_times_and_unknown_names_do_no_harm(marked):
     assert run.regions.names == ("",)
 
 
+def test_marks_in_a_block_of_zeros_are_counted(marked):
+    made = rows((240, 1, 10, 0), (241, 1, 20, 5), (241, 1, 30, 5), (241, 2, 40, 5))
+    made[1:3] = np.zeros(2, EVENT.dtype)
+    run = marked(made)
+    assert listed(run.regions) == [(0, 0, 0, 10, 990, 1), (1, 1, 0, 40, 5, 1)]
+    assert run.notes == ["0.spool: 2 phase or region marks left out as damaged or incomplete"]
+
+
 def test_runs_without_regions_have_an_empty_table(tmp_path):
     write_spool(tmp_path / "0.spool", SpoolContent([rows((4, -1, 25, 5))], {}, CALLS, {}, {"rank": 0}))
     run = en.open(tmp_path / "0.spool")

@@ -17,6 +17,7 @@ from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT, SPOOL
+from ensembles.model.events import Call
 from ensembles.writers.native.spool import HEAD_BYTES
 
 FOREIGN = {
@@ -190,3 +191,11 @@ def test_a_spool_that_claims_terabytes_needs_no_memory(tmp_path: Path) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
     assert done.stdout == "1364\n", done.stderr
+
+
+def test_a_damaged_table_of_calls_puts_no_control_characters_out(tmp_path: Path) -> None:
+    calls = {1: Call("pre\0ad", "posix", "read"), 2: Call("pwrite", "posix", "write")}
+    run = read_all(spool(tmp_path / "a.spool", [made_events(10)], rank=0, calls=calls))
+    assert [call.name for call in run.calls] == ["unknown", "pwrite"]
+    assert "a table of calls is damaged (1 line): functions have no name" in run.notes
+    assert all(map(str.isprintable, run.notes))

@@ -51,7 +51,7 @@ def test_a_spool_that_is_cut_short_has_no_sums() -> None:
     assert sums_of_spool(bytes(POSITION + 8)) == ()
 
 
-def reader(tmp_path: Path, rows: list[dict[str, int]]) -> FlightReader:
+def reader(tmp_path: Path, rows: list[dict[str, int]]) -> tuple[FlightReader, int]:
     raw = np.zeros(len(rows) + 1, FLIGHT.dtype)  # the last one is incomplete
     for place, row in enumerate(rows):
         for name, value in row.items():
@@ -71,7 +71,8 @@ def test_rows_find_their_events_and_waits(tmp_path: Path) -> None:
         request | {"request": 6, "start": 1011, "flags": 1},
         request | {"request": 7, "thread": 2},
     ]
-    found = reader(tmp_path, rows)
+    found, lost = reader(tmp_path, rows)
+    assert lost == 0
     columns = {
         "call": np.array([22, 22, 22, 33, 22, 33]),
         "start": np.array([70, 70, 72, 110, 71, 111]),
@@ -81,3 +82,14 @@ def test_rows_find_their_events_and_waits(tmp_path: Path) -> None:
     found.fill(1, columns, 0, 6)
     assert columns["request"].tolist() == [5, 4, 6, 4, 0, 0]
     assert columns["flight"].tolist() == [80, 82, -1, -1, -1, -1]
+
+
+def test_rows_in_a_block_of_zeros_are_counted(tmp_path: Path) -> None:
+    """Of the last one only the end is left."""
+    whole = {"thread": 1, "call": 2, "start": 1010, "flight": 40, "request": 1}
+    found, lost = reader(tmp_path, [whole, {}, {}, {"thread": 1, "call": 2}, whole | {"start": 1020}])
+    assert lost == 3
+    columns = {"call": np.full(2, 22), "start": np.array([70, 90])}
+    columns |= {"flight": np.full(2, -1), "request": np.zeros(2, int)}
+    found.fill(1, columns, 0, 2)
+    assert columns["flight"].tolist() == [80, 80]

@@ -1,5 +1,7 @@
 """Samples of the kernel's counters in spools and trace files, whole or damaged."""
 
+import os
+
 import h5py
 import numpy as np
 import pytest
@@ -62,12 +64,25 @@ def test_unfinished_and_impossible_rows_are_left_out(tmp_path) -> None:
     made = rows(6)
     made["read"][1] = 0
     made["ticks"][2] = 1 << 63
-    made["ticks"][3] = 0
+    made["ticks"][3] = 1
     made["written_by_calls"][4] = (1 << 64) - 5
     spool(tmp_path / "0.spool", [made_events(5)], rank=0, surroundings=made, state=RUNNING)
-    table = en.open(tmp_path).surroundings()
-    assert table.time.tolist() == [-1000, 0, 400_000_000, 500_000_000]
+    run = en.open(tmp_path)
+    table = run.surroundings()
+    assert table.time.tolist() == [-999, 0, 400_000_000, 500_000_000]
+    assert "0.spool: 2 counter samples left out as damaged or incomplete" in run.notes
     assert table.written_by_calls[2] == UNKNOWN
+
+
+def test_samples_in_a_block_of_zeros_are_counted(tmp_path) -> None:
+    path = spool(tmp_path / "run/0.spool", [], rank=0, surroundings=rows(200), state=RUNNING)
+    with path.open("r+b") as file:
+        os.pwrite(file.fileno(), bytes(4096), CONSTANTS["ENSIO_SPOOL_BYTES"] + 4096)
+    trace = collect(str(tmp_path / "run"), str(tmp_path / "trace.h5"))[0]
+    for run in (en.open(path), en.open(trace)):
+        missing = 200 - len(run.surroundings())
+        assert 4096 // SURROUNDINGS.size <= missing <= 4096 // SURROUNDINGS.size + 2
+        assert f"0.spool: {missing} counter samples left out as damaged or incomplete" in run.notes
 
 
 def test_rows_behind_the_end_of_a_truncated_spool_are_missing(tmp_path) -> None:
