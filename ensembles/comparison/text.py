@@ -6,18 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ensembles.comparison.difference import RUN_LABELS
 from ensembles.comparison.model import ASSUMED_SPREAD
 from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.totals import counts_text
-from ensembles.comparison.whole_runs import (
-    RUN_LABELS,
-    bytes_ratios,
-    fewer_tasks_headline,
-    groups_of_fewer_tasks,
-    pair_headline,
-    whole_runs_headline,
-)
+from ensembles.comparison.whole_runs import fewer_tasks_headline, groups_of_fewer_tasks
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
@@ -25,8 +19,6 @@ from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison, Effect, Move, Shift
-
-_MOST_HEADLINES = 4
 
 WIDEST = 30.0
 """Intervals of ratios that are wider are not printed, as those of moments and predictions."""
@@ -273,23 +265,20 @@ def comparisons_text(found: Sequence[Comparison], judged: str = "") -> str:
 
 
 def _headlines(found: Sequence[Comparison]) -> str:
-    """Return what whole runs say, and the strongest finding or all kinds of which there are other numbers."""
-    return "\n".join([*sentences_of_runs(found[0]), _of_calls(found)])
+    """Return what whole runs say, and the strongest finding of calls unless that names these."""
+    kind = _kind(found[0])
+    named = any(kind == each.id for one in found[0].differences for each in one.shown())
+    return "\n".join([*sentences_of_runs(found[0]), *([] if named else [_headline(found[0])])])
 
 
 def sentences_of_runs(found: Comparison) -> list[str]:
     """Return what is said of whole runs before their kinds of calls: of commands and reports the same."""
-    sentences = (fewer_tasks_headline(found), whole_runs_headline(found), pair_headline(found))
-    return "\n".join(filter(None, sentences)).splitlines()
-
-
-def _of_calls(found: Sequence[Comparison]) -> str:
-    """Return the strongest finding, or all kinds of calls of which there is another number."""
-    if not _is_of_other_calls(found[0]):
-        return _headline(found[0])
-    counted = [_headline(one) for one in found if _is_of_other_calls(one)]
-    more = f"\n{len(counted) - _MOST_HEADLINES:,} more below" if len(counted) > _MOST_HEADLINES else ""
-    return "\n".join(counted[:_MOST_HEADLINES]) + more
+    several = len(found.groups) > 2
+    said = [
+        f"whole runs{f' of {sanitize_text(one.group)}' if several else ''} {one.verdict}: {one.sentence()}"
+        for one in found.differences
+    ]
+    return [*filter(None, fewer_tasks_headline(found).splitlines()), *said]
 
 
 def _is_of_other_calls(found: Comparison) -> bool:
@@ -393,7 +382,7 @@ def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
     minor = _minor_kinds(found)
     kinds = {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
     ops = [each.to_json() for each in found]
-    return ops[0] | {"ops": ops, "minor_kinds": kinds, "bytes_ratio": bytes_ratios(found[0])}
+    return ops[0] | {"ops": ops, "minor_kinds": kinds, "bytes_ratio": [1.0, *(one.bytes_ratio for one in found[0].differences)]}
 
 
 def _times_s(minor: Sequence[Comparison]) -> list[float]:

@@ -14,7 +14,6 @@ from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
 from ensembles.comparison.text import comparisons_json, comparisons_text, sentences_of_runs
 from ensembles.comparison.times import LEAST_SHARE
-from ensembles.comparison.whole_runs import has_several_tasks, run_label, whole_runs_headline
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
@@ -133,7 +132,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         headlines=[headline(run) for run in runs],
         notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
         longer=_longer(found[0]),
-        of_runs=[_sentence(each) for each in _sentences(found[0])],
+        of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
         verdicts=verdicts,
         folded=_folded_kinds(folded),
         words=comparisons_text(found),
@@ -191,20 +190,17 @@ def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
 
 def _longer(found: Comparison) -> list[tuple[str, str, str]]:
     """Return what a reader asks first: by what factor span and time in I/O differ, and both values."""
-    totals = {total.what: total for total in found.run_totals}
-    changes = {change.what: change for change in found.run_times}
-    cards = []
-    for what in _TIMES:
-        if what not in totals:
-            continue
-        before_s, after_s = totals[what].typical
-        label = run_label(what, has_several_tasks(found))
-        meaning = f"{seconds_text(before_s)} → {seconds_text(after_s)}"
-        change = changes.get(what)
-        if change is not None and change.adjusted_p is not None:
-            meaning += f"; {change.evidence}"
-        cards.append((label, _factor(totals[what].ratios[0]), meaning))
-    return cards
+    return [
+        (
+            one.label(each.what),
+            _factor(each.ratio),
+            f"{seconds_text(each.before_s)} → {seconds_text(each.after_s)}; {each.evidence}",
+        )
+        for one in found.differences
+        for what in _TIMES
+        for each in one.times
+        if each.what == what
+    ]
 
 
 def _factor(ratio: float | None) -> str:
@@ -212,12 +208,6 @@ def _factor(ratio: float | None) -> str:
         return ""
     text = ratio_text(ratio)
     return "equal" if text == "× 1" else text
-
-
-def _sentences(found: Comparison) -> list[str]:
-    """Return what is said of whole runs, without the times that the page has at its top."""
-    above = set(whole_runs_headline(found).splitlines())
-    return [each for each in sentences_of_runs(found) if each not in above]
 
 
 def _side_by_side(
@@ -236,7 +226,7 @@ def _side_by_side(
         total = totals.get(_TOTAL_OF.get(name, ""))
         label, factor = name, "" if total is None else _factor(total.ratios[0])
         if name == "I/O time" and total is not None:
-            of = "summed over tasks" if has_several_tasks(found) else "of the one task"
+            of = "summed over tasks" if any(one.tasks > 1 for one in found.differences) else "of the one task"
             rows.append(("time in I/O", [(seconds_text(time_s), of) for time_s in total.typical], factor))
             label, factor = "share in I/O", ""
         rows.append((label, [each.get(name, ("none", "")) for each in known], factor))
