@@ -14,7 +14,7 @@ from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison, Group
 from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
-from ensembles.comparison.times import LEAST_ADDED, kinds_to_test
+from ensembles.comparison.times import LEAST_ADDED, MARGIN, kinds_to_test
 from ensembles.comparison.totals import (
     Total,
     make_total,
@@ -22,7 +22,6 @@ from ensembles.comparison.totals import (
     totals_of_runs,
 )
 from ensembles.comparison.units import Kind
-from ensembles.comparison.verdict import MARGIN
 from ensembles.comparison.whole_runs import quantile_ratios
 from ensembles.comparison.with_totals import with_totals
 from ensembles.ensemble.ensemble import Ensemble

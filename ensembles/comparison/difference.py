@@ -8,7 +8,8 @@ the lengths.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -244,6 +245,13 @@ class Difference:
         label = RUN_LABELS[what]
         return label.replace(", all", " of all") if self.tasks > 1 else label.removesuffix(", all tasks")
 
+    def to_json(self) -> dict[str, Any]:
+        """Return a dict with the names of the attributes; entries have their ``loss_s``, too."""
+        losses, causes = (
+            [asdict(each) | {"loss_s": each.loss_s} for each in of] for of in (self.losses, self.causes)
+        )
+        return asdict(self) | {"losses": losses, "causes": causes, "sentence": self.sentence()}
+
     def sentence(self, also: Sequence[str] = ()) -> str:
         """Say by how much whole runs are longer, with the evidence, and then which entries hold that."""
         told = []
@@ -288,7 +296,9 @@ def make_differences(
     of_runs_s = times_of_runs(groups, names)
     accounts = [_mean([account_of(run, keys) for run in group]) for group in groups]
     causes = [_mean([run.causes_s for run in group]) for group in groups]
-    calls = [_mean([{" ".join(key): run.calls.number(key) for key in keys} for run in group]) for group in groups]
+    calls = [
+        _mean([{" ".join(key): run.calls.number(key) for key in keys} for run in group]) for group in groups
+    ]
     sizes = [_mean([_sizes(run) for run in group]) for group in groups]
     moved = [float(np.mean([_bytes(run.sums) or 0.0 for run in group])) for group in groups]
     tasks = max(run.sums.totals.get("tasks", 1.0) for group in groups for run in group)
@@ -316,7 +326,12 @@ def make_differences(
             moved[at] / moved[0] if moved[0] and moved[at] else None,
             level,
             margin,
-            next(filter(None, (did_less(run.sums, [one.sums for one in groups[0]], margin) for run in groups[at])), []),
+            next(
+                filter(
+                    None, (did_less(run.sums, [one.sums for one in groups[0]], margin) for run in groups[at])
+                ),
+                [],
+            ),
         )
         sign = -1.0 if made.is_longer else 1.0
         made.losses.sort(key=lambda each: sign * each.loss_s)

@@ -78,7 +78,9 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
         else:
             undecided += [of + text for text in _undecided(found, one, fail_on, of_whole_runs)]
     if failed and any(each.is_of_single_runs for each in (*found[0].run_times, *found[0].times)):
-        failed.append("these are single runs, which do not show how much they vary: compare several per group")
+        failed.append(
+            "these are single runs, which do not show how much they vary: compare several per group"
+        )
     return Gate(failed, undecided, whole_runs_fail)
 
 

@@ -388,6 +388,8 @@ def _place(ratio: float, reach: float) -> float:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Difference):
+        return _plain(value.to_json())
     if is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, dict):

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ensembles.comparison.difference import RUN_LABELS
 from ensembles.comparison.hypothesis_tests import LEVEL, smallest_rank_p
 from ensembles.comparison.run_tests import FIRST_TESTED
-from ensembles.comparison.difference import RUN_LABELS
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text
 from ensembles.model.units import ratio_text, seconds_text

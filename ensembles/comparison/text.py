@@ -382,7 +382,11 @@ def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
     minor = _minor_kinds(found)
     kinds = {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
     ops = [each.to_json() for each in found]
-    return ops[0] | {"ops": ops, "minor_kinds": kinds, "bytes_ratio": [1.0, *(one.bytes_ratio for one in found[0].differences)]}
+    return ops[0] | {
+        "ops": ops,
+        "minor_kinds": kinds,
+        "bytes_ratio": [1.0, *(one.bytes_ratio for one in found[0].differences)],
+    }
 
 
 def _times_s(minor: Sequence[Comparison]) -> list[float]:

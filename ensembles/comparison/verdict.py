@@ -10,7 +10,6 @@ from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT, Componen
 from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
-from ensembles.comparison.times import MARGIN
 from ensembles.comparison.units import RUNS, Units
 from ensembles.model.units import count_text, number_text, share_text
 

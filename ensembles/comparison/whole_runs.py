@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of which the ratio of two runs is given."""
 
+
 @dataclass(frozen=True)
 class QuantileRatio:
     """A quantile of the durations of two runs. It has no test.

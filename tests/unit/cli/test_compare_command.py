@@ -14,8 +14,8 @@ from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.model.units import seconds_text
 from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.model.units import seconds_text
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
@@ -137,7 +137,9 @@ def test_one_slow_run_against_four_baselines_fails(runs):
     assert (found["op"], found["verdict"], found["direction"]) == ("write", "different", "slower")
     failed = ensio(*a, "--with", runs["c0"], "--fail-on", "slower=100%")
     assert failed.returncode == 1
-    assert re.search(r"ensio: failed: I/O of critical path .*, × 2\.9\d \(p \S+\); each task: ", failed.stderr)
+    assert re.search(
+        r"ensio: failed: I/O of critical path .*, × 2\.9\d \(p \S+\); each task: ", failed.stderr
+    )
     times_s = [[total_io_s(path) for path in group] for group in (a, [runs["c0"]])]
     more_s = (np.mean(times_s[1]) - np.mean(times_s[0])) / TASKS
     assert f"each task: posix write +{seconds_text(more_s)} (× 2.9" in failed.stderr
