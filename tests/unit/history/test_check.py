@@ -77,7 +77,7 @@ def test_what_is_slower_and_what_is_not_is_said(tmp_path: Path, nights: list[Run
     history = history_of(tmp_path / "few", [*nights[:5], *changed])
     last = check(history, "nightly", last=1)
     assert last.verdict == "ok"
-    assert "the run before was like this one" in last.reason
+    assert " in the latest 2 runs, which is a regression with --last 2" in last.reason
     assert "--last 2" in last.reason
     assert check(history, "nightly", last=2).verdict == "regression"
 
