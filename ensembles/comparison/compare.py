@@ -151,6 +151,11 @@ def compare_runs(
             [replace(found, steps_s=step_times_s(run)) for found, run in zip(*both, strict=True)]
             for both in zip(read, groups, strict=True)
         ]
+    if selection == Selection():
+        read = [
+            [replace(found, causes_s=_causes_s(run)) for found, run in zip(*both, strict=True)]
+            for both in zip(read, groups, strict=True)
+        ]
     if not any(run.calls.time_s for group in read for run in group):
         refuse_nothing(groups[0][0], selection, 0)
     return compare_read_runs(
@@ -163,6 +168,13 @@ def compare_runs(
         is_whole=selection == Selection(ops=selection.ops, layers=selection.layers),
         per_byte=selection.per_byte,
     )
+
+
+def _causes_s(run: Run) -> dict[str, float]:
+    """Return by how much findings make a run longer."""
+    from ensembles.diagnosis.diagnose import diagnose
+
+    return {each.id: each.share_s for each in diagnose(run).findings if each.share_s}
 
 
 def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:

@@ -8,7 +8,7 @@ the lengths.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -111,14 +111,12 @@ class Loss:
     def text(self) -> str:
         """By how much it is longer, in which calls: ``posix sync +1.2 s (× 2, 32 calls instead of 16)``."""
         told = [ratio_text(self.after_s / self.before_s)] if self.before_s and self.after_s else []
-        if not self.after_s:
-            told.append("none")
         if self.is_of_other_calls:
             of = [f" of {bytes_text(size)}" if _differ(self.size_bytes) else "" for size in self.size_bytes]
             before, after = (f"{number_text(each, 6)}" for each in self.calls)
             told.append(f"{after} calls{of[1]} instead of {before}{of[0]}")
         sign = "-" if self.loss_s < 0 else "+"
-        return f"{self.id} {sign}{seconds_text(abs(self.loss_s))} ({', '.join(told) or 'new'})"
+        return f"{self.id} {sign}{seconds_text(abs(self.loss_s))} ({', '.join(told) or ('new' if self.after_s else 'none')})"
 
 
 @dataclass(frozen=True)
@@ -168,6 +166,11 @@ class Difference:
             return self.whole.after_s >= self.whole.before_s
         return sum(each.loss_s for each in self.losses) >= 0
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether whole runs certainly take another time."""
+        return self.whole is not None and self.whole.is_certain(self.level)
+
     def longer_runs(self, factor: float = 1.0) -> list[TimeChange]:
         """Return the times of whole runs in I/O that are certainly longer by this factor.
 
@@ -207,19 +210,21 @@ class Difference:
     def shown(self, also: Sequence[str] = ()) -> list[Loss]:
         """Return the entries that hold the difference.
 
-        Of runs that do not certainly differ, they are those that do: by their test, the number of their
-        calls, or because `also` names them.
+        Of runs that neither certainly differ nor by more than the margin, in I/O or in length, they are those
+        that do: by their test, the number of their calls, or because `also` names them.
         """
-        is_certain = self.whole is not None and self.whole.is_certain(self.level)
+        lengths_s = [sum(getattr(each, end) for each in self.losses) for end in ("before_s", "after_s")]
+        ratio = None if self.whole is None else self.whole.ratio
+        is_apart = self.is_certain or _differ(lengths_s) or (ratio is not None and _differ([1.0, ratio]))
         sign = 1.0 if self.is_longer else -1.0
         most_s = sum(max(sign * each.loss_s, 0.0) for each in self.losses)
         return [
             each
             for each in self.losses
-            if (is_certain and abs(each.loss_s) > LEAST_ADDED * most_s)
+            if (is_apart and abs(each.loss_s) > LEAST_ADDED * most_s)
             or each.id in also
             or (
-                not is_certain
+                not is_apart
                 and each.change is not None
                 and (each.change.is_certain(self.level) or each.is_of_other_calls)
             )
@@ -230,7 +235,7 @@ class Difference:
         """Whether whole runs take longer: ``are slower``, ``are not certainly faster``."""
         if self.whole is None:
             return "have no common time"
-        if self.whole.is_certain(self.level):
+        if self.is_certain:
             return "are slower" if self.is_longer else "are faster"
         within = 1 - self.margin, 1 / (1 - self.margin)
         ends = self.whole.low, self.whole.high
@@ -263,8 +268,7 @@ class Difference:
         if shown := self.shown(also):
             each = "each task: " if self.tasks > 1 else ""
             told.append(each + ", ".join(one.text for one in shown))
-        certain = self.whole is not None and self.whole.is_certain(self.level)
-        if certain and (causes := [one for one in self.causes if (one.loss_s > 0) == self.is_longer]):
+        if self.is_certain and (causes := [one for one in self.causes if (one.loss_s > 0) == self.is_longer]):
             told.append(f"diagnosis: {', '.join(one.text for one in causes)}")
         if self.did_less:
             told.append(f"incomplete: {', '.join(self.did_less)}")
@@ -421,9 +425,35 @@ def times_of_runs(groups: Sequence[Sequence[ReadRun]], names: Sequence[str]) -> 
 def times_of_kinds(
     read: Sequence[Sequence[ComparedCalls]], keys: Sequence[Key], names: Sequence[str]
 ) -> dict[str, list[TimeChange]]:
-    """Test the times a run of kinds of calls."""
+    """Test the times a run of kinds of calls; of single runs also without the slowest call of each.
+
+    One call of a single run shows nothing: what is certain only with it is not.
+    """
     times_s, calls = times_and_calls(read, keys)
-    return time_changes(times_s, names, kinds_to_test(times_s, calls))
+    tested = kinds_to_test(times_s, calls)
+    found = time_changes(times_s, names, tested)
+    if min(map(len, read)) > 1:
+        return found
+    several = [
+        key for key in keys if min((n for group in calls[" ".join(key)] for n in group), default=0) > 1
+    ]
+    rest_s = {
+        " ".join(key): [[run.time_s[key] - _slowest_s(run, key) for run in group] for group in read]
+        for key in several
+    }
+    rest = time_changes(rest_s, names, [what for what in tested if what in rest_s])
+    for what, changes in rest.items():
+        for at, one in enumerate(changes):
+            whole = found[what][at]
+            if whole.adjusted_p is not None and one.adjusted_p is not None:
+                is_alike = (one.ratio or 1.0) > 1 if (whole.ratio or 1.0) > 1 else (one.ratio or 1.0) < 1
+                p = max(whole.adjusted_p, one.adjusted_p) if is_alike else 1.0
+                found[what][at] = replace(whole, adjusted_p=p)
+    return found
+
+
+def _slowest_s(run: ComparedCalls, key: Key) -> float:
+    return 0.0 if key in run.counts else float(run.sample(key).max_s.max())
 
 
 def times_and_calls(

@@ -524,7 +524,7 @@ def _verdict(changes: Sequence[Change], apart: Difference | None) -> tuple[str, 
     ):
         # What a run loses decides: calls that take longer make no regression of shorter runs.
         return "improvement", f"{told[0]}, although {worse[0].text}"
-    if not apart.shown(moved) or not (whole and whole.is_certain(COMPARED_LEVEL)):
+    if not apart.shown(moved) or not apart.is_certain:
         told.append((worse or list(changes))[0].text)  # parts say what whole runs do not show
     told += [change.text for change in worse if change.what == "finding" and change.text not in told]
     return verdict, "; ".join(told)

@@ -11,15 +11,20 @@ from bokeh.models import Range1d
 
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
-from ensembles.comparison.text import comparisons_json, comparisons_text, sentences_of_runs
-from ensembles.comparison.times import LEAST_SHARE
+from ensembles.comparison.report import DIFFERENT, Comparison
+from ensembles.comparison.text import (
+    comparisons_json,
+    comparisons_text,
+    minor_kinds,
+    minor_line,
+    sentences_of_runs,
+)
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import number_text, ratio_text, seconds_text, share_text
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.common.figures import plain, time_range
@@ -112,9 +117,8 @@ def comparison_html(runs: Sequence[Run]) -> str:
         figures.append(facts(run, summaries, information))
     pictures = _traces(names, data)
     traces = list(pictures)
-    folded = [each for each in found if _says_little(each, found[0])]
-    told = [each for each in found if each not in folded] or found
-    folded = folded if len(folded) < len(found) else []
+    folded = minor_kinds(found)
+    told = [each for each in found if each not in folded]
     pictured = []
     for each in [each for each in told if each.knows_durations][:_MOST_PICTURED]:
         name = _name(each)
@@ -134,7 +138,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         longer=_longer(found[0]),
         of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
         verdicts=verdicts,
-        folded=_folded_kinds(folded),
+        folded=_sentence(minor_line(folded)) if folded else "",
         words=comparisons_text(found),
         pictured=pictured,
         facts=_side_by_side(figures, found[0]),
@@ -231,39 +235,6 @@ def _side_by_side(
             label, factor = "share in I/O", ""
         rows.append((label, [each.get(name, ("none", "")) for each in known], factor))
     return rows
-
-
-def _says_little(found: Comparison, first: Comparison) -> bool:
-    """Whether a kind of calls is undecided, and has one call or hardly any of the time in both runs."""
-    totals = {total.what: total for total in found.totals}
-    if (
-        found.verdict != INCONCLUSIVE
-        or not totals
-        or any(each.is_certain(found.level) for each in found.times)
-    ):
-        return False
-    if max(totals["calls"].typical) <= 1:
-        return True
-    of_runs = [total.typical for total in first.run_totals if total.what == "io_time_s"]
-    times_s = (found.blocked or totals["time_s"]).typical
-    return bool(of_runs) and all(
-        time_s < LEAST_SHARE * all_s for time_s, all_s in zip(times_s, of_runs[0], strict=True)
-    )
-
-
-def _folded_kinds(kinds: Sequence[Comparison]) -> str:
-    """Return the kinds of calls that say little in one sentence; "" for none."""
-    told = []
-    for each in kinds:
-        totals = {total.what: total for total in each.totals}
-        times = [seconds_text(time_s) for time_s in (each.blocked or totals["time_s"]).typical]
-        counts = list(dict.fromkeys(f"{number_text(count, 6)}" for count in totals["calls"].typical))
-        calls = f"{' → '.join(counts)} {'call' if counts == ['1'] else 'calls'}"
-        told.append(f"{_kind(each)} ({calls}, {' → '.join(times)})")
-    if not told:
-        return ""
-    little = f"one call or less than {share_text(LEAST_SHARE)} of the time in I/O"
-    return f"Undecided, and {little}: {', '.join(told)}."
 
 
 def _kind(found: Comparison) -> str:

@@ -168,7 +168,6 @@ def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
     assert "µs (12 calls instead of 0)" in sync[sync.index("posix sync +") :]
     assert "a run, mean" in text
     assert "mean time a run" in text
-    assert ", median difference " in " ".join(text.split())
 
 
 def test_larger_calls_that_take_longer_are_not_slower(tmp_path):
@@ -540,14 +539,12 @@ def test_three_groups_of_five_small_runs_have_p_values(tmp_path: Path) -> None:
     in_steps_s = sum(test["groups"][1]["high_s"] for (scope, _), test in tests.items() if scope == "step")
     assert in_steps_s >= max(io_s[1]) * (1 - 1e-9)
     text = executed(*command).stdout
-    assert "Kruskal-Wallis test, the run as unit (5 + 5 + 5)" in text
-    assert "Dunn's test of time in I/O, all tasks, with Holm's correction:" in text
     assert max(len(line) for line in text.splitlines() if "/" not in line) <= 80
-    rows = re.findall(r"^· \S.*?  +[\d,]+  +\S+ \S+(?:  × (\S+) .*)?$", text, re.M)
-    kinds = {(one["layer"], one["op"]): one for one in found["ops"]}
-    assert len(rows) == 3 * len(kinds)  # each group has its own ratio of medians
-    shifts = [shift["median_ratio"] for one in kinds.values() for shift in one["shifts"]]
-    assert [float(row) for row in rows if row] == pytest.approx(shifts, rel=5e-3)
+    assert text.startswith("whole runs of slow0 and 4 more are slower: I/O of critical path ")
+    table = " ".join(text[text.index("mean time a run") :].split())
+    for one in found["ops"]:
+        times = " → ".join(map(seconds_text, one["totals"][1]["typical"]))
+        assert times in table
 
 
 def test_single_runs_have_no_test_on_runs(tmp_path: Path) -> None:

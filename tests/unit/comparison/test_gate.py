@@ -159,8 +159,6 @@ def test_four_and_four_runs_can_be_significant_on_the_critical_path():
     assert tests["critical_path_s"].holm_p == tests["critical_path_s"].p == pytest.approx(2 / 70)
     assert tests["io_time_s"].holm_p == pytest.approx(4 / 70)
     words = " ".join(comparisons_text(found).split())
-    assert "of whole runs for those after I/O of critical path, which is tested first" in words
-    assert "only the time that is tested first can have a Holm p of 0.05 or less" in words
     first = words[: words.index("a run, mean")]
     assert first.startswith("whole runs are slower: I/O of critical path ")
     assert "; each task: posix sync +" in first
@@ -284,7 +282,7 @@ def test_the_headline_never_says_slower_with_a_factor_below_one():
     # Single calls and what takes next to nothing are one line.
     minor = "posix open, posix close: single calls or little time, "
     assert minor in text.replace("posix close, posix open", "posix open, posix close")
-    assert not re.search(r"^posix (open|close)  ", text[: text.index("medians of runs")], re.M)
+    assert not re.search(r"^posix (open|close)  ", text, re.M)
 
 
 def test_advice_on_more_runs_is_for_what_takes_time():
@@ -296,12 +294,15 @@ def test_advice_on_more_runs_is_for_what_takes_time():
     assert of_kind(found, "open").verdict == "inconclusive"
 
 
-def test_means_and_medians_that_are_apart_are_explained():
-    rng = np.random.default_rng(12)
-    before, after = runs_of(rng, 4, BASE, 0.02), runs_of(rng, 4, BASE, 0.02)
-    after[0].sums.totals["critical_path_s"] *= 8
-    words = " ".join(comparisons_text(compared(before, after)).split())
-    assert re.search(
-        r"I/O of critical path: × 1\S* in the median and × 2\.\d+ in the mean, as single runs are far", words
-    )
-    assert " in the median and " not in comparisons_text(compared(before, before))
+def test_no_statement_rests_on_one_call():
+    """One open of seventeen takes 10 ms instead of 20 µs: the others are as fast."""
+    rng = np.random.default_rng(13)
+    kinds = {("posix", "write"): (400, 1e-5), ("posix", "open"): (17, 2e-5)}
+    before, after = runs_of(rng, 1, kinds, 0.02), runs_of(rng, 1, kinds, 0.02)
+    for slow_calls, certain in ((1, False), (6, True)):
+        opens_s = 2e-5 * rng.lognormal(0, 0.3, 17)
+        opens_s[:slow_calls] = 1e-2
+        after[0].calls.samples["posix", "open"] = CountedDurations.from_durations(opens_s)
+        after[0].calls.time_s["posix", "open"] = float(opens_s.sum())
+        (change,) = of_kind(compared(before, after), "open").times
+        assert change.is_certain(0.05) is certain
