@@ -11,7 +11,7 @@ from ensembles.comparison.difference import RUN_LABELS
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.whole_runs import fewer_tasks_headline
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.table import folded_table_text, table_text
+from ensembles.model.table import folded_table_text
 from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 
@@ -49,8 +49,6 @@ def comparison_text(found: Comparison) -> str:
         # One decomposition into modes: where those of each group are matched, only the tail is the same part.
         parts += [] if is_matched else [_parts(found)]
         parts.append(_tests(found))
-    if not is_matched and any(mode.place_spread is not None for mode in found.modes):
-        parts.append(_modes(found))
     parts += ["\n".join(_filled(f"note: {note}")) for note in found.notes]
     return "\n\n".join(parts)
 
@@ -172,21 +170,6 @@ def _tests(found: Comparison) -> str:
             f"{within['wasserstein_octaves']:.3f} octaves"
         )
     return "\n".join(wrapped(line, "  ", "  ") for line in lines)
-
-
-def _modes(found: Comparison) -> str:
-    rows = [
-        (
-            seconds_text(mode.t_s),
-            share_text(mode.weight, 1),
-            "" if mode.place_spread is None else f"± {share_text(mode.place_spread, 1)}",
-            "" if mode.weight_spread is None else f"± {mode.weight_spread * 100:.1f}",
-            f"{mode.seen_in} of {mode.runs}",
-        )
-        for mode in found.modes
-    ]
-    headers = ("mode at", "share", "place, run to run", "share, run to run", "seen in runs")
-    return table_text(headers, rows, left=0)
 
 
 _LABELS = {
