@@ -130,7 +130,7 @@ def execute(args: argparse.Namespace) -> int:
 
         from ensembles.comparison.text import comparisons_json
 
-        asked = {} if judged is None else {"gate": asdict(judged) | {"failed": judged.failed}}
+        asked = {} if judged is None else {"gate": asdict(judged)}
         json.dump(comparisons_json(found) | asked, sys.stdout, indent=2, allow_nan=False)
         print()
     else:

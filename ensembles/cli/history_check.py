@@ -121,7 +121,7 @@ def _check(args: argparse.Namespace) -> int:
         print(markdown(found))
     else:
         print_coloured("\n\n".join(_check_text(one) for one in found))
-    return int(any(one.verdict == "regression" for one in found))
+    return int(any(one.fails for one in found))
 
 
 def _baseline(args: argparse.Namespace, history: History, experiment: str) -> list[StoredRun] | int | None:
@@ -130,7 +130,7 @@ def _baseline(args: argparse.Namespace, history: History, experiment: str) -> li
     return history.runs(experiment, dict([args.against]))
 
 
-_ORDER = ("regression", "improvement", "too-few-runs", "ok")
+_ORDER = ("regression", "incomplete", "improvement", "too-few-runs", "ok")
 
 
 def _worst(found: list[Check]) -> str:
@@ -143,9 +143,7 @@ def _check_text(found: Check) -> str:
         f"against {len(found.baseline)} runs: {sanitize_text(found.reason)}"
     ]
     for change in found.changes:
-        calls = f"{change.layer} {change.op}: " if change.layer else ""
-        since = f", since run {change.since_run} of {change.since[:10]}" if change.since else ""
-        lines.append(f"  {calls}{change.direction}: {sanitize_text(change.sentence)}{since}")
+        lines.append(f"  {change.text}")
     if found.acknowledged is not None:
         known = found.acknowledged
         lines.append(f"  baseline since {when(known.since)}: {sanitize_text(known.reason)}")

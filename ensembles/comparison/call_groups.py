@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 """Layer and operation."""
 
+WAITS_FOR_TASKS = {("mpisync", "wait"), ("mpimsg", "wait")}
+"""Kinds of calls in which tasks wait for each other or exchange messages; others wait for I/O."""
+
 LEAST_SHARE = 0.01
 """In a long run, phases are determined only for kinds of calls with at least this share of the time."""
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
-from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
+from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
+from ensembles.comparison.difference import ReadRun, make_differences, times_and_calls, times_of_kinds
 from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison, Group
-from ensembles.comparison.run_tests import FIRST_TESTED, RUN_TIMES, compute_run_tests, has_repetitions
-from ensembles.comparison.times import LEAST_ADDED, TimeChange, kinds_to_test, time_changes
+from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
+from ensembles.comparison.times import LEAST_ADDED, MARGIN, kinds_to_test
 from ensembles.comparison.totals import (
-    ComparedSums,
     Total,
     make_total,
     sums_of_run,
     totals_of_runs,
 )
 from ensembles.comparison.units import Kind
-from ensembles.comparison.verdict import MARGIN
 from ensembles.comparison.whole_runs import quantile_ratios
 from ensembles.comparison.with_totals import with_totals
 from ensembles.ensemble.ensemble import Ensemble
@@ -34,9 +33,6 @@ from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.run.step_times import step_times_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
-
-WAITS_FOR_TASKS = {("mpisync", "wait"), ("mpimsg", "wait")}
-"""Kinds of calls in which tasks wait for each other or exchange messages; others wait for I/O."""
 
 Side = Run | Ensemble | CountedDurations
 
@@ -155,6 +151,11 @@ def compare_runs(
             [replace(found, steps_s=step_times_s(run)) for found, run in zip(*both, strict=True)]
             for both in zip(read, groups, strict=True)
         ]
+    if selection == Selection():
+        read = [
+            [replace(found, causes_s=_causes_s(run)) for found, run in zip(*both, strict=True)]
+            for both in zip(read, groups, strict=True)
+        ]
     if not any(run.calls.time_s for group in read for run in group):
         refuse_nothing(groups[0][0], selection, 0)
     return compare_read_runs(
@@ -169,31 +170,11 @@ def compare_runs(
     )
 
 
-@dataclass(frozen=True)
-class ReadRun:
-    """What a comparison reads of a run.
+def _causes_s(run: Run) -> dict[str, float]:
+    """Return by how much findings make a run longer."""
+    from ensembles.diagnosis.diagnose import diagnose
 
-    Attributes
-    ----------
-    path : str
-    calls : ComparedCalls
-        The selected calls by layer and operation.
-    sums : ComparedSums
-        Sums over the whole run.
-    notes : list of str
-        Caveats of the run, one sentence each.
-    posts : dict of (str, str) to int
-        By layer and operation: how many of the calls only post a non-blocking request.
-    steps_s : list of float
-        Time in I/O of each phase; empty: unknown, or not needed.
-    """
-
-    path: str
-    calls: ComparedCalls
-    sums: ComparedSums
-    notes: list[str]
-    posts: dict[Key, int] = field(default_factory=dict)
-    steps_s: list[float] = field(default_factory=list)
+    return {each.id: each.share_s for each in diagnose(run).findings if each.share_s}
 
 
 def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
@@ -291,7 +272,7 @@ def compare_read_runs(
     ]
     common = [key for key in common if key not in replaced]
     summed = [key for key in common if any(key in run.counts for group in read for run in group)]
-    kinds, main = [], kinds_to_test(*_times_and_calls(read, list(times_s)), least_share=LEAST_ADDED)
+    kinds, main = [], kinds_to_test(*times_and_calls(read, list(times_s)), least_share=LEAST_ADDED)
     for layer, op in sorted((key for key in common if key not in summed), key=lambda key: -times_s[key]):
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit, f"{layer} {op}" in main))
@@ -309,8 +290,9 @@ def compare_read_runs(
         [[{key: run.time_s[key] for key in times_s if key in run.time_s} for run in group] for group in read],
         [[run.steps_s for run in group] for group in groups],
     )
-    run_times = _times_of_runs(groups, names)
-    kind_times = {} if per_byte else _times_of_kinds(read, list(times_s), names)
+    differences = make_differences(groups, names, level, margin)
+    run_times = [each for one in differences for each in one.times]
+    kind_times = {} if per_byte else times_of_kinds(read, list(times_s), names)
     if is_whole:
         for key in totals:
             totals[key] += moved_bytes.get(key, [])
@@ -326,11 +308,12 @@ def compare_read_runs(
                 comparison,
                 run_totals=run_totals,
                 run_times=run_times,
+                differences=differences,
                 run_tests=run_tests,
                 notes=list(dict.fromkeys([*comparison.notes, *notes, *doubts])),
             ),
             totals[comparison.layer or "", comparison.op or ""],
-            kind_times.get((comparison.layer or "", comparison.op or ""), []),
+            kind_times.get(f"{comparison.layer} {comparison.op}", []),
         )
         for comparison in found
     ]
@@ -349,38 +332,6 @@ def _totals_of_kind(
     calls = [[run.number(key) for run in group] for group in read]
     times_s = [[run.time_s.get(key, 0.0) for run in group] for group in read]
     return [make_total("calls", calls, margin, level), make_total("time_s", times_s, margin, level)]
-
-
-def _times_of_runs(groups: Sequence[Sequence[ReadRun]], names: Sequence[str]) -> list[TimeChange]:
-    """Test the times of whole runs that are known of every run, I/O of the critical path first."""
-    order = sorted(RUN_TIMES, key=lambda what: what not in FIRST_TESTED)
-    times_s = {
-        what: [[run.sums.totals[what] for run in group] for group in groups]
-        for what in order
-        if all(what in run.sums.totals for group in groups for run in group)
-    }
-    times_s = {what: values for what, values in times_s.items() if any(map(any, values))}
-    return [each for found in time_changes(times_s, names, list(times_s), True).values() for each in found]
-
-
-def _times_of_kinds(
-    read: Sequence[Sequence[ComparedCalls]], keys: Sequence[Key], names: Sequence[str]
-) -> dict[Key, list[TimeChange]]:
-    """Test the times a run of kinds of calls."""
-    times_s, calls = _times_and_calls(read, keys)
-    found = time_changes(times_s, names, kinds_to_test(times_s, calls))
-    return {key: found[" ".join(key)] for key in keys}
-
-
-def _times_and_calls(
-    read: Sequence[Sequence[ComparedCalls]], keys: Sequence[Key]
-) -> tuple[dict[str, list[list[float]]], dict[str, list[list[float]]]]:
-    """Return time and number of the calls of kinds in each run of each group, by ``layer op``."""
-    times_s, calls = {}, {}
-    for key in keys:
-        times_s[" ".join(key)] = [[run.time_s.get(key, 0.0) for run in group] for group in read]
-        calls[" ".join(key)] = [[float(run.number(key)) for run in group] for group in read]
-    return times_s, calls
 
 
 def _without_durations(

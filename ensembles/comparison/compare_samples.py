@@ -44,10 +44,10 @@ from ensembles.comparison.shifts import (
     modes_exchanged,
     moves_of_matched_modes,
 )
+from ensembles.comparison.times import MARGIN
 from ensembles.comparison.units import Kind, Units, choose_units
 from ensembles.comparison.verdict import (
     IDENTICAL,
-    MARGIN,
     decide,
     direction_of,
     enough_runs,

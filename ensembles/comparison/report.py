@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any
 
+from ensembles.comparison.difference import Difference
 from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total
@@ -221,6 +222,8 @@ class Comparison:
         and the gate ``--fail-on``. Empty if ensembles were compared, or times per MiB.
     run_times : list of TimeChange
         The same of whole runs, whatever the filters: first I/O of the critical path, if it is known.
+    differences : list of Difference
+        By how much the runs of each group but the first are longer, and in which entries of their account.
     run_tests : list of RunTest
         Rank tests on the times of whole runs, of kinds of calls and of steps; empty unless each group has two
         runs or more. The verdict does not depend on them.
@@ -271,6 +274,7 @@ class Comparison:
     run_totals: list[Total] = field(default_factory=list)
     times: list[TimeChange] = field(default_factory=list)
     run_times: list[TimeChange] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
     run_tests: list[RunTest] = field(default_factory=list)
     posts: list[float] = field(default_factory=list)
     blocked: Total | None = None
@@ -384,6 +388,8 @@ def _place(ratio: float, reach: float) -> float:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Difference):
+        return _plain(value.to_json())
     if is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, dict):

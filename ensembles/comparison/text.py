@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensembles.comparison.model import ASSUMED_SPREAD
-from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
+from ensembles.comparison.difference import RUN_LABELS
 from ensembles.comparison.times import LEAST_SHARE
-from ensembles.comparison.totals import counts_text
-from ensembles.comparison.whole_runs import (
-    RUN_LABELS,
-    bytes_ratios,
-    fewer_tasks_headline,
-    groups_of_fewer_tasks,
-    pair_headline,
-    whole_runs_headline,
-)
+from ensembles.comparison.whole_runs import fewer_tasks_headline
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.table import folded_table_text, table_text
+from ensembles.model.table import folded_table_text
 from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
-    from ensembles.comparison.report import Comparison, Effect, Move, Shift
+    from ensembles.comparison.report import Comparison, Effect, Move
 
-_MOST_HEADLINES = 4
+
+def without_common_folder(names: Sequence[str]) -> list[str]:
+    """Return the names of groups, without the folder that all of them are in."""
+    first, *others = (name.split("/")[:-1] for name in names)
+    common = 0
+    while common < len(first) and all(folders[common : common + 1] == [first[common]] for folders in others):
+        common += 1
+    return [sanitize_text("/".join(name.split("/")[common:])) for name in names]
+
 
 WIDEST = 30.0
 """Intervals of ratios that are wider are not printed, as those of moments and predictions."""
@@ -49,8 +49,6 @@ def comparison_text(found: Comparison) -> str:
         # One decomposition into modes: where those of each group are matched, only the tail is the same part.
         parts += [] if is_matched else [_parts(found)]
         parts.append(_tests(found))
-    if not is_matched and any(mode.place_spread is not None for mode in found.modes):
-        parts.append(_modes(found))
     parts += ["\n".join(_filled(f"note: {note}")) for note in found.notes]
     return "\n\n".join(parts)
 
@@ -159,7 +157,6 @@ def _tests(found: Comparison) -> str:
         f"{tests['rank_test']} on these units, adjusted alike, at least "
         f"{tests['smallest_p']:.2g} for one part",
     ]
-    lines += _dunn(found)
     for between in found.distances["between"]:
         name = f" of {sanitize_text(between['group'])}" if len(found.groups) > 2 else ""
         lines.append(
@@ -173,37 +170,6 @@ def _tests(found: Comparison) -> str:
             f"{within['wasserstein_octaves']:.3f} octaves"
         )
     return "\n".join(wrapped(line, "  ", "  ") for line in lines)
-
-
-def _modes(found: Comparison) -> str:
-    rows = [
-        (
-            seconds_text(mode.t_s),
-            share_text(mode.weight, 1),
-            "" if mode.place_spread is None else f"± {share_text(mode.place_spread, 1)}",
-            "" if mode.weight_spread is None else f"± {mode.weight_spread * 100:.1f}",
-            f"{mode.seen_in} of {mode.runs}",
-        )
-        for mode in found.modes
-    ]
-    headers = ("mode at", "share", "place, run to run", "share, run to run", "seen in runs")
-    return table_text(headers, rows, left=0)
-
-
-def _dunn(found: Comparison) -> list[str]:
-    """Return Dunn's pairs of the part that moved most, of more than two groups."""
-    pairs = {
-        name: part["dunn_holm_p"] for name, part in found.tests["parts"].items() if "dunn_holm_p" in part
-    }
-    if not pairs:
-        return []
-    most = min(found.parts, key=lambda part: part.adjusted_p if part.adjusted_p is not None else 1.0)
-    told = [
-        f"{sanitize_text(' and '.join(pair['groups']))} {pair['p']:.2g}"
-        for pair in pairs[most.name]
-        if math.isfinite(pair["p"])
-    ]
-    return [f"Dunn's test of {most.name}: {'; '.join(told)}"] if told else []
 
 
 _LABELS = {
@@ -231,7 +197,8 @@ def totals_text(found: Sequence[Comparison]) -> str:
         rows.append((_LABELS[total.what], *values, *ratios))
     names = without_common_folder([group.name for group in found[0].groups])
     what = "a run, mean" if any(group.runs > 1 for group in found[0].groups) else "a run"
-    headers = (what, *map(two_lines, names), *("ratio" for _ in totals[0].ratios))
+    heads = (re.sub(r" (?=and [\d,]+ more$)", "\n", name) for name in names)  # run-1 above "and 4 more"
+    headers = (what, *heads, *("ratio" for _ in totals[0].ratios))
     return folded_table_text(headers, rows, together=(len(names), len(totals[0].ratios)))
 
 
@@ -250,7 +217,7 @@ def _total(what: str, value: float) -> str:
 
 
 def comparisons_text(found: Sequence[Comparison], judged: str = "") -> str:
-    """Return the comparisons of several kinds of calls: the answer, totals, verdicts, then the first in full.
+    """Return the comparisons of several kinds of calls: the answer, totals, verdicts, then what moved most.
 
     Parameters
     ----------
@@ -265,58 +232,35 @@ def comparisons_text(found: Sequence[Comparison], judged: str = "") -> str:
     headlines = "\n".join(wrapped(line, indent="  ") for line in lines)
     parts = [headlines, totals_text(found)]
     parts += [_verdicts(found)] if len(found) > 1 else []
-    parts.append(run_tests_text(first))
-    if len(found) > 1:
-        parts.append("In detail (other kinds of calls: --op, --layer):")
-    parts.append(comparison_text(first))
+    if len(found) == 1 or first.verdict == "different":
+        parts += ["In detail (other kinds of calls: --op, --layer):"] * (len(found) > 1)
+        parts.append(comparison_text(first))
     return "\n\n".join(part for part in parts if part)
 
 
 def _headlines(found: Sequence[Comparison]) -> str:
-    """Return what whole runs say, and the strongest finding or all kinds of which there are other numbers."""
-    return "\n".join([*sentences_of_runs(found[0]), _of_calls(found)])
+    """Return what whole runs say, and the strongest finding of calls if no entry holds a difference."""
+    named = found[0].blocked is None and any(one.shown() for one in found[0].differences)
+    return "\n".join([*sentences_of_runs(found[0]), *([] if named else [_headline(found[0])])])
 
 
 def sentences_of_runs(found: Comparison) -> list[str]:
     """Return what is said of whole runs before their kinds of calls: of commands and reports the same."""
-    sentences = (fewer_tasks_headline(found), whole_runs_headline(found), pair_headline(found))
-    return "\n".join(filter(None, sentences)).splitlines()
-
-
-def _of_calls(found: Sequence[Comparison]) -> str:
-    """Return the strongest finding, or all kinds of calls of which there is another number."""
-    if not _is_of_other_calls(found[0]):
-        return _headline(found[0])
-    counted = [_headline(one) for one in found if _is_of_other_calls(one)]
-    more = f"\n{len(counted) - _MOST_HEADLINES:,} more below" if len(counted) > _MOST_HEADLINES else ""
-    return "\n".join(counted[:_MOST_HEADLINES]) + more
-
-
-def _is_of_other_calls(found: Comparison) -> bool:
-    """Whether the number or size of calls is another one, and they do not post requests in some group."""
-    return (found.counts_differ or found.sizes_differ) and found.blocked is None
+    several = len(found.groups) > 2
+    names = without_common_folder([one.name for one in found.groups])[1:]
+    said = [
+        f"whole runs{f' of {name}' if several else ''} {one.verdict}: {one.sentence()}"
+        for name, one in zip(names, found.differences, strict=bool(found.differences))
+    ]
+    return [*filter(None, fewer_tasks_headline(found).splitlines()), *said]
 
 
 def _headline(found: Comparison) -> str:
-    """Return the strongest finding in one line."""
-    what = " ".join(name for name in (found.layer, found.op) if name)
-    if found.blocked is not None:
-        return f"{what}: {found.verdict}{f', {found.direction}' if found.direction else ''}: {found.reason}"
-    several = len(found.groups) > 2
-    told = [
-        f"{each.text} a run{f' ({sanitize_text(each.group)})' if several else ''}"
-        for each in found.times
-        if each.is_certain(found.level)
-    ]
-    if _is_of_other_calls(found):
-        names = without_common_folder([one.name for one in found.groups])
-        return "; ".join([f"{what}: {counts_text(found.totals, names)}", *told])
+    """Return what durations show of a kind of calls whose time does not hold the difference of the runs."""
     direction = f", {found.direction}" if found.direction else ""
-    if found.direction == "faster" and groups_of_fewer_tasks(found):
-        direction = ", each call faster"
-    told = told or [_of_durations(found)]
-    ratio = f" ({'; '.join(filter(None, told))})" if any(told) else ""
-    return f"{what}: {found.verdict}{direction}{ratio}"
+    why = f": {found.reason}" if found.blocked is not None else ""
+    told = f" ({of})" if not why and (of := _of_durations(found)) else ""
+    return f"{_kind(found)}: {found.verdict}{direction}{told}{why}"
 
 
 def _of_durations(found: Comparison) -> str:
@@ -337,31 +281,28 @@ def _of_durations(found: Comparison) -> str:
 
 
 def _verdicts(found: Sequence[Comparison]) -> str:
-    several = len(found[0].groups) > 2
-    minor = _minor_kinds(found)
-    shown = [one for one in found if one not in minor]
-    parts = [_rows_of_groups(shown) if several else _rows_of_kinds(shown)]
-    if minor:
-        parts[-1] += "\n" + _minor_line(minor)
-    said = [line for one in shown if (line := _what_moved(one, several))]
-    if said:
-        parts.append("\n".join(said))
-    tested = next((one.tests["adjusted_for"] for one in shown if one.tests), 0)
-    if tested:
-        of_times, of_durations = _assumptions(shown)
-        about = (
-            f"p: of the time a run if it is certainly another one{of_times}, adjusted for the kinds of "
-            f"calls, else of the part that moved most{of_durations}, adjusted for "
-            f"{count_text(tested, 'tested part')} of all kinds of calls. An interval is for its ratio alone, "
-            "so it may exclude 1 where p is large. To ask about one kind only, name it beforehand: --op"
-        )
-        if any(_is_by_count(one) or one.sizes_differ for one in shown):
-            about += ". Without p: another number or size of calls makes them different, which needs no test"
-        parts.append("\n".join(_filled(about)))
-    return "\n\n".join(parts)
+    """Tabulate numbers of calls, times a run and verdicts of the kinds of calls, in the order of groups."""
+    minor = minor_kinds(found)
+    rows = []
+    for one in found:
+        if one in minor:
+            continue
+        totals = {total.what: total for total in one.totals}
+        calls = [number_text(value, 6) for value in totals["calls"].typical] if totals else []
+        times = [seconds_text(value) for value in (one.blocked or totals["time_s"]).typical] if totals else []
+        told = calls[0] if totals and totals["calls"].differs is False else " → ".join(calls)
+        rows.append((_kind(one), told, " → ".join(times), *_verdict_and_p(one)))
+    time = "mean time a run" if any(group.runs > 1 for group in found[0].groups) else "time a run"
+    headers = ("calls", "calls a run", time, "", "p")
+    table = folded_table_text(headers, rows, (0, 3, 4), (2, 2))
+    about = (
+        "p: of the time a run if it is certainly another one, else of the part that moved most; adjusted for "
+        "all kinds of calls"
+    )
+    return "\n".join([table, *([wrapped(minor_line(minor), "", "  ")] if minor else []), "", *_filled(about)])
 
 
-def _minor_kinds(found: Sequence[Comparison]) -> list[Comparison]:
+def minor_kinds(found: Sequence[Comparison]) -> list[Comparison]:
     """Return inconclusive kinds after the first that are single calls or take hardly any time; or none."""
     means_s = [one.totals[1].typical for one in found if one.totals]
     least_s = LEAST_SHARE * min(map(sum, zip(*means_s, strict=True)), default=0.0)
@@ -390,41 +331,25 @@ def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
         move; null: none) and ``minor_kinds``: those that share a line of the text, and their ``time_s`` a run
         by group; null: there are none.
     """
-    minor = _minor_kinds(found)
+    minor = minor_kinds(found)
     kinds = {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
     ops = [each.to_json() for each in found]
-    return ops[0] | {"ops": ops, "minor_kinds": kinds, "bytes_ratio": bytes_ratios(found[0])}
+    return ops[0] | {
+        "ops": ops,
+        "minor_kinds": kinds,
+        "bytes_ratio": [1.0, *(one.bytes_ratio for one in found[0].differences)],
+    }
 
 
 def _times_s(minor: Sequence[Comparison]) -> list[float]:
     return [sum(at) for at in zip(*(one.totals[1].typical for one in minor), strict=True)]
 
 
-def _minor_line(minor: Sequence[Comparison]) -> str:
+def minor_line(minor: Sequence[Comparison]) -> str:
+    """Return the kinds of calls that say little in one sentence."""
     times = " → ".join(map(seconds_text, _times_s(minor)))
     names = ", ".join(_kind(one) for one in minor)
-    return wrapped(f"{names}: single calls or little time, {times} in all; inconclusive", "", "  ")
-
-
-def _assumptions(found: Sequence[Comparison]) -> tuple[str, str]:
-    """Return what is assumed of times a run, and of durations, as far as a p in the table assumes it."""
-    certain = [[each for each in one.times if each.is_certain(one.level)] for one in found]
-    spreads = {each.assumed_spread for one in certain for each in one if each.assumed_spread}
-    of_times = f" (if it varies by {share_text(max(spreads))} from run to run)" if spreads else ""
-    is_assumed = any(
-        one.tests and not mine and not _is_by_count(one) and one.tests["units"] != "runs"
-        for one, mine in zip(found, certain, strict=True)
-    )
-    return of_times, f" (if durations vary by {share_text(ASSUMED_SPREAD)})" if is_assumed else ""
-
-
-def _values_of_groups(one: Comparison) -> tuple[list[str], list[str]]:
-    """Return numbers of calls and times a run; empty if there are no totals."""
-    totals = {total.what: total for total in one.totals}
-    if not totals:
-        return [], []
-    calls = [f"{number_text(value, 6)}" for value in totals["calls"].typical]
-    return calls, [seconds_text(value) for value in (one.blocked or totals["time_s"]).typical]
+    return f"{names}: single calls or little time, {times} in all; inconclusive"
 
 
 def _kind(one: Comparison) -> str:
@@ -444,55 +369,3 @@ def _verdict_and_p(one: Comparison) -> tuple[str, str]:
 def _is_by_count(one: Comparison) -> bool:
     """Whether only the number of calls makes the kind different: its durations have no part in that."""
     return bool(one.counts_differ and one.tests and one.tests["p"] > one.level)
-
-
-def _rows_of_kinds(found: Sequence[Comparison]) -> str:
-    """Tabulate two groups: a row for each kind of calls."""
-    rows = []
-    for one in found:
-        calls, times = _values_of_groups(one)
-        same = one.totals and next(t for t in one.totals if t.what == "calls").differs is False
-        told = calls[0] if same else " → ".join(calls)
-        rows.append((_kind(one), told, " → ".join(times), *_verdict_and_p(one)))
-    headers = ("calls", "calls a run", _time_a_run(found), "", "p")
-    return folded_table_text(headers, rows, (0, 3, 4), (2, 2))
-
-
-def _rows_of_groups(found: Sequence[Comparison]) -> str:
-    """Tabulate more than two groups: for each kind of calls a row for each group."""
-    names = without_common_folder([group.name for group in found[0].groups])
-    rows = []
-    for one in found:
-        calls, times = _values_of_groups(one)
-        ratios = {shift.group: _ratio_text(shift) for shift in one.shifts}
-        rows.append((_kind(one), "", "", ""))
-        for at, (name, group) in enumerate(zip(names, one.groups, strict=True)):
-            cells = (calls[at], times[at]) if calls else ("", "")
-            rows.append((f"· {name}", *cells, ratios.get(group.name, "")))
-    headers = ("calls, group", "calls a run", _time_a_run(found), "median, to the first")
-    return table_text(headers, rows, (0, 3))
-
-
-def _time_a_run(found: Sequence[Comparison]) -> str:
-    """Name the time of a kind of calls: of several runs it is the mean, and other tables have medians."""
-    return "mean time a run" if any(group.runs > 1 for group in found[0].groups) else "time a run"
-
-
-def _ratio_text(shift: Shift) -> str:
-    if shift.median_ratio is None:
-        return ""
-    return f"{ratio_text(shift.median_ratio)}{_interval_text(shift.low, shift.high)}"
-
-
-def _what_moved(one: Comparison, several: bool) -> str:
-    """Return a line on the ratio of medians and on what moved; of several groups, on the verdict too."""
-    told = []
-    if several:
-        verdict, p = _verdict_and_p(one)
-        told.append(f"{verdict} (p {p})" if p else verdict)
-    elif one.shift is not None and (ratio := _ratio_text(one.shift)):
-        told.append(f"median {ratio}")
-    moves = list(dict.fromkeys(_move(move, several) for move in one.moved))
-    if moves:
-        told.append(moves[0] + (f" and {len(moves) - 1} more" if len(moves) > 1 else ""))
-    return wrapped(f"{_kind(one)}: {'; '.join(told)}", "  ", "    ") if told else ""

@@ -34,6 +34,9 @@ LEAST_SPREAD_OF_NEW_KIND = 0.2
 FEWEST_FREEDOM = 3
 """Runs beyond the first of each group from which on they show how much they vary: as four runs and one."""
 
+MARGIN = 0.1
+"""Largest relative change that counts as no change."""
+
 OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 """Times of whole runs that fail ``--fail-on`` if they are longer."""
 

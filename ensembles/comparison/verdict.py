@@ -13,7 +13,6 @@ from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, Par
 from ensembles.comparison.units import RUNS, Units
 from ensembles.model.units import count_text, number_text, share_text
 
-MARGIN = 0.1
 SAME_LEVEL = 0.13
 """Level of the equivalence test of one part. All parts must pass, and few degrees of freedom cost the test
 some of its level: a move that just reaches the margin is called the same in about 10 %.

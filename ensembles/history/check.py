@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ensembles.comparison.compare import compare_read_runs
-from ensembles.comparison.components import PLACE, TAIL, WEIGHT
+from ensembles.comparison.difference import Difference, did_less, make_differences
+from ensembles.comparison.gate import gate
 from ensembles.comparison.hypothesis_tests import LEVEL as COMPARED_LEVEL
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.verdict import MARGIN
-from ensembles.history.change_text import common_text, listed, ratio_sentence, time_text
-from ensembles.history.longer_runs import (
-    change_of_runs,
-    longer_times,
-    sentence_of_runs,
-    what_takes_longer,
-)
+from ensembles.comparison.times import MARGIN
+from ensembles.history.changes import Change, changes_of, new_findings
 from ensembles.history.record import RunRecord
 from ensembles.history.series import (
-    CALLS,
     COMMON,
-    SLOW,
-    TIME,
-    Part,
     Series,
     kinds_of_other_sizes,
     make_series,
@@ -34,7 +25,8 @@ from ensembles.history.series import (
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import number_text, ratio_text, share_text
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import bytes_text
 
 LEAST_RUNS = 3
 """Baseline runs from which a verdict is given: two show the variation from run to run by one difference."""
@@ -50,46 +42,6 @@ less than 1 % of the nights of an unchanged experiment give an alarm (docs/refer
 FALSE_SHARE = 0.05
 """Greatest expected share of false alarms among the experiments that one check reports."""
 
-_SEVERE = ("warning", "critical")
-
-
-@dataclass(frozen=True)
-class Change:
-    """What is another one in the latest runs.
-
-    Attributes
-    ----------
-    op, layer : str or None
-        The calls that it concerns; None: it concerns the whole run.
-    what : str
-        ``calls``, ``durations``, ``time`` (a run, of whole runs or of these calls) or ``finding``.
-    direction : str
-        ``slower`` or ``faster``.
-    sentence : str
-        What changed, with numbers.
-    part : str
-        Which part: ``mode 2 place``, ``all durations``, ``calls``; of a finding its id.
-    runs : int
-        Latest runs that were judged together when it was found.
-    p : float
-        p-value, adjusted for everything that was tested in the experiment.
-    since_run : int or None
-        Number of the run with which the change begins.
-    since : str or None
-        Start of that run, UTC.
-    """
-
-    op: str | None
-    layer: str | None
-    what: str
-    direction: str
-    sentence: str
-    part: str = ""
-    runs: int = 1
-    p: float = 0.0
-    since_run: int | None = None
-    since: str | None = None
-
 
 @dataclass(frozen=True)
 class Check:
@@ -100,16 +52,19 @@ class Check:
     experiment : str
     verdict : str
         ``regression``: something certainly takes longer, or a finding is new; ``improvement``: what changed
-        became faster; ``ok``: no change is certain; ``too-few-runs``: the baseline is too short to tell, or
-        the latest run is `unread`.
+        became faster; ``ok``: no change is certain; ``incomplete``: the latest run did less of everything
+        than all others; ``too-few-runs``: the baseline is too short to tell, or the latest run is `unread`.
     reason : str
-        One sentence.
+        By how much whole runs are longer and which entries of their time hold that, with the first run of the
+        change and its labels.
     run : StoredRun
         The latest run whose record can be read.
     baseline : list of StoredRun
         Runs before the shortest window.
     changes : list of Change
-        The most certain first.
+        The evidence, that about most time first.
+    difference : Difference or None
+        Of the runs since the change from those before, if there is one.
     comparisons : list of Comparison
         Of the baseline with the runs since the change, by kind of calls, if there is one.
     acknowledged : Acknowledgement or None
@@ -124,9 +79,15 @@ class Check:
     run: StoredRun
     baseline: list[StoredRun]
     changes: list[Change] = field(default_factory=list)
+    difference: Difference | None = None
     comparisons: list[Comparison] = field(default_factory=list)
     acknowledged: Acknowledgement | None = None
     unread: list[StoredRun] = field(default_factory=list)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the command exits with 1."""
+        return self.verdict in ("regression", "incomplete")
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio history check --json`` prints."""
@@ -139,6 +100,7 @@ class Check:
             "baseline": [stored_json(run) for run in self.baseline],
             "unread": [stored_json(run) for run in self.unread],
             "changes": [asdict(change) for change in self.changes],
+            "difference": None if self.difference is None else self.difference.to_json(),
             "comparisons": [comparison.to_json() for comparison in self.comparisons],
             "acknowledged": None if known is None else asdict(known) | {"since": known.since.isoformat()},
         }
@@ -198,7 +160,7 @@ def check(
     windows: tuple[int, ...] = WINDOWS if last is None else (last,)
     runs = stored = history.runs(experiment, last=most + max(windows))
     if not runs:
-        known = listed([one.name for one in history.experiments()])
+        known = _listed([one.name for one in history.experiments()])
         has = f"its experiments are {known}" if known else "it holds no run"
         raise EnsioError(f"there is no experiment {experiment} in {history.name}: {has}")
     named = [] if against is None or isinstance(against, int) else list(against)
@@ -219,28 +181,59 @@ def check(
         if acknowledged is not None:
             runs = [run for run in runs if run.start >= acknowledged.since] or [latest]
         baseline = runs[: -min(windows)][-most:]
+    ended = _ended_early([read[run.id] for run in [*baseline, latest] if run.id in read])
+    early = {run.id for run, is_early in zip([*baseline, latest], ended, strict=False) if is_early}
+    baseline, runs = ([run for run in each if run.id not in early] for each in (baseline, runs))
     if len(baseline) < LEAST_RUNS:
         missing = LEAST_RUNS - len(baseline)
         since = "" if acknowledged is None else f" since the known change ({acknowledged.reason})"
         reason = f"{len(baseline)} earlier runs{since} do not show how much runs vary: add {missing} or more"
         few = Check(experiment, "too-few-runs", reason, latest, baseline, acknowledged=acknowledged)
         return _without(unread, few)
+    if latest.id in early:
+        short = make_differences(
+            [[read[one.id].as_read() for one in group] for group in (baseline, [latest])],
+            ["before", "latest"],
+            COMPARED_LEVEL,
+            margin,
+        )[0]
+        reason = f"{', '.join(short.did_less)}{_since(latest)}"
+        done = Check(experiment, "incomplete", reason, latest, baseline, [], short, [], acknowledged)
+        return _without(unread, done)
     records = [read[run.id] for run in runs]
     rows = list(range(len(baseline))) if isinstance(against, Sequence) else None
-    judgement = judge(records, margin, level, windows, rows, most, confirm=last is None)
-    changes = [
-        change
-        if change.since_run is None
-        else replace(
-            change, since_run=runs[change.since_run].id, since=runs[change.since_run].start.isoformat()
-        )
-        for change in judgement.changes
-    ]
+    names = [_since(run) for run in runs]
+    judgement = judge(records, margin, level, windows, rows, most, last is None, names)
+    first = runs[judgement.first]
+    changes = [replace(each, since_run=first.id, since=first.start.isoformat()) for each in judgement.changes]
     found = _comparisons(records, judgement, margin, level) if compared and changes else []
     done = Check(
-        experiment, judgement.verdict, judgement.reason, latest, baseline, changes, found, acknowledged
+        experiment,
+        judgement.verdict,
+        judgement.reason,
+        latest,
+        baseline,
+        changes,
+        judgement.difference,
+        found,
+        acknowledged,
     )
     return _without(unread, done)
+
+
+def _since(run: StoredRun) -> str:
+    """Name the run with which a change begins, by its labels too."""
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(run.labels.items()))
+    return sanitize_text(f", since run {run.id} of {run.start:%Y-%m-%d}" + (f" ({labels})" if labels else ""))
+
+
+def _ended_early(records: Sequence[RunRecord]) -> list[bool]:
+    """Whether each run did less of everything than most of the others, which are not judged by it."""
+    sums = [record.as_read().sums for record in records]
+    usual = [each for each in sums if sum(bool(did_less(one, [each])) for one in sums) < len(sums) / 2]
+    return [
+        bool(usual) and sum(bool(did_less(one, [each])) for each in usual) > len(usual) / 2 for one in sums
+    ]
 
 
 def _without(unread: list[StoredRun], found: Check) -> Check:
@@ -249,7 +242,7 @@ def _without(unread: list[StoredRun], found: Check) -> Check:
         return found
     latest = max([*unread, found.run], key=lambda run: (run.start, run.id))
     verdict = "too-few-runs" if found.verdict == "ok" and latest in unread else found.verdict
-    numbers = listed([f"run {run.id} (the latest)" if run is latest else f"run {run.id}" for run in unread])
+    numbers = _listed([f"run {run.id} (the latest)" if run is latest else f"run {run.id}" for run in unread])
     reason = f"{found.reason}; left out, because the record cannot be read: {numbers}"
     return replace(found, verdict=verdict, reason=reason, unread=unread)
 
@@ -264,6 +257,7 @@ class Judgement:
     first: int
     tested: list[Tested]
     series: Series
+    difference: Difference | None = None
 
 
 def judge(
@@ -274,6 +268,7 @@ def judge(
     baseline: Sequence[int] | None = None,
     most: int = BASELINE,
     confirm: bool = True,
+    names: Sequence[str] = (),
 ) -> Judgement:
     """Judge the latest of the records by those before.
 
@@ -290,6 +285,8 @@ def judge(
     most : int
     confirm : bool
         Whether a single run in which everything takes longer does not count.
+    names : sequence of str
+        What is said of the run with which a change begins, of each.
     """
     before = range(max(0, len(records) - min(windows))) if baseline is None else baseline
     baselines = [records[at] for at in before]
@@ -302,196 +299,105 @@ def judge(
         begin = max(0, len(records) - most - widest) if baseline is None else 0
         moved = [one.part for one in certain]
         first = first_changed(series, sorted(set(moved)), begin, lasts=certain[0].runs > 2)
-        changes = _changes(series, certain, first, records)
+    elif not confirm:
+        first = len(records) - max(windows)
+    apart = _difference(records[:first] if certain else baselines, records[first:], margin)
+    if certain and apart is not None:
+        changes = changes_of(series, certain, first, apart)
         if any(change.what != "time" for change in changes):
             changes = [change for change in changes if change.what != "time"]  # the others say why
-    if not confirm and len(before) >= LEAST_RUNS:
-        changes = _with_times(changes, baselines, records[-max(windows) :], margin, first)
-    changes += _new_findings(baselines, records[-1], len(records) - 1)
-    verdict, reason = _verdict(
-        changes,
-        series,
-        before,
-        records,
-        lambda: _alone_in_time(records, windows, most) if confirm and baseline is None else "",
-    )
+    if not confirm and len(before) >= LEAST_RUNS and not any(one.direction == "slower" for one in changes):
+        # What the gate of ``ensio compare`` fails for is a regression, too.
+        groups = [[record.as_read() for record in each] for each in (baselines, records[-max(windows) :])]
+        judged = gate(compare_read_runs(groups, names=["before", "latest"], margin=margin), 1.0)
+        if judged.failed:
+            apart = _difference(baselines, records[-max(windows) :], margin)
+            p = [each.adjusted_p for each in (apart.longer_runs() if apart else ()) if each.adjusted_p]
+            least = min(p, default=COMPARED_LEVEL)
+            changes.append(
+                Change(None, None, "time", "slower", judged.failed[0], "time", max(windows), least)
+            )
+    changes += new_findings(baselines, records[-1])
+    verdict, reason = _verdict(changes, apart)
+    if verdict == "ok":
+        reason += _alone(series, before, records, windows, most, confirm and baseline is None)
+    elif names:
+        reason += names[first]
     reason += _other_sizes(records, before)
-    return Judgement(verdict, reason, changes, first, tested, series)
+    return Judgement(verdict, reason, changes, first, tested, series, apart if changes else None)
 
 
-def _with_times(
-    changes: Sequence[Change],
-    before: Sequence[RunRecord],
-    latest: Sequence[RunRecord],
-    margin: float,
-    first: int,
-) -> list[Change]:
-    """Add for what the gate of ``ensio compare`` fails, unless another change says it already."""
-    slower = [change for change in changes if change.direction == "slower"]
-    if any(change.part == "all durations" for change in slower):
-        return list(changes)
-    named = {(change.layer, change.op) for change in slower}
-    added = []
-    for reason in what_takes_longer(before, latest, margin):
-        if reason.kind in named or (not reason.kind and named):
-            continue
-        layer, op = reason.kind or (None, None)
-        part = f"{layer} {op} time" if reason.kind else "time"
-        added.append(Change(op, layer, "time", "slower", reason.sentence, part, len(latest), reason.p, first))
-    return [*changes, *added]
+def _difference(
+    before: Sequence[RunRecord], since: Sequence[RunRecord], margin: float = MARGIN
+) -> Difference | None:
+    """Subtract the accounts of records; None: there is none on one side."""
+    groups = [[record.as_read() for record in records] for records in (before, since)]
+    return make_differences(groups, ["before", "since"], COMPARED_LEVEL, margin)[0] if all(groups) else None
 
 
 def _other_sizes(records: Sequence[RunRecord], before: Sequence[int]) -> str:
     """Say of which kinds of calls the durations are not compared, because the calls have other sizes."""
-    from ensembles.model.units import bytes_text
-
     told = [
         f"{layer} {op} ({bytes_text(new)} a call instead of {bytes_text(old)})"
         for (layer, op), (old, new) in kinds_of_other_sizes(records, before).items()
     ]
-    return f"; durations of other sizes are not compared: {listed(told)}" if told else ""
+    return f"; durations of other sizes are not compared: {_listed(told)}" if told else ""
 
 
-def _changes(
-    series: Series, certain: Sequence[Tested], first: int, records: Sequence[RunRecord]
-) -> list[Change]:
-    """Describe each part once, by its most certain window."""
-    found: dict[int, Tested] = {}
-    for one in certain:
-        found.setdefault(one.part, one)
-    moved = list(found.values())
-    # A location that stays while the mode with most calls moves has not changed.
-    still = [one for one in moved if abs(one.absolute) < abs(one.change) / 2]
-    kept = [one for one in moved if one not in still]
-    places = [one for one in still if series.parts[one.part].what == PLACE]
-    if places and series.reference is not None:
-        kept.insert(0, _of_reference(series, places[0]))
-    kept = kept or moved
-    return [_change(series.parts[one.part], one, series, first, records) for one in kept]
+def _verdict(changes: Sequence[Change], apart: Difference | None) -> tuple[str, str]:
+    """Return the verdict, and the sentence: what whole runs lose, then what changed alone."""
+    worse = [change for change in changes if change.direction != "faster"]
+    if not changes or apart is None:
+        return "ok", "no change is certain"
+    verdict = "regression" if worse else "improvement"
+    moved = [f"{change.layer} {change.op}" for change in worse or changes if change.layer]
+    told = [apart.sentence(moved)]
+    whole = apart.whole
+    if (
+        worse
+        and all(change.what == "durations" for change in worse)
+        and whole
+        and whole.is_shorter(COMPARED_LEVEL)
+    ):
+        # What a run loses decides: calls that take longer make no regression of shorter runs.
+        return "improvement", f"{told[0]}, although {worse[0].text}"
+    if not apart.shown(moved) or not apart.is_certain:
+        told.append((worse or list(changes))[0].text)  # parts say what whole runs do not show
+    told += [change.text for change in worse if change.what == "finding" and change.text not in told]
+    return verdict, "; ".join(told)
 
 
-def _of_reference(series: Series, seen: Tested) -> Tested:
-    """Return the change of the mode with most calls, which is seen as that of another relative to it."""
-    sign = series.parts[seen.part].slower
-    change = sign * (seen.absolute - seen.change)
-    assert series.reference is not None
-    return replace(seen, part=series.reference, change=change, absolute=change)
-
-
-def _change(part: Part, one: Tested, series: Series, first: int, records: Sequence[RunRecord]) -> Change:
-    size = one.absolute if part.what not in (COMMON, WEIGHT, TAIL, SLOW) else one.change
-    direction = "slower" if size * part.slower > 0 else "faster"
-    before = float(np.nanmean(series.absolute[:first, one.part])) if first else float("nan")
-    after = float(np.nanmean(series.absolute[first:, one.part]))
-    runs = "" if one.runs == 1 else f" over the latest {one.runs} runs"
-    if part.what == CALLS:
-        text = f"{number_text(after, 6)} calls a run instead of {number_text(before, 6)}{runs}"
-        return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
-    if part.what == TIME:
-        ratio = ratio_text(2.0 ** (after - before))
-        text = (
-            f"{part.name} {time_text(2.0**before)} → {time_text(2.0**after)}, {ratio} (p = {one.p:.2g}{runs})"
-        )
-        return Change(None, None, "time", direction, text, part.name, one.runs, one.p, first)
-    if part.what == SLOW:
-        # The limit moves with the slowest mode of each run.
-        limit = (
-            "are slow"
-            if part.beyond is None
-            else f"take more than {number_text(part.beyond)} times as long as"
-        )
-        mode = "" if part.beyond is None else " the slowest mode of their run"
-        text = f"{share_text(after**2, 2)} of the calls {limit}{mode} instead of {share_text(before**2, 2)}"
-    elif part.what == WEIGHT:
-        text = (
-            f"{part.name}, at {time_text(part.t_s)}: {share_text(after, 1)} of the calls instead of "
-            f"{share_text(before, 1)}"
-        )
-    elif part.what == TAIL:
-        text = (
-            f"tail beyond {time_text(part.t_s)}: {number_text(2.0**one.change)} times as far above the body"
-        )
-    elif part.what == COMMON and np.isfinite([before, after]).all():
-        text = common_text(after - before, records[:first], records[first:])
-    else:
-        text = ratio_sentence(part, before, after, size)
-    text += f" (p = {one.p:.2g}{runs})"
-    return Change(part.op, part.layer, "durations", direction, text, part.name, one.runs, one.p, first)
-
-
-def _new_findings(baseline: Sequence[RunRecord], latest: RunRecord, number: int) -> list[Change]:
-    """Findings of the latest run that no run of the baseline has."""
-    known = {one.id for record in baseline for one in record.findings}
-    return [
-        Change(
-            None, None, "finding", "slower", f"new finding {one.id}: {one.title}", one.id, since_run=number
-        )
-        for one in latest.findings
-        if one.id not in known and one.severity in _SEVERE
-    ]
-
-
-def _verdict(
-    changes: Sequence[Change],
+def _alone(
     series: Series,
     before: Sequence[int],
     records: Sequence[RunRecord],
-    in_time: Callable[[], str],
-) -> tuple[str, str]:
-    worse = [change for change in changes if change.direction != "faster"]
-    if worse and all(change.what == "durations" for change in worse):
-        # What a run loses decides: calls that take longer make no regression of shorter runs.
-        latest = records[-max(change.runs for change in worse) :]
-        runs = change_of_runs([records[at] for at in before], latest)
-        if runs is not None and runs.is_shorter(COMPARED_LEVEL):
-            said = sentence_of_runs(runs, records)
-            return "improvement", f"{said}, although {_of_its_kind(worse[0])}"
-    if worse:
-        return "regression", _of_its_kind(worse[0])
-    if changes:
-        return "improvement", _of_its_kind(changes[0])
-    alone = _alone(series, before, records) or in_time()
-    return "ok", f"no change is certain{alone}"
-
-
-def _of_its_kind(change: Change) -> str:
-    kind = " ".join(word for word in (change.layer, change.op) if word)
-    return f"{kind}: {change.sentence}" if kind else change.sentence
-
-
-def _alone(series: Series, before: Sequence[int], records: Sequence[RunRecord]) -> str:
-    """Say that calls take longer in the latest run only, or in the one before it too."""
-    if not series.parts or series.parts[0].what != COMMON or len(before) < LEAST_RUNS:
+    windows: Sequence[int],
+    most: int,
+    by_time: bool,
+) -> str:
+    """Say that the latest run alone, that before it too, or a window takes longer."""
+    last, runs = len(records) - 1, 0
+    if series.parts and series.parts[0].what == COMMON and len(before) >= LEAST_RUNS:
+        common, rest = series.value[:, 0], [run for run in before if run != last - 1]
+        if last - 1 in before and len(rest) >= LEAST_RUNS:
+            pair = common[last - 1 :] - common[rest].mean()
+            runs = 2 * int(pair.min() > _least_outlier(common[rest]))
+        runs = runs or int(common[-1] > _least_outlier(common[np.asarray(before)]))
+    for window in windows if by_time and not runs else ():
+        old = records[:-window][-most:]
+        apart = _difference(old, records[-window:]) if len(old) >= LEAST_RUNS else None
+        if apart is not None and apart.fails():
+            runs = window
+            break
+    if not runs:
         return ""
-    common, last = series.value[:, 0], len(records) - 1
-    rest = [run for run in before if run != last - 1]
-    others = [records[run] for run in rest]
-    if last - 1 in before and len(rest) >= LEAST_RUNS:
-        pair = common[last - 1 :] - common[rest].mean()
-        if pair.min() > _least_outlier(common[rest]):
-            text = common_text(float(pair.min()), others, records[last - 1 :])
-            return (
-                f"; the run before was like this one: {text} in both, so judge them together, with --last 2"
-            )
-    if common[-1] <= _least_outlier(common[np.asarray(before)]):
-        return ""
-    text = common_text(float(common[-1]), [records[run] for run in before], records[last:])
-    return f"; {text} in the latest run, which is a regression if the next run shows it too, or with --last 1"
-
-
-def _alone_in_time(records: Sequence[RunRecord], windows: Sequence[int], most: int) -> str:
-    """Say for which latest runs the gate of ``ensio compare`` fails by their times."""
-    for runs in windows:
-        before = records[:-runs][-most:]
-        if len(before) < LEAST_RUNS or not (told := longer_times(before, records[-runs:])):
-            continue
-        if runs == 1:
-            return (
-                f"; {told} in the latest run, which is a regression if the next run shows it too, or with "
-                "--last 1"
-            )
-        return f"; {told} in the latest {runs} runs, which is a regression with --last {runs}"
-    return ""
+    old = [records[at] for at in before if at < len(records) - runs]
+    apart = _difference(old, records[-runs:])
+    said = apart.sentence() if apart is not None else ""
+    if runs == 1:
+        then = "which is a regression if the next run shows it too, or with --last 1"
+        return f"; {said} in the latest run, {then}"
+    return f"; {said} in the latest {runs} runs, which is a regression with --last {runs}"
 
 
 def _least_outlier(common: np.ndarray) -> float:
@@ -501,13 +407,16 @@ def _least_outlier(common: np.ndarray) -> float:
 def _comparisons(
     records: Sequence[RunRecord], judgement: Judgement, margin: float, level: float
 ) -> list[Comparison]:
-    if any(kind.calls and not kind.counts for record in records for kind in record.kinds):
-        return []  # only sums are known
     reads = [record.as_read() for record in records]
     groups = [reads[: judgement.first], reads[judgement.first :]]
     if not all(groups):
         return []
     return compare_read_runs(groups, names=["before", "since"], margin=margin, level=level)
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def control_false_alarms(found: Sequence[Check], share: float = FALSE_SHARE) -> list[Check]:

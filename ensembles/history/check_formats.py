@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from ensembles.history.check import Change, Check
+from ensembles.history.check import Check
 from ensembles.model.sanitize_text import sanitize_text
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@&-])")
@@ -20,7 +20,7 @@ def junit_xml(found: Sequence[Check]) -> bytes:
     bytes
         XML in UTF-8. An experiment with too few runs is skipped.
     """
-    failures = [one for one in found if one.verdict == "regression"]
+    failures = [one for one in found if one.fails]
     skipped = [one for one in found if one.verdict == "too-few-runs"]
     suite = ElementTree.Element(
         "testsuite",
@@ -38,13 +38,13 @@ def junit_xml(found: Sequence[Check]) -> bytes:
             failure = ElementTree.SubElement(
                 case, "failure", message=sanitize_text(one.reason), type=one.verdict
             )
-            failure.text = "\n".join(_line(change) for change in one.changes)
+            failure.text = "\n".join(change.text for change in one.changes)
         elif one in skipped:
             ElementTree.SubElement(case, "skipped", message=sanitize_text(one.reason))
         else:
             output = ElementTree.SubElement(case, "system-out")
             output.text = "\n".join(
-                [f"{one.verdict}: {sanitize_text(one.reason)}", *(_line(change) for change in one.changes)]
+                [f"{one.verdict}: {sanitize_text(one.reason)}", *(change.text for change in one.changes)]
             )
     root = ElementTree.Element("testsuites")
     root.append(suite)
@@ -53,18 +53,12 @@ def junit_xml(found: Sequence[Check]) -> bytes:
     return text + b"\n"
 
 
-def _line(change: Change) -> str:
-    calls = f"{change.layer} {change.op}: " if change.layer else ""
-    since = f", since run {change.since_run} of {change.since[:10]}" if change.since else ""
-    return sanitize_text(f"{calls}{change.direction}: {change.sentence}{since}")
-
-
 def markdown(found: Sequence[Check]) -> str:
     """Format checks as a table of GitHub's Markdown; texts of runs are escaped."""
     lines = ["| experiment | verdict | run | what changed |", "|:--|:--|--:|:--|"]
     for one in found:
-        told = [_escaped(_line(change)) for change in one.changes] or [_escaped(one.reason)]
-        verdict = f"**{one.verdict}**" if one.verdict == "regression" else one.verdict
+        told = [_escaped(text) for text in (one.reason, *(change.text for change in one.changes))]
+        verdict = f"**{one.verdict}**" if one.fails else one.verdict
         lines.append(f"| {_escaped(one.experiment)} | {verdict} | {one.run.id} | {'<br>'.join(told)} |")
     return "\n".join(lines)
 

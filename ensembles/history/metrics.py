@@ -9,7 +9,7 @@ from ensembles.history.context import quantile_s
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.history.store import History
 
-VERDICTS = ("ok", "improvement", "too-few-runs", "regression")
+VERDICTS = ("ok", "improvement", "too-few-runs", "incomplete", "regression")
 
 _Sample = tuple[dict[str, str], float]
 

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from ensembles.comparison.call_groups import ComparedCalls
-from ensembles.comparison.compare import ReadRun, read_run
+from ensembles.comparison.compare import read_run
+from ensembles.comparison.difference import ReadRun
 from ensembles.comparison.totals import ComparedSums
 from ensembles.files.untrusted import inflate
 from ensembles.model.errors import EnsioError
@@ -78,11 +79,13 @@ class PhaseRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FindingRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One finding of ``ensio diagnose``: id, severity, and the sentence that says what happens."""
+    """One finding of ``ensio diagnose``: id, severity, the sentence that says what happens, and its part of
+    the run in s; 0: an earlier ensio wrote the record."""
 
     id: str
     severity: str
     title: str
+    share_s: float = 0.0
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,14 +226,19 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Return what a comparison takes."""
         calls = ComparedCalls()
         for kind in self.kinds:
-            calls.samples[kind.layer, kind.op] = kind.sample()
             calls.time_s[kind.layer, kind.op] = kind.time_s
+            if kind.counts:
+                calls.samples[kind.layer, kind.op] = kind.sample()
+            else:  # only sums are known
+                calls.counts[kind.layer, kind.op] = kind.calls
         moved = {
             (kind.layer, kind.op): (kind.calls, kind.bytes)
             for kind in self.kinds
             if kind.op in ("read", "write")
         }
-        return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.caveats)
+        totals = {"tasks": float(self.tasks), **self.totals}
+        causes = {each.id: each.share_s for each in self.findings if each.share_s}
+        return ReadRun(self.path, calls, ComparedSums(totals, moved), self.caveats, causes_s=causes)
 
 
 def _packed(record: RunRecord) -> bytes:
@@ -330,4 +338,7 @@ def _longest(phases: list[PhaseRecord], most: int) -> list[PhaseRecord]:
 def _findings(run: Run) -> list[FindingRecord]:
     from ensembles.diagnosis.diagnose import diagnose
 
-    return [FindingRecord(one.id, one.severity, one.title) for one in diagnose(run).findings]
+    return [
+        FindingRecord(one.id, one.severity, one.title, float(one.share_s or 0.0))
+        for one in diagnose(run).findings
+    ]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ensembles.comparison.compare import WAITS_FOR_TASKS
+from ensembles.comparison.call_groups import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT
-from ensembles.comparison.verdict import MARGIN
-from ensembles.history.longer_runs import label_of, time_of_runs
+from ensembles.comparison.run_tests import FIRST_TESTED
+from ensembles.comparison.times import MARGIN
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
 
@@ -52,8 +52,8 @@ class Part:
         Differences that are not larger are none.
     calls : float
         Calls of the mode in all runs.
-    beyond : float or None
-        Of `SLOW`: calls are slow that take more than so many times as long as the slowest mode of their run.
+    number, kind : int, str
+        Of a phase: its number and name.
     """
 
     what: str
@@ -64,7 +64,8 @@ class Part:
     slower: int = 1
     grain: float = 0.0
     calls: float = 0.0
-    beyond: float | None = None
+    number: int = 0
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,11 +217,10 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[Co
     tail = next((part for part in found.parts if part.what == TAIL), None)
     places = [(part.t_s or 0.0, value) for part, value, _ in columns if part.what == PLACE]
     if tail is not None and places:
-        mode_s, last_mode = max(places, key=lambda each: each[0])
+        _, last_mode = max(places, key=lambda each: each[0])
         roots = _roots_of_slow_shares(kept, made, tail.t_s, last_mode)
         grain = _SLOW_GRAIN * float(np.nanmean(roots))
-        beyond = tail.t_s / mode_s if mode_s else None
-        share = Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain, beyond=beyond)
+        share = Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain)
         columns.append((share, roots, 0.25 / np.maximum(calls, 1)))
     return columns
 
@@ -271,17 +271,18 @@ def _phases(records: Sequence[RunRecord]) -> list[Column]:
         time_s = np.array([record.phases[at].time_s for record in records])
         if (time_s > 0).all():
             label = f"phase {number} time" if name is None else f"phase {number} ({name}) time"
-            columns.append((Part(PHASE, label), np.log2(time_s), 0.0))
+            part = Part(PHASE, label, number=number, kind=name or "")
+            columns.append((part, np.log2(time_s), 0.0))
     return columns
 
 
 def _time(records: Sequence[RunRecord]) -> list[Column]:
-    """Time in I/O of whole runs, which decides as in ``ensio compare``."""
-    what = time_of_runs(records)
-    if what is None:
-        return []
-    time_s = np.array([record.totals[what] for record in records])
-    return [(Part(TIME, label_of(what, records), t_s=1.0), np.log2(time_s), 0.0)]
+    """Time in I/O of whole runs, which decides as in ``ensio compare``: that of the critical path first."""
+    for what in (*FIRST_TESTED, "io_time_s"):
+        time_s = np.array([record.totals.get(what, 0.0) for record in records])
+        if (time_s > 0).all():
+            return [(Part(TIME, "time in I/O", t_s=1.0), np.log2(time_s), 0.0)]
+    return []
 
 
 def _rates(records: Sequence[RunRecord], baseline: Sequence[int]) -> list[Column]:

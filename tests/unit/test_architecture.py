@@ -31,8 +31,8 @@ ALLOWED = {
     "structure": "_compiled model summaries passes",
     "ensemble": "model faces summaries passes statistics structure",
     "run": "model faces files summaries passes readers writers structure ensemble",
-    "comparison": "model passes summaries statistics run ensemble",
     "diagnosis": "_compiled model summaries passes statistics run structure ensemble",
+    "comparison": "model passes summaries statistics run ensemble diagnosis",
     "history": "model files passes summaries statistics structure readers run comparison diagnosis",
     "answers": "_compiled model files passes summaries statistics structure ensemble run comparison "
     "diagnosis faces",

@@ -61,9 +61,7 @@ class Row:
     def last_change(self) -> str:
         """The latest change, known or not, in one line."""
         if self.check.changes:
-            change = self.check.changes[0]
-            since = f"since {change.since[:10]}: " if change.since else ""
-            return f"{since}{change.sentence}"
+            return self.check.reason
         if self.acknowledged:
             known = self.acknowledged[-1]
             return f"known since {known.since:%Y-%m-%d}: {known.reason}"

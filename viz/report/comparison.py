@@ -11,16 +11,20 @@ from bokeh.models import Range1d
 
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
-from ensembles.comparison.text import comparisons_json, comparisons_text, sentences_of_runs
-from ensembles.comparison.times import LEAST_SHARE
-from ensembles.comparison.whole_runs import has_several_tasks, run_label, whole_runs_headline
+from ensembles.comparison.report import DIFFERENT, Comparison
+from ensembles.comparison.text import (
+    comparisons_json,
+    comparisons_text,
+    minor_kinds,
+    minor_line,
+    sentences_of_runs,
+)
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import number_text, ratio_text, seconds_text, share_text
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.common.figures import plain, time_range
@@ -113,9 +117,8 @@ def comparison_html(runs: Sequence[Run]) -> str:
         figures.append(facts(run, summaries, information))
     pictures = _traces(names, data)
     traces = list(pictures)
-    folded = [each for each in found if _says_little(each, found[0])]
-    told = [each for each in found if each not in folded] or found
-    folded = folded if len(folded) < len(found) else []
+    folded = minor_kinds(found)
+    told = [each for each in found if each not in folded]
     pictured = []
     for each in [each for each in told if each.knows_durations][:_MOST_PICTURED]:
         name = _name(each)
@@ -133,9 +136,9 @@ def comparison_html(runs: Sequence[Run]) -> str:
         headlines=[headline(run) for run in runs],
         notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
         longer=_longer(found[0]),
-        of_runs=[_sentence(each) for each in _sentences(found[0])],
+        of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
         verdicts=verdicts,
-        folded=_folded_kinds(folded),
+        folded=_sentence(minor_line(folded)) if folded else "",
         words=comparisons_text(found),
         pictured=pictured,
         facts=_side_by_side(figures, found[0]),
@@ -191,20 +194,17 @@ def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
 
 def _longer(found: Comparison) -> list[tuple[str, str, str]]:
     """Return what a reader asks first: by what factor span and time in I/O differ, and both values."""
-    totals = {total.what: total for total in found.run_totals}
-    changes = {change.what: change for change in found.run_times}
-    cards = []
-    for what in _TIMES:
-        if what not in totals:
-            continue
-        before_s, after_s = totals[what].typical
-        label = run_label(what, has_several_tasks(found))
-        meaning = f"{seconds_text(before_s)} → {seconds_text(after_s)}"
-        change = changes.get(what)
-        if change is not None and change.adjusted_p is not None:
-            meaning += f"; {change.evidence}"
-        cards.append((label, _factor(totals[what].ratios[0]), meaning))
-    return cards
+    return [
+        (
+            one.label(each.what),
+            _factor(each.ratio),
+            f"{seconds_text(each.before_s)} → {seconds_text(each.after_s)}; {each.evidence}",
+        )
+        for one in found.differences
+        for what in _TIMES
+        for each in one.times
+        if each.what == what
+    ]
 
 
 def _factor(ratio: float | None) -> str:
@@ -212,12 +212,6 @@ def _factor(ratio: float | None) -> str:
         return ""
     text = ratio_text(ratio)
     return "equal" if text == "× 1" else text
-
-
-def _sentences(found: Comparison) -> list[str]:
-    """Return what is said of whole runs, without the times that the page has at its top."""
-    above = set(whole_runs_headline(found).splitlines())
-    return [each for each in sentences_of_runs(found) if each not in above]
 
 
 def _side_by_side(
@@ -236,44 +230,11 @@ def _side_by_side(
         total = totals.get(_TOTAL_OF.get(name, ""))
         label, factor = name, "" if total is None else _factor(total.ratios[0])
         if name == "I/O time" and total is not None:
-            of = "summed over tasks" if has_several_tasks(found) else "of the one task"
+            of = "summed over tasks" if any(one.tasks > 1 for one in found.differences) else "of the one task"
             rows.append(("time in I/O", [(seconds_text(time_s), of) for time_s in total.typical], factor))
             label, factor = "share in I/O", ""
         rows.append((label, [each.get(name, ("none", "")) for each in known], factor))
     return rows
-
-
-def _says_little(found: Comparison, first: Comparison) -> bool:
-    """Whether a kind of calls is undecided, and has one call or hardly any of the time in both runs."""
-    totals = {total.what: total for total in found.totals}
-    if (
-        found.verdict != INCONCLUSIVE
-        or not totals
-        or any(each.is_certain(found.level) for each in found.times)
-    ):
-        return False
-    if max(totals["calls"].typical) <= 1:
-        return True
-    of_runs = [total.typical for total in first.run_totals if total.what == "io_time_s"]
-    times_s = (found.blocked or totals["time_s"]).typical
-    return bool(of_runs) and all(
-        time_s < LEAST_SHARE * all_s for time_s, all_s in zip(times_s, of_runs[0], strict=True)
-    )
-
-
-def _folded_kinds(kinds: Sequence[Comparison]) -> str:
-    """Return the kinds of calls that say little in one sentence; "" for none."""
-    told = []
-    for each in kinds:
-        totals = {total.what: total for total in each.totals}
-        times = [seconds_text(time_s) for time_s in (each.blocked or totals["time_s"]).typical]
-        counts = list(dict.fromkeys(f"{number_text(count, 6)}" for count in totals["calls"].typical))
-        calls = f"{' → '.join(counts)} {'call' if counts == ['1'] else 'calls'}"
-        told.append(f"{_kind(each)} ({calls}, {' → '.join(times)})")
-    if not told:
-        return ""
-    little = f"one call or less than {share_text(LEAST_SHARE)} of the time in I/O"
-    return f"Undecided, and {little}: {', '.join(told)}."
 
 
 def _kind(found: Comparison) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,8 @@ def test_from_the_first_night_to_a_regression(nights: Path) -> None:
         ("all durations", "slower", 7)
     ]
     again = history(nights, "check", "--last", "1", "--against", "last:5", status=1).stdout
-    assert "against 5 runs: typical durations are longer of posix write × 1.9" in again
+    assert "against 5 runs: I/O of critical path " in again
+    assert "; each task: posix write +" in again
     assert "sync" not in again  # of less time than the gate of ensio compare looks at
     assert "since run 7" in again
     shown = json.loads(history(nights, "show", "7", "--json").stdout)
@@ -71,12 +73,21 @@ def test_results_for_other_tools_and_a_known_change(nights: Path) -> None:
     history(nights, "add", *(f"n{k}" for k in range(6)), "--experiment", "a|<b>", *db)
     history(nights, "add", "slow", "--experiment", "a|<b>", *db)
     said = history(nights, "check", "--last", "1", "--markdown", "--junit", "out.xml", *db, status=1).stdout
-    assert said.splitlines()[2].startswith(
-        r"| a\|\<b\> | **regression** | 7 | slower: typical durations are longer of posix write × "
+    (found,) = json.loads(history(nights, "check", "--last", "1", "--json", *db, status=1).stdout)[
+        "experiments"
+    ]
+    assert found["reason"].startswith("I/O of critical path ")
+    assert "; each task: posix write +" in found["reason"]
+    assert (
+        f"against 6 runs: {found['reason']}\n"
+        in history(nights, "check", "--last", "1", *db, status=1).stdout
     )
+    plain = re.sub(r"\\(.)", r"\1", said.splitlines()[2])
+    assert plain.startswith(f"| a|<b> | **regression** | 7 | {found['reason']}<br>")
     suite = ElementTree.parse(nights / "out.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite[0].get("name")) == ("1", "1", "a|<b>")
-    assert "typical durations are longer" in (suite[0][0].text or "")
+    assert suite[0][0].get("message") == found["reason"]
+    assert "all durations × " in (suite[0][0].text or "")
     history(nights, "acknowledge", "--experiment", "a|<b>", "--since", "7", "--reason", "new disks", *db)
     # These nights start at the same time: all of them are runs since the change.
     after = history(nights, "check", *db).stdout
