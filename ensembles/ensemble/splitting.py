@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ensembles.model.units import bytes_text
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.calls import EnsembleCalls
     from ensembles.statistics.sums.split import Split
 
 LEAST_BYTES = 8192
@@ -18,12 +18,12 @@ LEAST_BYTES = 8192
 _TRANSFERS = ("read", "write")
 
 
-def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float) -> Split:
+def split_of(ensemble: EnsembleCalls, calls: Sequence[int], tasks: int, level: float) -> Split:
     """Predict the split of an ensemble's calls, unless its data speak against what splitting assumes.
 
     Parameters
     ----------
-    ensemble : Ensemble
+    ensemble : EnsembleCalls
         Of a run, or with the bytes of its calls; of others nothing is known.
     calls, tasks, level
         As for `ensembles.statistics.sums.split.predict_split`.
@@ -40,7 +40,7 @@ def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float)
     return replace(found, per=ensemble.per)
 
 
-def _reason_against(ensemble: Ensemble, calls: Sequence[int]) -> str | None:
+def _reason_against(ensemble: EnsembleCalls, calls: Sequence[int]) -> str | None:
     if max(calls) == 1 or ensemble.per != "call":
         return None
     if ensemble._why_not_split is not None:

@@ -9,16 +9,17 @@ from typing import Any
 
 from bokeh.models import Range1d
 
-from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
 from ensembles.comparison.text import comparisons_json, comparisons_text, sentences_of_runs
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.whole_runs import has_several_tasks, run_label, whole_runs_headline
+from ensembles.diagnosis import text as texts
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
+from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import number_text, ratio_text, seconds_text, share_text
 from ensembles.run.information import collect_information
@@ -29,8 +30,9 @@ from ensembles.viz.common.templates import page_part, rendered
 from ensembles.viz.pictures.comparison import comparison_of_kind
 from ensembles.viz.pictures.rate import rates_alike
 from ensembles.viz.pictures.trace_diagram import trace_diagram
+from ensembles.viz.report.data import ReportData
 from ensembles.viz.report.drawing import embed_pictures, library_for
-from ensembles.viz.report.page import ReportData, checked_path
+from ensembles.viz.report.page import checked_path
 from ensembles.viz.report.tables import facts, headline
 
 _MOST_PICTURED = 4
@@ -139,6 +141,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         words=comparisons_text(found),
         pictured=pictured,
         facts=_side_by_side(figures, found[0]),
+        texts=texts,
         findings=list(zip(names, diagnoses, strict=True)),
         traces=traces,
         divisions=divisions,
