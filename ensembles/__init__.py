@@ -6,25 +6,19 @@ I/O and `compare` compares runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ensembles.model import extensions
+from ensembles.model import __version__ as __version__
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    import os
-
+    from ensembles.api.run import Events, Run, open
     from ensembles.comparison.compare import compare
     from ensembles.diagnosis.diagnose import diagnose
     from ensembles.ensemble.ensemble import Ensemble
-    from ensembles.model.events import OPS, Call, Events
-    from ensembles.model.sites import Frame
+    from ensembles.model.calls import OPS, Call
+    from ensembles.model.metadata import Process
     from ensembles.recorder.annotate import phase, region
-    from ensembles.run.open import open
-    from ensembles.run.run import Process, Run
-
-__version__ = "0.1.0"
 
 __all__ = [
     "OPS",
@@ -41,55 +35,28 @@ __all__ = [
     "region",
 ]
 
-_HOMES = {
-    "compare": "ensembles.comparison.compare",
-    "diagnose": "ensembles.diagnosis.diagnose",
-    "OPS": "ensembles.model.events",
-    "Call": "ensembles.model.events",
-    "Ensemble": "ensembles.ensemble.ensemble",
-    "Events": "ensembles.model.events",
-    "Process": "ensembles.run.run",
-    "Run": "ensembles.run.run",
-    "open": "ensembles.run.open",
-    "phase": "ensembles.recorder.annotate",
-    "region": "ensembles.recorder.annotate",
-}
-
-
-def _ensemble_from_events(events: Events, per: Literal["call", "MiB"]) -> Ensemble:
-    from ensembles.ensemble.ensemble import Ensemble
-
-    return Ensemble.from_events(events, per)
-
-
-def _resolve_sites(sites: Sequence[tuple[Frame, ...]]) -> list[tuple[Frame, ...]]:
-    from ensembles.recorder.site_places import resolve_sites
-
-    return resolve_sites(sites)
-
-
-def _write_report(run: Run, path: str | os.PathLike[str]) -> int:
-    from importlib import import_module
-
-    # By its name, as the pictures lie above this module.
-    written: int = import_module("ensembles.viz.report.page").write_report(run, path)
-    return written
-
-
-extensions.ensemble_from_events = _ensemble_from_events
-extensions.resolve_sites = _resolve_sites
-extensions.write_report = _write_report
-
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``ensio --help`` starts without NumPy."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    home: Any
+    match name:
+        case "Events" | "Run" | "open":
+            from ensembles.api import run as home
+        case "Ensemble":
+            from ensembles.ensemble import ensemble as home
+        case "compare":
+            from ensembles.comparison import compare as home
+        case "diagnose":
+            from ensembles.diagnosis import diagnose as home
+        case "OPS" | "Call":
+            from ensembles.model import calls as home
+        case "Process":
+            from ensembles.model import metadata as home
+        case "phase" | "region":
+            from ensembles.recorder import annotate as home
+        case _:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, getattr(home, name))
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,7 @@ from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
 from ensembles.structure.phases.idle import IdleTime, idle_cells, idle_time
 from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
-from ensembles.structure.phases.late_calls import with_late_calls
+from ensembles.structure.phases.late_calls import TimeInCalls
 from ensembles.structure.phases.sync_time import SyncTime
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import with_known_idle, without_idle
@@ -222,7 +222,7 @@ def answer_phases(run: Run, selection: Selection | None = None, by: str | None =
     if only_failed:
         totals = without_idle(totals)
     else:
-        totals = with_late_calls(run, phases, with_known_idle(run, phases, totals), wanted)
+        totals = _with_late_calls(run, phases, with_known_idle(run, phases, totals), wanted)
     return PhasesAnswer(
         run=run.path,
         notes=(*run.notes, *run.info.notes_on_calls),
@@ -537,3 +537,39 @@ def _step_statements(steps: CollectiveStepTable) -> Iterator[Statement]:
         yield Statement("steps.independent", {"calls": independent})
     if steps.unmatched_calls:
         yield Statement("steps.unmatched", {"calls": steps.unmatched_calls})
+
+
+def _with_late_calls(
+    run: Run, phases: Phases, totals: Sequence[PhaseTotals], selection: Selection
+) -> list[PhaseTotals]:
+    """Add to the totals of phases the calls in which their last task spent the time by which it is late.
+
+    Only the calls of two tasks of each phase are read: the last one, and the one in the middle of the others.
+    The selection is that of the calls in `totals`, for this run.
+    """
+    tasks = [
+        (entry.phase, entry.slowest_task, entry.middle_task)
+        for entry in totals
+        if entry.calls and entry.middle_task is not None and entry.later_s > 0
+    ]
+    if not tasks:
+        return list(totals)
+    ranks = sorted({rank for _, *both in tasks for rank in both})
+    mine = replace(selection, ranks=tuple((rank, rank) for rank in ranks)).for_run(run)
+    make = partial(_time_in_calls, phases, tasks, selection.layers is None and selection.calls is None)
+    found = run.summarize(make, TimeInCalls.columns, mine)
+    return [_with_reason(entry, found) for entry in totals]
+
+
+def _with_reason(entry: PhaseTotals, found: TimeInCalls) -> PhaseTotals:
+    if entry.middle_task is None or not entry.calls or entry.later_s <= 0:
+        return entry
+    late = found.late(entry.phase, entry.later_s)
+    outside = found.outside(entry.phase, entry.later_s) if late is None else None
+    return replace(entry, late_calls=late, late_outside=outside)
+
+
+def _time_in_calls(
+    phases: Phases, tasks: Sequence[tuple[int, int, int]], outermost: bool, _: Any
+) -> TimeInCalls:
+    return TimeInCalls(phases, tasks, outermost)

@@ -9,8 +9,7 @@ from ensembles.faces.answer import PlainAnswer
 from ensembles.model.statement import Statement, Table
 from ensembles.model.units import count_text
 from ensembles.run.nothing_selected import refuse_nothing
-from ensembles.run.shown_totals import file_table, rank_table
-from ensembles.run.tables import sums_of_totals, totals_by_file, totals_by_rank
+from ensembles.run.tables import file_table, rank_table, sums_of_totals, totals_by_file, totals_by_rank
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from ensembles import __version__
 from ensembles.cli.options import add_filter_arguments, warn
 from ensembles.cli.questions import QUESTIONS
 from ensembles.cli.terminal import show_progress
+from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
 

@@ -295,12 +295,13 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
     """
     from ensembles.passes.executors import executor_for
     from ensembles.passes.memory import Budget
-    from ensembles.run.open import open as open_path
+    from ensembles.run.open import open_as
+    from ensembles.run.run import Run
 
     if "executor" not in args:
         args.executor = executor_for(args.scheduler or args.workers)
     budget = (Budget(args.memory) if args.memory else Budget.default()).shared_by_runs(runs)
-    run = open_path(path, args.executor, budget.memory_bytes)
+    run = open_as(Run, path, args.executor, budget.memory_bytes)
     run.reading.budget = budget
     return run
 

@@ -124,8 +124,7 @@ def _phases(args: argparse.Namespace) -> Answer:
 
 
 def _ordinals(args: argparse.Namespace) -> Answer:
-    from ensembles.answers.ordinals import answer_ordinals
-    from ensembles.run.ordinals import durations_by_ordinal
+    from ensembles.answers.ordinals import answer_ordinals, durations_by_ordinal
 
     run, selection = selected_run(args)
     found = durations_by_ordinal(run, selection, args.within)

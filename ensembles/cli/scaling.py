@@ -55,8 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
-    from ensembles.answers.scaling import answer_scaling
-    from ensembles.run.scaling import scaling
+    from ensembles.answers.scaling import answer_scaling, scaling
 
     filters = {name: value for name in ("file", "phase") if (value := getattr(args, name))}
     return show(args, answer_scaling(scaling(_opened(args), args.op, args.by, args.maximum, **filters)))

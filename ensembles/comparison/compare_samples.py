@@ -44,6 +44,7 @@ from ensembles.comparison.shifts import (
     modes_exchanged,
     moves_of_matched_modes,
 )
+from ensembles.comparison.text import ShownComparison
 from ensembles.comparison.times import MARGIN
 from ensembles.comparison.units import Kind, Units, choose_units
 from ensembles.comparison.verdict import (
@@ -263,7 +264,7 @@ def _too_few(one: _PreparedKind, margin: float, level: float) -> Comparison:
     reason = (
         f"{least.name} has {count_text(least.calls, 'such call')}, and at least {FEWEST_CALLS} are needed"
     )
-    return Comparison(INCONCLUSIVE, reason, one.kind.op, one.kind.layer, one.told, margin, level)
+    return ShownComparison(INCONCLUSIVE, reason, one.kind.op, one.kind.layer, one.told, margin, level)
 
 
 def _found(
@@ -313,7 +314,7 @@ def _found(
     modes = estimate_spreads(run_scores, shares, repeated)
     tests = max(adjusted_p.size, 1)
     runs = enough_runs(kinds_of_parts, fitted, allowed, level / tests, units)
-    return Comparison(
+    return ShownComparison(
         verdict=verdict,
         reason=IDENTICAL
         if identical

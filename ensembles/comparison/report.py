@@ -11,8 +11,7 @@ from ensembles.comparison.difference import Difference
 from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total
-from ensembles.comparison.whole_runs import QuantileRatio
-from ensembles.model.notebook_html import escaped_lines, intervals_svg
+from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.units import number_text
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
@@ -45,6 +44,26 @@ class Group:
     runs: int
     calls: int
     median_s: float | None
+
+
+@dataclass(frozen=True)
+class QuantileRatio:
+    """A quantile of the durations of two runs. It has no test.
+
+    Attributes
+    ----------
+    level : float
+        Probability.
+    before_s, after_s : float
+        The quantile in the first run and in the second, in seconds.
+    ratio : float or None
+        Second over first; None: the first is 0.
+    """
+
+    level: float
+    before_s: float
+    after_s: float
+    ratio: float | None
 
 
 @dataclass(frozen=True)
@@ -346,21 +365,12 @@ class Comparison:
             if one.name not in found and (one.name != "quantiles" or self.quantiles)
         }
 
-    def __str__(self) -> str:
-        from ensembles.comparison.text import comparison_text
-
-        return comparison_text(self)
-
-    def _repr_html_(self) -> str:
-        style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
-        return f'{_ratios_svg(self)}<pre style="{style}">{escaped_lines(str(self))}</pre>'
-
 
 _COLOUR = {True: "#d55e00", False: "#7f7f7f"}
 """Of a ratio that is certainly not 1, and of the others."""
 
 
-def _ratios_svg(found: Comparison) -> str:
+def ratios_svg(found: Comparison) -> str:
     """Draw the ratios of the medians and of the parts to those of the first group, each as its interval."""
     several = len(found.shifts) > 1
     known: list[tuple[str, str, Shift | Effect]] = [("median", each.group, each) for each in found.shifts]

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.comparison.difference import RUN_LABELS
+from ensembles.comparison.report import Comparison, ratios_svg
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.whole_runs import fewer_tasks_headline
+from ensembles.model.notebook_html import escaped_lines
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text
 from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
-    from ensembles.comparison.report import Comparison, Effect, Move
+    from ensembles.comparison.report import Effect, Move
 
 
 def without_common_folder(names: Sequence[str]) -> list[str]:
@@ -30,6 +32,17 @@ def without_common_folder(names: Sequence[str]) -> list[str]:
 
 WIDEST = 30.0
 """Intervals of ratios that are wider are not printed, as those of moments and predictions."""
+
+
+class ShownComparison(Comparison):
+    """A comparison that shows itself as text, and in notebooks."""
+
+    def __str__(self) -> str:
+        return comparison_text(self)
+
+    def _repr_html_(self) -> str:
+        style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
+        return f'{ratios_svg(self)}<pre style="{style}">{escaped_lines(str(self))}</pre>'
 
 
 def comparison_text(found: Comparison) -> str:

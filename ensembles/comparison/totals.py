@@ -205,8 +205,8 @@ def sums_of_run(run: Run) -> ComparedSums:
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.headline import blocked_request, find_time_in_io
-    from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.ranktable import empty_ranks
     from ensembles.summaries.runtotals import RunTotals
 
     wanted = {

@@ -5,35 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ensembles.comparison.report import Comparison, QuantileRatio
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import number_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
-    from ensembles.comparison.report import Comparison
+    pass
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of which the ratio of two runs is given."""
-
-
-@dataclass(frozen=True)
-class QuantileRatio:
-    """A quantile of the durations of two runs. It has no test.
-
-    Attributes
-    ----------
-    level : float
-        Probability.
-    before_s, after_s : float
-        The quantile in the first run and in the second, in seconds.
-    ratio : float or None
-        Second over first; None: the first is 0.
-    """
-
-    level: float
-    before_s: float
-    after_s: float
-    ratio: float | None
 
 
 def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[QuantileRatio]:

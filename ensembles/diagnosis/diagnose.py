@@ -57,7 +57,7 @@ from ensembles.diagnosis.rules import (
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.summed.fewer_calls import find_summed as summed_fewer_calls
-from ensembles.diagnosis.text import LEAST_UNEXPLAINED
+from ensembles.diagnosis.text import LEAST_UNEXPLAINED, ShownDiagnosis
 from ensembles.diagnosis.what_runs_lack import lack_of
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
@@ -271,7 +271,7 @@ class DiagnosisPass:
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         hints += [recorder] if recorder else []
-        return Diagnosis(
+        return ShownDiagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from ensembles.summaries.keyed_sums import KeyedSums
 from ensembles.summaries.nesting import Nesting
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.case import Case
     from ensembles.run.run import Run
     from ensembles.structure.phases.result import Phases
+
+T = TypeVar("T")
 
 BINS_PER_OCTAVE = 4
 """Resolution of the durations by size class."""
@@ -116,9 +117,16 @@ class Evidence(Summary):
     columns = ("thread", "carried", *_SUMMED_COLUMNS)
     requires = RANK_ORDER
     meaning = 1
-    case: Case | None = None
-    """What rules made of the filled summary (`ensembles.diagnosis.evidence_rule.case_of`)."""
     results = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
+
+    _shared: Any = None
+
+    def shared(self, make: Callable[[Evidence], T]) -> T:
+        """Return what rules make of the filled summary (`make`); it is made once."""
+        if self._shared is None:
+            self._shared = make(self)
+        found: T = self._shared
+        return found
 
     def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
         self._phases, self.stripes = phases, stripes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.case import Case
@@ -114,6 +115,4 @@ def has_sums(run: Run) -> bool:
 
 def case_of(run: Run, evidence: Evidence) -> Case:
     """Return the case of filled evidence, which rules share."""
-    if evidence.case is None:
-        evidence.case = Case(run, evidence)
-    return evidence.case
+    return evidence.shared(partial(Case, run))

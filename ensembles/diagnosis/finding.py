@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ensembles.diagnosis import text as texts
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -14,10 +13,15 @@ from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
-    from ensembles.diagnosis.counted.above_storage import AboveStorage
-    from ensembles.diagnosis.habits import Habit
     from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.outside import LateOutside
+
+
+class HasJson(Protocol):
+    """A part of an answer that other modules find: it has a text (``str``) and JSON."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
 
 SEVERITIES = ("note", "warning", "critical")
 """Severities, rising."""
@@ -203,7 +207,7 @@ class Finding:
     of_each_call: bool = field(default=False, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    habit: Habit | None = None
+    habit: HasJson | None = None
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -267,7 +271,7 @@ class Finding:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return _shown(str(self), (self,))
+        return shown_html(str(self), (self,))
 
 
 @dataclass(frozen=True)
@@ -351,7 +355,7 @@ class Diagnosis:
     account: Account | None = None
     late_outside: LateOutside | None = None
     late_entry: LateEntry | None = None
-    above_storage: AboveStorage | None = None
+    above_storage: HasJson | None = None
     most_time: tuple[CallTime, ...] = ()
     crowded: str = ""
     lost_data: str = ""
@@ -378,26 +382,6 @@ class Diagnosis:
         large = [each for each in self.not_examined if (each.at_most_s or 0.0) >= least_s]
         return tuple(sorted(large, key=lambda each: (not each.suspected, -(each.at_most_s or 0.0))))
 
-    @property
-    def undecided_sentences(self) -> list[str]:
-        """What could cost much although one run does not decide it: commands and reports say the same."""
-        return texts.undecided_text(self)
-
-    @property
-    def left_text(self) -> str:
-        """What tasks wait although no finding explains it, and which task is late; ``""`` if none is."""
-        return texts.unexplained_text(self)
-
-    @property
-    def account_text(self) -> str:
-        """Where the time of the run goes, in one line; ``""`` if that is not known."""
-        return texts.account_text(self)
-
-    @property
-    def most_time_text(self) -> str:
-        """Which functions take most of the time in I/O calls; ``""`` if there is none."""
-        return texts.most_time_text(self)
-
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
         return {
@@ -419,18 +403,12 @@ class Diagnosis:
             "hints": list(self.hints),
         }
 
-    def __str__(self) -> str:
-        return texts.diagnosis_text(self)
-
-    def _repr_html_(self) -> str:
-        return _shown(texts.screen_text(self), self.findings)
-
 
 _MOST_DRAWN = 8
 _COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
 
 
-def _shown(text: str, findings: Sequence[Finding]) -> str:
+def shown_html(text: str, findings: Sequence[Finding]) -> str:
     """Return findings as HTML: their gains as a small picture, and the text."""
     known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:_MOST_DRAWN]
     top_s = max((gain_s[1] for _, gain_s in known), default=0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.account import BYTES, CALLS, FEWER_CALLS, OUTSIDE
+from ensembles.diagnosis.finding import Diagnosis, Finding, shown_html
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
@@ -12,7 +13,6 @@ from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.account import CallTime
-    from ensembles.diagnosis.finding import Diagnosis, Finding
 
 MOST_SHORT = 5
 """Findings that one screen shows."""
@@ -35,9 +35,19 @@ LEAST_UNEXPLAINED = 1e-3
 """Share of the run below which waiting that no finding explains is not worth a line."""
 
 
+class ShownDiagnosis(Diagnosis):
+    """A diagnosis that shows itself as text, and in notebooks."""
+
+    def __str__(self) -> str:
+        return diagnosis_text(self)
+
+    def _repr_html_(self) -> str:
+        return shown_html(screen_text(self), self.findings)
+
+
 def diagnosis_text(found: Diagnosis) -> str:
     """Return everything: evidence of each finding, and why causes could not be examined."""
-    parts = [found.account_text] if found.account_text else []
+    parts = [account_text(found)] if account_text(found) else []
     parts += [_with_cause(str(finding), finding, found) for finding in found.findings] or [_nothing(found)]
     if clean := _clean(found):
         parts.append(f"looked for and not found: {', '.join(clean)}")
@@ -76,7 +86,7 @@ def screen_text(found: Diagnosis) -> str:
     if left := len(found.not_examined):
         examined = count_text(len(found.examined), "cause")
         lines.append(_wrapped(f"{examined} examined, {left} not (--verbose says which, and why)"))
-    account = [_wrapped(found.account_text)] if found.account_text else []
+    account = [_wrapped(account_text(found))] if account_text(found) else []
     return "\n\n".join([*account, *parts, *(["\n".join(lines)] if lines else [])])
 
 

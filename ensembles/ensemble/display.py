@@ -12,7 +12,7 @@ from ensembles.model.notebook_html import bars_svg, escaped, facts_html, notes_h
 from ensembles.model.units import count_text, number_text, seconds_text
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.calls import EnsembleCalls
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
     from ensembles.statistics.moments.robust import Robust
@@ -26,7 +26,7 @@ _COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#a68678"} | dict.fro
 """As in pictures, by a part of the name."""
 
 
-def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
+def _facts(ensemble: EnsembleCalls) -> list[tuple[str, str]]:
     sample, rates = ensemble.counted, ensemble.per == "MiB"
     facts = [("calls", f"{ensemble.n:,}")]
     if ensemble.rank is not None and ensemble.n:
@@ -46,7 +46,7 @@ def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
     return facts
 
 
-def ensemble_text(ensemble: Ensemble) -> str:
+def ensemble_text(ensemble: EnsembleCalls) -> str:
     """Return an ensemble as one line, followed by its notes."""
     if not ensemble.n:
         return "Ensemble: no calls"
@@ -66,14 +66,14 @@ def noting(notes: Sequence[str], found: Noted) -> Noted:
     return replace(found, notes=(*notes, *found.notes))
 
 
-def ensemble_html(ensemble: Ensemble) -> str:
+def ensemble_html(ensemble: EnsembleCalls) -> str:
     """Return an ensemble as an HTML table, a small histogram and its notes, for notebooks."""
     facts = _facts(ensemble)
     title = escaped(f"Ensemble of {ensemble.name}" if ensemble.name else "Ensemble")
     return f"<p><b>{title}</b></p>{facts_html(facts)}{durations_svg(ensemble)}{notes_html(ensemble.notes)}"
 
 
-def durations_svg(ensemble: Ensemble) -> str:
+def durations_svg(ensemble: EnsembleCalls) -> str:
     """Draw the histogram of an ensemble on a logarithmic axis; of equal durations, return a sentence."""
     if ensemble.n < 2 or ensemble.counted.min_s.min() <= 0:
         return ""
@@ -82,8 +82,10 @@ def durations_svg(ensemble: Ensemble) -> str:
         each = seconds_text(float(ensemble.counted.max_s.max())) + ("/MiB" if ensemble.per == "MiB" else "")
         sentence = f"Each of {count_text(ensemble.n, 'call')}{of} took {each}."
         return f"<p>{escaped(sentence)}</p>"
+    from ensembles.statistics.samples.histogram import compute_histogram
+
     octaves = float(np.log2(ensemble.counted.max_s.max() / ensemble.counted.min_s.min()))
-    found = ensemble.histogram(bins=int(np.clip(_MOST_BARS / octaves, 1, 32)))
+    found = compute_histogram(ensemble.atoms, "log", int(np.clip(_MOST_BARS / octaves, 1, 32)), "calls")
     unit = "/MiB" if ensemble.per == "MiB" else ""
     ends_s = ensemble.counted.min_s.min(), ensemble.counted.max_s.max()
     low, high = (f"{seconds_text(float(end_s))}{unit}" for end_s in ends_s)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_events, with_step
+from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_events
+from ensembles.ensemble.calls import EnsembleCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
 from ensembles.ensemble.quantity import values_of
@@ -23,19 +23,17 @@ if TYPE_CHECKING:
     from ensembles.model.events import Events
     from ensembles.model.filters import Quantity
     from ensembles.statistics.extremes.backtest import Backtest
-    from ensembles.statistics.extremes.exchangeability import CallAttributes
     from ensembles.statistics.extremes.tail import Tail
     from ensembles.statistics.modes.modes import Modes
     from ensembles.statistics.modes.sizer import Sizer
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
     from ensembles.statistics.moments.robust import Robust
-    from ensembles.statistics.samples.distinct_values import WeightedValues
     from ensembles.statistics.samples.histogram import Histogram
     from ensembles.statistics.sums.split import Split
 
 
-class Ensemble:
+class Ensemble(EnsembleCalls):
     """Durations of many calls as one distribution, with the statistics of it.
 
     Parameters
@@ -87,35 +85,6 @@ class Ensemble:
     >>> [round(mode.t_s, 1) for mode in ensemble.modes().modes]
     [0.5, 1.0]
     """
-
-    durations_s: npt.NDArray[np.float64] | None
-    """Durations in seconds; with ``per="MiB"``, in seconds per MiB. Shape (n,)."""
-    phase: npt.NDArray[np.int64] | None
-    """Phase of each call, numbered in the order of time; -1: in none. Shape (n,). None: unknown."""
-    rank: npt.NDArray[np.int64] | None
-    """Task that made each call. Shape (n,). None: unknown."""
-    bytes: npt.NDArray[np.int64] | None
-    """Bytes that each call moved. Shape (n,). None: unknown."""
-    start_ns: npt.NDArray[np.int64] | None
-    """Entry into each call: nanoseconds since the origin of the run. Shape (n,). None: unknown."""
-    per: Literal["call", "MiB"]
-    """Unit of work to which the durations refer."""
-    name: str
-    """Name of the calls in texts and pictures."""
-    op: str
-    """Kind of operation, one of `OPS`; ``""``: several or unknown."""
-    notes: list[str]
-    """Caveats about the data, one sentence each."""
-    counted: CountedDurations
-    """Durations counted by phase and bin, without the step of the clock (see `sample`)."""
-    node: npt.NDArray[np.int64] | None
-    """Number of the node of the task of each call. Shape (n,). None: unknown."""
-    crowded: str = ""
-    """Which tasks of the run share processors; ``""``: none, or not known."""
-    left_out: tuple[str, ...] = ()
-    """Notes on the selected calls that are not in the ensemble; results and pictures of it repeat them."""
-    _events: Events | None = None
-    _why_not_split: Callable[[], str | None] | None = None
 
     def __init__(
         self,
@@ -214,63 +183,8 @@ class Ensemble:
         ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or resolution_s
         return ensemble
 
-    @cached_property
-    def ordinal(self) -> npt.NDArray[np.int64] | None:
-        """Number of each call among those of its rank, operation and file, from 1. Shape (n,). None: unknown.
-
-        For events of a run, it is counted on first use, as this takes all events of the run.
-        """
-        events, self._events = self._events, None
-        return None if events is None else as_integers("ordinal", events.ordinal, self.n)
-
     def __getstate__(self) -> dict[str, object]:  # with the ordinals in place of the events
         return {**self.__dict__, "ordinal": self.ordinal, "_events": None}
-
-    @cached_property
-    def sample(self) -> CountedDurations:
-        """Durations counted by phase and bin, with the step of the clock: the input of the statistics."""
-        return with_step(self.counted, self.durations_s, self._resolution_s)
-
-    @property
-    def n(self) -> int:
-        """Number of calls."""
-        return self.counted.total
-
-    def __len__(self) -> int:
-        return self.n
-
-    @property
-    def unit(self) -> str:
-        """Unit of the durations: ``s`` or ``s/MiB``."""
-        return "s" if self.per == "call" else "s/MiB"
-
-    @cached_property
-    def successive(self) -> ConsecutiveCalls:
-        """Durations of each task's consecutive calls, by phase.
-
-        Raises
-        ------
-        EnsioError
-            The task that made each call is unknown.
-        """
-        if self.durations_s is None or self.rank is None:
-            raise EnsioError(
-                "the task that made each call of this ensemble is unknown: make it from the events of a run "
-                "recorded in mode trace, or give the ranks"
-            )
-        return ConsecutiveCalls.from_calls(self.durations_s, self.rank, self.phase, self.start_ns)
-
-    @cached_property
-    def atoms(self) -> WeightedValues:
-        """Distinct values of the durations with their multiplicities.
-
-        The values are exact if the ensemble is small or has few distinct durations; otherwise they are bins.
-        """
-        from ensembles.statistics.samples.distinct_values import WeightedValues
-
-        if self.durations_s is None or not self.n:
-            return WeightedValues.from_sample(self.sample)
-        return WeightedValues.from_durations(self.durations_s, self.phase, self.sample)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Compute mean, standard deviation, skewness and kurtosis, each with an interval.
@@ -538,15 +452,6 @@ class Ensemble:
 
         return run_backtest(self.sample, tasks, level, calls=self.calls, seed=seed)
 
-    @property
-    def calls(self) -> CallAttributes | None:
-        """Attributes of each call, for tests of exchangeability; None: only the histogram is known."""
-        from ensembles.statistics.extremes.exchangeability import CallAttributes
-
-        if self.durations_s is None:
-            return None
-        return CallAttributes(self.durations_s, self.phase, self.rank, self.ordinal, self.node, self.start_ns)
-
     def split(
         self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
     ) -> Split:
@@ -579,10 +484,10 @@ class Ensemble:
         >>> [round(one.speedup, 1) for one in split.splits]
         [1.0, 1.7]
         """
-        from ensembles.ensemble.splitting import split_of, tasks_of
+        from ensembles.ensemble.splitting import split_of
         from ensembles.statistics.sums.split import check_calls
 
-        return split_of(self, check_calls(calls), tasks_of(self) if tasks is None else tasks, level)
+        return split_of(self, check_calls(calls), self.tasks if tasks is None else tasks, level)
 
     def __repr__(self) -> str:
         return ensemble_text(self)

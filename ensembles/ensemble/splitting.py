@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.calls import EnsembleCalls
     from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
     from ensembles.statistics.sums.split import Split
 
@@ -22,12 +20,12 @@ LEAST_BYTES = 8192
 _TRANSFERS = ("read", "write")
 
 
-def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float) -> Split:
+def split_of(ensemble: EnsembleCalls, calls: Sequence[int], tasks: int, level: float) -> Split:
     """Predict the split of an ensemble's calls, unless its data speak against what splitting assumes.
 
     Parameters
     ----------
-    ensemble : Ensemble
+    ensemble : EnsembleCalls
         Of a run, or with the bytes of its calls; of others nothing is known.
     calls, tasks, level
         As for `ensembles.statistics.sums.split.predict_split`.
@@ -44,22 +42,7 @@ def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float)
     return replace(found, per=ensemble.per)
 
 
-def tasks_of(ensemble: Ensemble) -> int:
-    """Return the number of tasks that made the calls of an ensemble.
-
-    Raises
-    ------
-    EnsioError
-        It is unknown.
-    """
-    try:
-        rank = ensemble.successive.rank if ensemble.rank is None else ensemble.rank
-    except EnsioError as error:
-        raise EnsioError("the number of tasks of this ensemble is unknown: give it") from error
-    return max(len(np.unique(rank)), 1)
-
-
-def consecutive_calls(ensemble: Ensemble) -> ConsecutiveCalls | None:
+def consecutive_calls(ensemble: EnsembleCalls) -> ConsecutiveCalls | None:
     """Return the calls of each task in order; None: the task that made each call is unknown."""
     try:
         return ensemble.successive
@@ -67,7 +50,7 @@ def consecutive_calls(ensemble: Ensemble) -> ConsecutiveCalls | None:
         return None
 
 
-def _reason_against(ensemble: Ensemble, calls: Sequence[int]) -> str | None:
+def _reason_against(ensemble: EnsembleCalls, calls: Sequence[int]) -> str | None:
     if max(calls) == 1 or ensemble.per != "call":
         return None
     if ensemble._why_not_split is not None:

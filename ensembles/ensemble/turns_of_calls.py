@@ -10,12 +10,12 @@ from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
 from ensembles.structure.turns import LEAST_UNITS, LEVEL, MOST_START_SHARE, Turns, p_of_turns, turns_of
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.calls import EnsembleCalls
 
 _MIB = float(1 << 20)
 
 
-def steps_of_turns(ensemble: Ensemble) -> StepsOfTurns | None:
+def steps_of_turns(ensemble: EnsembleCalls) -> StepsOfTurns | None:
     """Find the steps in which nodes, or tasks, are served one after the other.
 
     Phases in which each task makes one call are examined, as of the finding node-serialisation. Tasks that
@@ -23,7 +23,7 @@ def steps_of_turns(ensemble: Ensemble) -> StepsOfTurns | None:
 
     Parameters
     ----------
-    ensemble : Ensemble
+    ensemble : EnsembleCalls
         Of calls that move bytes, with phases, tasks, bytes and starts.
 
     Returns
@@ -41,7 +41,7 @@ def steps_of_turns(ensemble: Ensemble) -> StepsOfTurns | None:
     return found
 
 
-def _ends_ns(ensemble: Ensemble) -> np.ndarray:
+def _ends_ns(ensemble: EnsembleCalls) -> np.ndarray:
     assert ensemble.durations_s is not None
     assert ensemble.start_ns is not None
     assert ensemble.bytes is not None
@@ -51,7 +51,7 @@ def _ends_ns(ensemble: Ensemble) -> np.ndarray:
     return ensemble.start_ns + np.rint(1e9 * durations_s).astype(np.int64)
 
 
-def _phases_of_one_call_each(ensemble: Ensemble) -> list[np.ndarray]:
+def _phases_of_one_call_each(ensemble: EnsembleCalls) -> list[np.ndarray]:
     """Return the calls of each phase in which enough tasks make one call each, and begin together."""
     phase, rank, start = ensemble.phase, ensemble.rank, ensemble.start_ns
     if phase is None or rank is None or start is None or ensemble.bytes is None:
@@ -74,7 +74,7 @@ def _phases_of_one_call_each(ensemble: Ensemble) -> list[np.ndarray]:
 
 
 def _in_turns(
-    ensemble: Ensemble, calls: list[np.ndarray], units: np.ndarray, unit: str
+    ensemble: EnsembleCalls, calls: list[np.ndarray], units: np.ndarray, unit: str
 ) -> StepsOfTurns | None:
     assert ensemble.start_ns is not None
     assert ensemble.bytes is not None

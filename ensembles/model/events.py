@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from ensembles.model import extensions
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.calls import OPS, Call, is_io_of_calls, of_calls, op_of_calls
 from ensembles.model.sites import SiteTable
-from ensembles.model.slowest_calls import slowest_of
+from ensembles.model.slowest_calls import wanted_calls
 from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas
-
-    from ensembles.ensemble.ensemble import Ensemble
 
 __all__ = [
     "COLUMNS",
@@ -266,7 +263,7 @@ class Events:
         calls: Sequence[Call],
         files: Sequence[str],
         sites: Sequence[str] = ("",),
-    ) -> Events:
+    ) -> Self:
         """Make events of which only some columns were read.
 
         Summaries declare the columns that they need, and a reader decodes only these. Access to another
@@ -292,7 +289,7 @@ class Events:
         return events
 
     @classmethod
-    def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
+    def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Self:
         """Make an object without events.
 
         Parameters
@@ -307,7 +304,7 @@ class Events:
         return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, calls, files)
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Events], empties_parts: bool = False) -> Events:
+    def concatenate(cls, parts: Sequence[Events], empties_parts: bool = False) -> Self:
         """Join the events of several parts of one run, with the columns that were read.
 
         Parameters
@@ -358,8 +355,8 @@ class Events:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns by name, in the order of `COLUMNS`."""
-        return {name: getattr(self, name) for name in COLUMNS}
+        """The columns that were read, by name, in the order of `COLUMNS`."""
+        return {name: getattr(self, name) for name in COLUMNS if hasattr(self, name)}
 
     @property
     def end(self) -> npt.NDArray[np.int64]:
@@ -418,7 +415,7 @@ class Events:
         found: T = self._remembered[key]
         return found
 
-    def with_derived(self, ask: Callable[[str], np.ndarray | None]) -> Events:
+    def with_derived(self, ask: Callable[[str], np.ndarray | None]) -> Self:
         """Set the source of columns that are computed from all events of a run, and return these events.
 
         Parameters
@@ -435,7 +432,7 @@ class Events:
         self._ask = ask
         return self
 
-    def derived_as(self, others: Events) -> Events:
+    def derived_as(self, others: Events) -> Self:
         """Take the columns that are computed from all events of a run from others, and return these events.
 
         Parameters
@@ -451,23 +448,7 @@ class Events:
         self._ask, self._told = others._ask, others._told
         return self
 
-    def ensemble(self, per: Literal["call", "MiB"] = "call") -> Ensemble:
-        """Make an ensemble of the durations of these calls.
-
-        Parameters
-        ----------
-        per : {"call", "MiB"}
-            "call": seconds of each call. "MiB": seconds per MiB that the call moved; calls that moved
-            nothing are left out.
-
-        Returns
-        -------
-        Ensemble
-            Durations in seconds, or in seconds per MiB.
-        """
-        return extensions.ensemble_from_events(self, per)
-
-    def slowest(self, most: float = 20) -> Events:
+    def slowest(self, most: float = 20) -> Self:
         """Select the calls with the longest durations, without those that wait for other tasks.
 
         Parameters
@@ -491,19 +472,27 @@ class Events:
         >>> len(slow), bool(slow.duration[0] >= slow.duration[-1])
         (8, True)
         """
-        return slowest_of(self, most)
+        io = np.flatnonzero(is_io_of_calls(self.calls)[self.call])
+        wanted = wanted_calls(most, len(io))
+        duration = self.duration[io]
+        if 0 < wanted < len(io):  # Only as many as can be among them are sorted.
+            least = np.partition(duration, len(io) - wanted)[len(io) - wanted]
+            io = io[duration >= least]
+            duration = self.duration[io]
+        order = np.lexsort((self.start[io], self.rank[io], -duration))
+        return self[io[order[:wanted]]]
 
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index: Any) -> Events:
+    def __getitem__(self, index: Any) -> Self:
         """Select events by a mask, a slice or an array of positions."""
         if isinstance(index, (int, np.integer)):
             index = slice(index, index + 1 or None)
         elif isinstance(index, np.ndarray) and index.dtype == bool and index.shape == (self._length,):
             index = np.flatnonzero(index)  # several times quicker for many columns than the mask for each
-        columns = {name: getattr(self, name)[index] for name in COLUMNS if hasattr(self, name)}
-        make = Events if len(columns) == len(COLUMNS) else Events.partly
+        columns = {name: column[index] for name, column in self.columns.items()}
+        make = type(self) if len(columns) == len(COLUMNS) else self.partly
         chosen = make(columns, self.calls, self.files, self.sites)
         chosen.clock_step_s = self.clock_step_s
 
@@ -513,7 +502,7 @@ class Events:
 
         return chosen if self._ask is None else chosen.with_derived(ask)
 
-    def part(self, low: int, high: int) -> Events:
+    def part(self, low: int, high: int) -> Self:
         """Select the events from position `low` to `high`, with the columns that were read.
 
         Parameters
@@ -526,10 +515,10 @@ class Events:
         Events
             Views of the columns.
         """
-        columns = {name: getattr(self, name)[low:high] for name in COLUMNS if hasattr(self, name)}
-        return Events.partly(columns, self.calls, self.files, self.sites)
+        columns = {name: column[low:high] for name, column in self.columns.items()}
+        return self.partly(columns, self.calls, self.files, self.sites)
 
-    def sorted(self) -> Events:
+    def sorted(self) -> Self:
         """Sort the events by rank and then by start.
 
         Returns

@@ -152,10 +152,6 @@ class RegionTable:
         *names : str
         kind : {"phase", "region"}, optional
             Select only rows of this kind.
-
-        Returns
-        -------
-        RegionTable
         """
         wanted = np.array([name in names for name in self.names], bool)
         mask = wanted[self.name] if len(wanted) else np.zeros(len(self), bool)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, overload
-
-from ensembles.model import extensions
 
 STATES = ("line", "function", "stripped", "rebuilt", "missing", "unknown")
 """How well the place of a frame is known, the best first."""
@@ -170,17 +168,23 @@ class SiteTable(Sequence[str]):
     ----------
     texts : sequence of str
         Texts of the sites (`parse_frames`); the first is ``""``, the unknown site.
+    resolve : callable, optional
+        Looks up the places of sites, when they are first asked for. Default: places are those of the texts.
 
     Examples
     --------
     >>> from ensembles.model.sites import SiteTable
     >>> table = SiteTable(["", "4587 c5b5f9b8 /opt/app\\tline\\tdump\\t/src/io.c\\t7"])
-    >>> list(table), table.numbers(["io.c"])
-    (['', 'dump, io.c:7'], [1])
+    >>> list(table)
+    ['', 'dump, io.c:7']
     """
 
-    def __init__(self, texts: Sequence[str] = ("",)) -> None:
-        self._texts = list(texts)
+    def __init__(
+        self,
+        texts: Sequence[str] = ("",),
+        resolve: Callable[[list[tuple[Frame, ...]]], list[tuple[Frame, ...]]] = list,
+    ) -> None:
+        self._texts, self._resolve = list(texts), resolve
         self._sites: list[Site] | None = None
 
     @property
@@ -188,7 +192,7 @@ class SiteTable(Sequence[str]):
         """All sites by number, with their places."""
         if self._sites is None:
             known = [parse_frames(text) for text in self._texts]
-            known[1:] = extensions.resolve_sites(known[1:])
+            known[1:] = self._resolve(known[1:])
             self._texts[1:] = [frames_text(frames) for frames in known[1:]]
             self._sites = [Site(number, frames) for number, frames in enumerate(known)]
             self._sites[0] = Site(0, ())
@@ -200,16 +204,6 @@ class SiteTable(Sequence[str]):
         if len(self._texts) > 1:
             _ = self.sites
         return list(self._texts)
-
-    def numbers(self, wanted: Sequence[str]) -> list[int]:
-        """Return the numbers of the sites that one of several filters names.
-
-        Parameters
-        ----------
-        wanted : sequence of str
-            As for `Frame.matches`.
-        """
-        return [site.number for site in self.sites[1:] if any(site.matches(text) for text in wanted)]
 
     def __len__(self) -> int:
         return len(self._texts)

@@ -1,16 +1,8 @@
-"""The calls with the longest durations."""
+"""How many calls with the longest durations are wanted."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from ensembles.model.calls import is_io_of_calls
-
-if TYPE_CHECKING:
-    from ensembles.model.events import Events
 
 
 def wanted_calls(most: float, calls: int) -> int:
@@ -39,28 +31,3 @@ def wanted_calls(most: float, calls: int) -> int:
     if most >= 1 or most == 0:
         return int(min(most, calls))
     return min(max(round(most * calls), 1), calls)
-
-
-def slowest_of(events: Events, most: float) -> Events:
-    """Select the longest calls that do not wait for other tasks, the longest first.
-
-    Parameters
-    ----------
-    events : Events
-    most : int or float
-        As for `wanted_calls`.
-
-    Returns
-    -------
-    Events
-        Of equal calls, those of the lowest rank come first, then the earliest.
-    """
-    io = np.flatnonzero(is_io_of_calls(events.calls)[events.call])
-    wanted = wanted_calls(most, len(io))
-    duration = events.duration[io]
-    if 0 < wanted < len(io):  # Only as many as can be among them are sorted.
-        least = np.partition(duration, len(io) - wanted)[len(io) - wanted]
-        io = io[duration >= least]
-        duration = events.duration[io]
-    order = np.lexsort((events.start[io], events.rank[io], -duration))
-    return events[io[order[:wanted]]]

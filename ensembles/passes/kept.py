@@ -140,10 +140,6 @@ def seal(identity: bytes, key: str, data: bytes) -> bytes:
         Of the request (`key_of`).
     data : bytes
         From `to_bytes`.
-
-    Returns
-    -------
-    bytes
     """
     return _MAGIC + _checksum(identity, key, data) + data
 
@@ -185,10 +181,6 @@ def to_bytes(summary: Any, run: Dictionaries) -> bytes:
         Filled by a whole pass; or another object whose class has ``results`` and ``result_types``.
     run : Run
         The run of the pass.
-
-    Returns
-    -------
-    bytes
 
     Raises
     ------

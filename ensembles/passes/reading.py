@@ -125,10 +125,6 @@ class ReadRequest:
 def ascending_ranges(ranges: Ranges) -> Ranges:
     """Join ranges that overlap, and sort them.
 
-    Parameters
-    ----------
-    ranges : sequence of (int, int)
-
     Returns
     -------
     tuple of (int, int)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
+from ensembles.model.run_info import RunInfo
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
@@ -24,16 +25,6 @@ Choose: TypeAlias = Callable[[Iterator[Events], Budget, str], Iterator[Events]]
 ReadAhead: TypeAlias = Callable[[Iterator[Events]], Iterator[Events]]
 Partial: TypeAlias = tuple[SummaryGroup, DamageReport]
 """Result of a part of a run."""
-
-
-class PassRunInfo(Protocol):
-    """What passes need of `ensembles.model.run_info.RunInfo`."""
-
-    @property
-    def threads(self) -> int: ...
-
-    @property
-    def origin_unix_ns(self) -> int: ...
 
 
 class PassRunReading(Protocol):
@@ -60,7 +51,7 @@ class PassRun(Protocol):
     def files(self) -> Sequence[str]: ...
 
     @property
-    def info(self) -> PassRunInfo: ...
+    def info(self) -> RunInfo: ...
 
     @property
     def reading(self) -> PassRunReading: ...

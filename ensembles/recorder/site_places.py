@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 import struct
-import subprocess
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -99,7 +97,7 @@ def _build_id_now(module: str) -> str | None:
 
 def _lines(module: str, addresses: Sequence[int]) -> dict[int, tuple[str, str, int]] | None:
     """Return function, file and line by return address; None: there is no addr2line."""
-    tool = shutil.which("addr2line") or shutil.which("eu-addr2line")
+    tool = _tool("addr2line")
     if tool is None:
         return None
     found = {}
@@ -170,7 +168,7 @@ def _without_arguments(function: str) -> str:
 
 def _symbols(module: str) -> list[tuple[int, str, int]]:
     """Return start, name and length of the functions in the symbol tables of a module, ascending."""
-    tool = shutil.which("nm") or shutil.which("eu-nm")
+    tool = _tool("nm")
     found: dict[int, tuple[str, int]] = {}
     for options in (["-D"], []):
         output = "" if tool is None else _output([tool, *options, "-C", "-S", "--defined-only", module], "")
@@ -183,8 +181,16 @@ def _symbols(module: str) -> list[tuple[int, str, int]]:
     return [(begin, *known) for begin, known in sorted(found.items())]
 
 
+def _tool(name: str) -> str | None:
+    import shutil
+
+    return shutil.which(name) or shutil.which(f"eu-{name}")
+
+
 def _output(command: Sequence[str], text: str) -> str:
     """Return the standard output of a tool, or "" if it fails."""
+    import subprocess
+
     try:
         done = subprocess.run(
             command,

@@ -130,7 +130,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     """
     from ensembles.files.readership import find_readership
     from ensembles.readers.native.records import open_run_directory
-    from ensembles.run.kept import KeptInFile
+    from ensembles.run.kept_in_file import KeptInFile
     from ensembles.run.run import Run
     from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file

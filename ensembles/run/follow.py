@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.metadata import Process
 from ensembles.model.units import count_text
 from ensembles.readers.native.directory import holds_record, run_directory_at
 from ensembles.readers.native.following import Follower
 from ensembles.readers.native.spool_source import SpoolSource
-from ensembles.run.ended import gone_without_end
-from ensembles.run.open import open as open_run
+from ensembles.run.open import open_as
 from ensembles.run.run import Run
 
 EVERY_S = 0.7
@@ -57,7 +58,7 @@ class RunInProgress:
 
     def __init__(self, path: str, most_events: int) -> None:
         self._path, self._follower = path, Follower(most_events)
-        self.run: Run = open_run(path)
+        self.run: Run = open_as(Run, path)
         self._take()
         self._gone = gone_without_end(self.run)
         self._events: Events | None = None
@@ -76,7 +77,7 @@ class RunInProgress:
             The run can no longer be read.
         """
         before = self.run.tasks, self._gone, type(self.run.reading.source)
-        self.run = open_run(self._path)
+        self.run = open_as(Run, self._path)
         news = self._take()
         # Calls that came in the meantime are of a process that this machine does not see.
         gone = gone_without_end(self.run)
@@ -152,7 +153,7 @@ def looks_until_begun(path: str, say: Callable[[str], None]) -> Iterator[None]:
     while True:
         begun = _has_begun(path)
         try:
-            open_run(path)
+            open_as(Run, path)
             return
         except EnsioError:
             if begun and time.monotonic() > patient_until:
@@ -167,3 +168,37 @@ def looks_until_begun(path: str, say: Callable[[str], None]) -> Iterator[None]:
 
 def _has_begun(path: str) -> bool:
     return os.path.isfile(path) or holds_record(run_directory_at(path))
+
+
+def gone_without_end(run: Run) -> int | None:
+    """Count the processes that are gone without having ended their recording.
+
+    Processes of other machines that did not end their recording may still run.
+
+    Returns
+    -------
+    int or None
+        None: a process still runs, as far as this machine knows.
+
+    Examples
+    --------
+    >>> from ensembles.run.follow import gone_without_end
+    >>> gone_without_end(en.open("ensio-ior"))
+    0
+    """
+    open_ones = [process for process in run.info.processes if not process.ended]
+    return len(open_ones) if all(map(_is_gone, open_ones)) else None
+
+
+def _is_gone(process: Process) -> bool:
+    """Whether a process of this machine is gone, or waits for its parent to take notice of its end."""
+    if process.host != socket.gethostname() or not os.path.exists("/proc/self/stat"):
+        return False
+    try:
+        with open(f"/proc/{process.pid}/stat", "rb") as file:
+            # The name in brackets may have any characters; the state follows it.
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False

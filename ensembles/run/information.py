@@ -190,10 +190,10 @@ def _failed_calls(run: Run, failed: FailedCalls | None) -> list[dict[str, Any]] 
 def sums_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries that `sums_from` takes."""
     from ensembles.run.headline import headline_requests
-    from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.failed_calls import FailedCalls
+    from ensembles.summaries.ranktable import empty_ranks
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 

@@ -18,8 +18,8 @@ from ensembles.passes.reading import ANYTHING, Contents, Ranges, ascending_range
 
 if TYPE_CHECKING:
     from ensembles.model.regions import Spans
-    from ensembles.run.run import Run
     from ensembles.run.selection import Selection
+    from ensembles.structure.recorded_run import RecordedRun
 
 MOST_RANGES = 64
 """More ranges are joined across the narrowest gaps: a reader compares every chunk with every range."""
@@ -51,12 +51,12 @@ class ReadLimits:
         return self == ReadLimits()
 
 
-def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
+def limits_of(run: RecordedRun, selection: Selection | None) -> ReadLimits:
     """Find what a selection needs of a run.
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
     selection : Selection or None
         For this run. If it has phases, these are detected.
 
@@ -98,13 +98,13 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
     )
 
 
-def _calls_of(run: Run, selection: Selection) -> int | None:
+def _calls_of(run: RecordedRun, selection: Selection) -> int | None:
     if selection.ops is None and selection.calls is None and selection.layers is None:
         return None
     return set_of(number for number, call in enumerate(run.calls) if selection.wants_call(call))
 
 
-def _files_of(run: Run, globs: tuple[str, ...] | None) -> int | None:
+def _files_of(run: RecordedRun, globs: tuple[str, ...] | None) -> int | None:
     if globs is None or len(run.files) > MOST_FILES:
         return None
     return set_of(

@@ -19,20 +19,19 @@ from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import Ranges, ReadRequest, ascending_ranges, sample_size
-from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
+from ensembles.passes.spec import Choose, PassRun, PassSpec, compute_fingerprint
 from ensembles.passes.summary import BY_RANK, RANK_ORDER
 from ensembles.readers.common.source import EventSource
 from ensembles.run.kept import KeptSummaries
 from ensembles.run.read_limits import limits_of
 from ensembles.run.selection import Selection, select_chunks
-from ensembles.run.totals import empty_ranks
 from ensembles.summaries.from_cells import from_sums
-from ensembles.summaries.ranktable import RankTable
+from ensembles.summaries.ranktable import RankTable, empty_ranks
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.sampled_ranks import ExtraSummary
+    from ensembles.structure.recorded_run import RecordedRun
 
 
 class RunReading:
@@ -40,7 +39,7 @@ class RunReading:
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
     source : EventSource
         Reads the events (`ensembles.readers`).
 
@@ -58,12 +57,12 @@ class RunReading:
         Results of passes that were made before.
     """
 
-    def __init__(self, run: Run, source: EventSource) -> None:
+    def __init__(self, run: RecordedRun, source: EventSource) -> None:
         self._run = run
         self.source = source
         self.executor: Executor = ThreadExecutor()
         self.budget = Budget.default()
-        self.reopen: Callable[[str, int], Run] | None = None
+        self.reopen: Callable[[str, int], PassRun] | None = None
         self._open_token = os.urandom(16).hex()
         self.kept = KeptSummaries(run)
         self._is_damaged = False
@@ -184,13 +183,7 @@ class RunReading:
         return joined
 
     def note_damage(self, damage: DamageReport) -> None:
-        """Add the damage that a pass found to the notes of the run.
-
-        Parameters
-        ----------
-        damage : DamageReport
-            Counts of the whole pass.
-        """
+        """Add the damage that a whole pass found to the notes of the run."""
         for sentence in damage.sentences:
             self._is_damaged = True
             self.source.metadata.note(sentence)
@@ -254,13 +247,7 @@ class RunReading:
         return group
 
     def is_read_whole(self, selection: Selection) -> bool:
-        """Check whether all events have to be read to find those of a selection.
-
-        Parameters
-        ----------
-        selection : Selection
-            From `Selection.for_run` of this run.
-        """
+        """Check whether all events have to be read to find those of a selection for this run."""
         return limits_of(self._run, selection).are_none
 
     def _choose(self, selection: Selection, *, to_sum: bool = False) -> Choose:

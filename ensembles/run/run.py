@@ -8,38 +8,37 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.model.metadata import KernelBytes, Process
+from ensembles.model.metadata import KernelBytes
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
+from ensembles.model.units import NS_PER_S, count_text, seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import ReadRequest
 from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import S
 from ensembles.readers.common.source import EventSource
-from ensembles.run.filter_arguments import with_filters
 from ensembles.run.reading import RunReading
 from ensembles.run.selection import Filters, Selection
-from ensembles.run.totals import RunWithTotals
+from ensembles.summaries.cells import CellSummary
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
-    from ensembles.ensemble.from_run import Per
     from ensembles.model.counters import Counters
     from ensembles.model.events import Call
-    from ensembles.model.filters import Quantity
-    from ensembles.structure.phases.detect import Phases
+    from ensembles.passes.spec import PassRun
+    from ensembles.structure.phases.result import Phases
     from ensembles.structure.unseen import Unseen
 
-__all__ = ["Process", "Run"]
+_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
+_DAY_S = 86_400
+_MOST_BUSY = 1.01
+"""Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
+_LONG_S, _SELDOM_S = 30 * _DAY_S, 600
+"""Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
-class Run(RunWithTotals):
-    """The record of one job; events are read when they are needed.
-
-    `ensembles.open` makes runs. Facts about the job and its record are in `info`. Events come in four ways:
-    `events` holds all of them, `select` those that filters match, `chunks` reads them in bounded memory, and
-    `summarize` fills mergeable summaries in one pass. `reading` has what readers, writers and executors need.
+class Run:
+    """The record of one job, which every room takes; `ensembles.Run` has its questions as methods, too.
 
     Parameters
     ----------
@@ -47,28 +46,6 @@ class Run(RunWithTotals):
         Path of the files, used in messages and by worker processes.
     source : EventSource
         Reads the events (`ensembles.readers`).
-
-    Attributes
-    ----------
-    path : str
-        Path from which the run was read.
-    info : RunInfo
-        Where and how the job ran, what was recorded, and what may be missing.
-    reading : RunReading
-        How the events are read.
-
-    Examples
-    --------
-    >>> run = en.open("ensio-ior")
-    >>> run.tasks
-    8
-    >>> len(run.events), int(run.events.ordinal.max())
-    (336, 20)
-    >>> writes = run.select(op="write", rank="0-3")
-    >>> len(writes), int(writes.moved.sum())
-    (80, 83886080)
-    >>> run.phases.rule, run.phases.count
-    ('steps', 12)
     """
 
     def __init__(self, path: str, source: EventSource) -> None:
@@ -79,12 +56,6 @@ class Run(RunWithTotals):
 
     def __repr__(self) -> str:
         return repr(self.info)
-
-    def _repr_html_(self) -> str:
-        from ensembles.run.notebook_view import run_facts_html
-
-        facts = run_facts_html(self)  # It reads the run, which may add notes.
-        return self.info._repr_html_() + facts
 
     @property
     def tasks(self) -> int:
@@ -157,35 +128,7 @@ class Run(RunWithTotals):
         return detect_phases(self) if self.reading.has_phases else None
 
     def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
-        """Iterate over the events in chunks, in bounded memory.
-
-        Chunks come in the order of ranks. The calls of one thread come in the order of completion, so that an
-        inner call precedes the call around it.
-
-        Parameters
-        ----------
-        max_events : int
-            Largest number of events in a chunk.
-        columns : sequence of str, optional
-            Columns to read; a reader may read more. Default: all.
-
-        Yields
-        ------
-        Events
-
-        Raises
-        ------
-        ValueError
-            `max_events` is less than 1.
-        EnsioError
-            A file cannot be read any more.
-
-        Examples
-        --------
-        >>> run = en.open("ensio-ior")
-        >>> sum(int(chunk.duration.sum()) for chunk in run.chunks(64)) == int(run.events.duration.sum())
-        True
-        """
+        """Iterate over the events in chunks, as `ensembles.Run.chunks` documents."""
         if max_events < 1:
             raise ValueError("a chunk holds at least one event: give a positive max_events")
         return self.reading.noting(ReadRequest(max_events, None if columns is None else tuple(columns)))
@@ -306,95 +249,77 @@ class Run(RunWithTotals):
         """
         return surroundings_of(self.reading.source)
 
-    @with_filters
     def select(self, **filters: Unpack[Filters]) -> Events:
-        """Read the events that match filters.
-
-        An event must match every filter that is given. A filter takes a text as on the command line, a
-        number, or a list of these, of which one must match.
-
-        Parameters
-        ----------
-        **filters
-            See `ensembles.run.selection.Selection.parse` for the syntax of each:
-
-            * ``op``: operations, such as ``"write"``; ``call``: functions, such as ``"pread,pwrite"``;
-              ``layer``: layers, such as ``"posix"``
-            * ``file``: glob for absolute paths
-            * ``rank``: ranges of ranks, such as ``"0-63"``
-            * ``size``: requested bytes, such as ``"1MiB..4MiB"``
-            * ``time``: start of the call in seconds since the origin of the run, such as ``"10..20"``
-            * ``duration``: time that the call took, such as ``"0.5..2"`` (seconds) or ``"10ms.."``
-            * ``offset``: where in its file the call begins, such as ``"1GiB..2GiB"``
-            * ``rate``: bytes moved per second of the call, such as ``"..10MiB"``
-            * ``failed``: True selects calls that failed
-            * ``error``: the errors of failed calls, such as ``"ENOSPC,EIO"``
-            * ``region``: name of a phase or region of the program
-            * ``site``: call site, such as ``"restart.f90:212"``, a source file or a function
-            * ``phase``, ``ordinal``: ranges of phase numbers and of call indices, such as ``"4-8"``
-            * ``per_byte``: True selects calls that moved bytes
-
-        Returns
-        -------
-        Events
-            Sorted by (rank, start).
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed or names what the run does not have, or a file cannot be read any more.
-
-        Examples
-        --------
-        >>> run = en.open("ensio-ior")
-        >>> writes = run.select(op="write", rank="0-3", size="1MiB")
-        >>> len(writes)
-        80
-        >>> round(float(np.median(writes.duration)) * 1e-9, 3)  # seconds
-        0.011
-        >>> len(run.select(op=["read", "write"], phase="2-3"))
-        64
-        >>> len(run.select(op="read", ordinal="4-8"))
-        40
-        """
+        """Read the events that match filters, as `ensembles.Run.select` documents."""
         return self.reading.chosen_by(Selection.parse(**filters).for_run(self))
 
-    @with_filters
-    def ensemble(
-        self, per: Per = "call", quantity: Quantity = "duration", **filters: Unpack[Filters]
-    ) -> Ensemble:
-        """Make an ensemble of the calls that match filters.
+    @cached_property
+    def summary(self) -> CellSummary:
+        """Sums over all calls by function, size class and ordinal class.
 
-        Where filters leave open layer, operation or size, the outermost calls of the layer, operation and
-        size class that took most time are taken; a note tells the rest. ``size="0.."`` takes all sizes.
+        They include calls that are not events: the recorder keeps them in every mode. If the source has no
+        summary, it is computed from the events.
+        """
+        summary = self.reading.source.summary()
+        return self.summarize(_empty_summary) if summary is None else summary
 
-        Parameters
-        ----------
-        per : {"call", "MiB"}
-            Durations in seconds a call, or in seconds per MiB that the call moved.
-        quantity : {"duration", "flight"}
-            "flight": of non-blocking requests, the time from the post to the observed completion.
-        **filters
-            As for `select`.
+    @cached_property
+    def length_s(self) -> float:
+        """Length of the run, s: from the start of its first process to the end of its last.
 
-        Returns
-        -------
-        Ensemble
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed or matches no call, or the run does not record what it asks for.
+        Severities and shares of the run are parts of it. It is at least the span of its calls: a process may
+        not have ended in order, and other tools keep its times in whole seconds, or not at all.
 
         Examples
         --------
-        >>> en.open("ensio-ior").ensemble(op="write").n
-        160
+        >>> en.open("ensio-ior").length_s
+        12.0
         """
-        from ensembles.ensemble.main_ensemble import main_ensemble
-        from ensembles.run.nothing_selected import refuse_nothing
+        processes = self.info.processes
+        lives = [
+            (each.start_unix_ns, each.end_unix_ns)
+            for each in processes
+            if 0 < each.start_unix_ns < each.end_unix_ns
+        ]
+        life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
+        is_exact = all(end % NS_PER_S for _, end in lives) and all(each.ended for each in processes)
+        cells = {} if lives and is_exact else self.summary.cells
+        if len(cells.get("end_ns", ())):
+            life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
+        return life_ns * 1e-9
 
-        selection = Selection.parse(quantity=quantity, **filters).for_run(self, from_summary=True)
-        ensemble = main_ensemble(self, selection, per)[1]
-        refuse_nothing(self, selection, ensemble.n)
-        return ensemble
+    @cached_property
+    def _implausible(self) -> list[str]:
+        """Sentences about what cannot be so: without checksums, damaged times are seen only here."""
+        from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
+
+        made = {self.calls[number].name for number in set(self.summary.cells["call"].tolist())}
+        names = sorted(name for name in made if name.startswith(_NON_BLOCKING))
+        if self.reading.source.is_checked and (self.info.flights or not names):
+            return []
+        table = table_from_cells(self.summary, self.files)
+        io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, self.info.counted_io_s)
+        span_s, threads = table.span_ns / NS_PER_S, max(self.info.threads, 1)
+        notes = []
+        if names and not self.info.flights and io_s > _MOST_BUSY * span_s * threads:
+            notes.append(
+                f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
+                "completion, as an older recorder or another tool stored them: times in I/O include what was "
+                "hidden behind other work"
+            )
+        elif not names and io_s > _MOST_BUSY * self.length_s * threads:
+            notes.append(
+                f"implausible: {seconds_text(io_s)} in I/O calls of {count_text(threads, 'thread')} within "
+                f"{seconds_text(self.length_s)}: a time is damaged, or the record lacks threads; copy it "
+                "again"
+            )
+        if span_s > _LONG_S and table.events * _SELDOM_S < span_s:
+            notes.append(
+                f"implausible: {count_text(table.events, 'call')} in {span_s / _DAY_S:,.0f} days: a time is "
+                "probably damaged; copy the record again, or choose the calls by --time"
+            )
+        return notes
+
+
+def _empty_summary(run: PassRun) -> CellSummary:
+    return CellSummary(run.calls, run.files)

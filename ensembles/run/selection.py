@@ -43,7 +43,7 @@ from ensembles.structure.ordinals.numbering import with_ordinals
 if TYPE_CHECKING:
     from ensembles.model.regions import Spans
     from ensembles.passes.memory import Budget
-    from ensembles.run.run import Run
+    from ensembles.structure.recorded_run import RecordedRun
 
 __all__ = ["UNITS", "Filters", "Selection", "Text", "parse_size", "select_chunks"]
 
@@ -204,10 +204,6 @@ class Selection:
         quantity : {"duration", "flight"}
             Time that calls blocked, or time in flight of non-blocking requests: from post to completion.
 
-        Returns
-        -------
-        Selection
-
         Raises
         ------
         EnsioError
@@ -299,12 +295,12 @@ class Selection:
         found = [word for name, word in _BEYOND_SUMS.items() if getattr(self, name) not in (None, False)]
         return list(dict.fromkeys(found))
 
-    def for_run(self, run: Run, from_summary: bool = False) -> Selection:
+    def for_run(self, run: RecordedRun, from_summary: bool = False) -> Selection:
         """Check this selection against a run, and find the times of its regions.
 
         Parameters
         ----------
-        run : Run
+        run : RecordedRun
         from_summary : bool
             Allow phases and ordinals that only the summary of the run can give.
 
@@ -487,7 +483,7 @@ _BEYOND_SUMS = {
 """Conditions that need single calls, and their words."""
 
 
-def _calls_made(run: Run) -> set[Call]:
+def _calls_made(run: RecordedRun) -> set[Call]:
     """Find the functions that the run called."""
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
@@ -495,7 +491,7 @@ def _calls_made(run: Run) -> set[Call]:
     return set(run.summarize(ignoring_run(CallTable)).totals)
 
 
-def _numbers_of_sites(run: Run, wanted: Sequence[str]) -> tuple[int, ...]:
+def _numbers_of_sites(run: RecordedRun, wanted: Sequence[str]) -> tuple[int, ...]:
     """Return the numbers of the sites in a run that filters name.
 
     Raises
@@ -503,16 +499,16 @@ def _numbers_of_sites(run: Run, wanted: Sequence[str]) -> tuple[int, ...]:
     EnsioError
         No site has one of the names.
     """
-    table = run.reading.source.metadata.sites
+    sites = run.info.sites[1:]
     for text in wanted:
-        if not table.numbers([text]):
-            found = [site.label for site in run.info.sites[1:]]
+        if not any(site.matches(text) for site in sites):
+            found = [site.label for site in sites]
             near = nearest_names(text, found)
             some = "; ".join(found[:5]) + ("; ..." if len(found) > 5 else "")
             question = f"did you mean {' or '.join(near)}? " if near else ""
             known = f"the run has {some}" if found else "its recorder or its format knows no call sites"
             raise EnsioError(f'there is no call site "{text}" in this run: {question}{known}')
-    return tuple(table.numbers(wanted))
+    return tuple(site.number for site in sites if any(site.matches(text) for text in wanted))
 
 
 def select_chunks(
@@ -543,10 +539,6 @@ def select_chunks(
     to_sum : bool
         Calls of one layer are not inside others: those of other layers are not selected, and do not count
         their bytes and times.
-
-    Yields
-    ------
-    Events
     """
     if selection.ordinals is not None:
         chunks = with_ordinals(chunks, budget.held_events, path)

@@ -21,10 +21,6 @@ MOST_STEPS = 100
 class StepTimes(Summary):
     """A mergeable summary: time in the outermost I/O calls of each phase, summed over tasks.
 
-    Parameters
-    ----------
-    phases : Phases
-
     Attributes
     ----------
     time_ns : ndarray of int64, shape (phases,)

@@ -15,7 +15,6 @@ Examples
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,12 +32,13 @@ def __getattr__(name: str) -> Any:
     module = sys.modules.get(_PACKAGE) or _compiled_module()
     found = getattr(module, name, None)
     if found is None:
-        found = getattr(import_module(_PACKAGE), name)
-    globals()[name] = found
-    return found
+        from scipy import special
+
+        found = getattr(special, name)
+    return globals().setdefault(name, found)
 
 
-def _compiled_module() -> ModuleType | None:
+def _compiled_module() -> Any:
     """Import the compiled module alone; None: SciPy has none that can be imported so."""
     import scipy
 
@@ -46,7 +46,9 @@ def _compiled_module() -> ModuleType | None:
     empty.__path__ = [str(Path(scipy.__file__).parent / "special")]
     sys.modules[_PACKAGE] = empty
     try:
-        return import_module(f"{_PACKAGE}._ufuncs")
+        from scipy.special import _ufuncs
+
+        return _ufuncs
     except (ImportError, AttributeError):
         return None
     finally:

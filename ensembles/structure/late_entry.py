@@ -15,7 +15,7 @@ from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_entries import CollectiveEntries
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
+    from ensembles.structure.recorded_run import RecordedRun
 
 LEAST_PART = 0.5
 """Part of its lateness that a task spends longer in other I/O calls than the others do: these explain it."""
@@ -188,14 +188,14 @@ def binomial_tail(least: int, trials: int, p: float) -> float:
     return float(np.exp(log_p[least - 1 :]).sum())
 
 
-def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run) -> LateEntry | None:
+def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: RecordedRun) -> LateEntry | None:
     """Find the task for which others wait in collective calls, and whether its own I/O makes it late.
 
     Parameters
     ----------
     entries, io : CollectiveEntries, CriticalIo
         Of the whole run, filled.
-    run : Run
+    run : RecordedRun
 
     Returns
     -------
@@ -223,7 +223,7 @@ def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run) -> LateEnt
     return _before_meeting(replace(found, io_s=io_s), entries, run)
 
 
-def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: Run) -> LateEntry:
+def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: RecordedRun) -> LateEntry:
     """Say what makes a task late for a meeting that follows collective I/O calls.
 
     A task that leaves these later than the others also entered them later, or it is longer inside, as it
@@ -257,14 +257,14 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: Run) -> L
     return replace(found, late_s=entered_s, call=call, calls=calls, call_late_s=late_s)
 
 
-def leaves_later(entries: CollectiveEntries, run: Run, rank: int) -> tuple[float, str]:
+def leaves_later(entries: CollectiveEntries, run: RecordedRun, rank: int) -> tuple[float, str]:
     """Find the collective call that a task leaves later than the others, although all tasks had entered it.
 
     Parameters
     ----------
     entries : CollectiveEntries
         Of the whole run, filled.
-    run : Run
+    run : RecordedRun
     rank : int
 
     Returns

@@ -8,7 +8,6 @@ import numpy as np
 
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.model.slowest_calls import slowest_of
 from ensembles.passes.summary import ANY_ORDER, Summary
 
 
@@ -56,7 +55,7 @@ class LongestCalls(Summary):
             duration = chunk.duration[io]
             io = io[duration >= np.partition(duration, len(io) - self._most)[len(io) - self._most]]
         if len(io):
-            self._keep(slowest_of(chunk[io], self._most))
+            self._keep(chunk[io].slowest(self._most))
 
     def merge(self, other: LongestCalls) -> None:
         """Add a summary of other events of the same run."""
@@ -68,7 +67,7 @@ class LongestCalls(Summary):
             return
         copied = self._copied(more)
         joined = Events.concatenate([self.events, copied]) if len(self.events) else copied
-        self.events = slowest_of(joined, self._most)
+        self.events = joined.slowest(self._most)
 
     def _copied(self, more: Events) -> Events:
         """Copy events out of memory that the reader uses again."""
@@ -125,7 +124,7 @@ class DiagramCalls(LongestCalls):
 
     def longest(self, most: int) -> Events:
         """Return so many of the longest calls that do not wait for other tasks."""
-        return slowest_of(self.events, most)
+        return self.events.slowest(most)
 
     def add(self, chunk: Events) -> None:
         """Add events."""
@@ -153,7 +152,7 @@ class DiagramCalls(LongestCalls):
     def _leave_out(self) -> None:
         """Keep the longest calls only, once these are not all."""
         if self.is_complete:
-            self.events = slowest_of(self.events, self._most)
+            self.events = self.events.slowest(self._most)
 
     def _join(self, more: Events) -> None:
         if len(more):

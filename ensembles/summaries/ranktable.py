@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls
+from ensembles.passes.spec import PassRun
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.nesting import Nesting
@@ -230,3 +231,8 @@ class RankTable(Summary):
         sums = np.zeros(tasks, np.int64)
         np.add.at(sums, self.rank[chosen], values[chosen])
         return sums
+
+
+def empty_ranks(run: PassRun) -> RankTable:
+    """Make the empty sums by rank of a run."""
+    return RankTable(run.calls)

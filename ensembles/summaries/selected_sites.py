@@ -43,10 +43,6 @@ class SiteCount(NamedTuple):
 class SelectedSites(Summary):
     """A mergeable summary: for each selection, the calls of each call site.
 
-    Parameters
-    ----------
-    selections : sequence of Selects
-
     Attributes
     ----------
     counts : list of dict of int to SiteCount

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ensembles.run.run import Run
+from ensembles.api.run import Run
 from testbed.reproduce.figure import Figure, near
 from testbed.reproduce.runs import Runs
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 import ensembles
-from ensembles.run.run import Run
+from ensembles.api.run import Run
 
 _OTHER = 1_000_003
 """Distance of the seeds of independent runs."""

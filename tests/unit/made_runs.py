@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import ensembles
+from ensembles.api.run import Run
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.run.run import Run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}

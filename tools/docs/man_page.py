@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from commands_page import Row, commands, sentence, title_of
 
-from ensembles import __version__
 from ensembles.cli.main import DESCRIPTION
+from ensembles.model import __version__
 
 EXIT = (
     ("0", "All is done."),

@@ -30,10 +30,6 @@ def data_for(data: Any, kind: type[S]) -> S:
     kind : type
         Class of the summary.
 
-    Returns
-    -------
-    kind
-
     Raises
     ------
     TypeError

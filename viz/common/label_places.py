@@ -50,10 +50,6 @@ def label_places(marks: Sequence[float], widths: Sequence[float], frame: float) 
     frame : float
         Width of the frame.
 
-    Returns
-    -------
-    Places
-
     Examples
     --------
     >>> from ensembles.viz.common.label_places import label_places

@@ -17,7 +17,7 @@ from ensembles.viz.explorer.layout import LINES, button
 from ensembles.viz.explorer.sentences import OF_ALL, modes_text_of
 
 if TYPE_CHECKING:
-    from ensembles.viz.explorer.page import Explorer
+    from ensembles.viz.explorer.panel import Shows
 
 # A long answer is below the window, and of two runs all of it: the page goes to where it begins.
 _GO_TO_JS = """
@@ -36,14 +36,14 @@ class Answers:
 
     Parameters
     ----------
-    explorer : Explorer
+    explorer : Shows
 
     Attributes
     ----------
     shown : Div
     """
 
-    def __init__(self, explorer: Explorer) -> None:
+    def __init__(self, explorer: Shows) -> None:
         self._explorer = explorer
         self.shown = Div(name="of_modes", sizing_mode="stretch_width")
         self.shown.js_on_change("text", CustomJS(args={"div": self.shown}, code=_GO_TO_JS))

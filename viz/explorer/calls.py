@@ -51,7 +51,7 @@ class Chosen(Events):
         setattr(self, name, column)
         return column
 
-    def __getitem__(self, index: Any) -> Events:
+    def __getitem__(self, index: Any) -> Chosen:
         """Select events by a mask, a slice or an array of positions."""
         return Chosen(self._of, np.atleast_1d(self._places[index]))
 

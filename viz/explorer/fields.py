@@ -17,7 +17,7 @@ from ensembles.viz.explorer.layout import button
 from ensembles.viz.explorer.view import Interval, Ranks, View, range_text, rounded
 
 if TYPE_CHECKING:
-    from ensembles.viz.explorer.page import Explorer
+    from ensembles.viz.explorer.panel import Shows
 
 TYPED = "with ranges that were typed"
 """Is added to what a mark is about."""
@@ -59,14 +59,14 @@ class Fields:
 
     Parameters
     ----------
-    explorer : Explorer
+    explorer : Shows
 
     Attributes
     ----------
     layout : Column
     """
 
-    def __init__(self, explorer: Explorer) -> None:
+    def __init__(self, explorer: Shows) -> None:
         self._explorer = explorer
         self._filled: View | None = None
         self._is_filling = False

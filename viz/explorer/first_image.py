@@ -38,10 +38,6 @@ def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
     classes : sequence of str
         Names of classes in `COLOURS`.
 
-    Returns
-    -------
-    bytes
-
     Examples
     --------
     >>> import numpy as np

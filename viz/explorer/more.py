@@ -18,7 +18,7 @@ from ensembles.viz.pictures.targets import targets
 from ensembles.viz.pictures.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
-    from ensembles.viz.explorer.page import Explorer
+    from ensembles.viz.explorer.panel import Shows
 
 
 class MorePictures:
@@ -28,7 +28,7 @@ class MorePictures:
 
     Parameters
     ----------
-    explorer : Explorer
+    explorer : Shows
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class MorePictures:
         Buttons, and below them the picture that was asked for.
     """
 
-    def __init__(self, explorer: Explorer) -> None:
+    def __init__(self, explorer: Shows) -> None:
         self._explorer = explorer
         self._about = Div(name="about_more", sizing_mode="stretch_width")
         self._none = Div(visible=False)  # a column without anything in it is refused
@@ -89,7 +89,7 @@ class MorePictures:
         return targets(events, layouts=self._explorer.shown.run, x_range=times)
 
 
-def _times(explorer: Explorer) -> Any:
+def _times(explorer: Shows) -> Any:
     """Return the axis of time of the first trace diagram, which a new run or filter replaces."""
     diagram: Any = explorer.layout.select_one({"name": "explorer_trace"})
     return diagram.x_range

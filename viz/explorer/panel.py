@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from bokeh.events import Event, Reset, SelectionGeometry
-from bokeh.models import Range1d, Ticker
+from bokeh.models import LayoutDOM, Range1d, Ticker
 from bokeh.models.widgets import Select
 from bokeh.plotting import figure
 
@@ -28,6 +28,20 @@ from ensembles.viz.explorer.view import View, end_of, rounded
 Look = Callable[..., None]
 
 _AUTOMATIC = "with most bytes, or of the marked or chosen calls"
+
+
+class Shows(Protocol):
+    """What parts of the page need of the explorer that they belong to (`ensembles.viz.explorer.page`)."""
+
+    runs: Sequence[Shown]
+    view: View
+    layout: LayoutDOM
+    _panels: list[Panel]
+
+    @property
+    def shown(self) -> Shown: ...
+
+    def look(self, view: View, *, from_page: bool = False) -> None: ...
 
 
 class Panel:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.answers.ordinals import RunOrdinals
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.ensemble.ensemble import Ensemble
@@ -22,7 +23,6 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
 from ensembles.model.spans import find_spans, spans_text
-from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.common.single_calls import Window
@@ -314,7 +314,7 @@ class Shown:
         if self.is_part:
             events = self.marked(view)
             is_io = is_io_of_calls(events.calls)[events.call]
-            return (events[is_io] if is_io.any() else events).ensemble(per)
+            return Ensemble.from_events(events[is_io] if is_io.any() else events, per)
         selection = self.selection(view.selecting())
         if self.events is None:
             self._may_be_held(self._reader.calls(selection))

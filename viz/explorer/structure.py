@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ensembles.answers.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.answers.phases import answer_phases
 from ensembles.diagnosis.finding import Diagnosis
+from ensembles.diagnosis.text import account_text, most_time_text, undecided_text, unexplained_text
 from ensembles.faces.words import sentence
 from ensembles.model.errors import EnsioError
-from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.phases.table import PhaseTotals
@@ -126,11 +127,11 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
     if not diagnosis.findings:
         sentences.append(f"No finding: {len(diagnosis.examined)} causes were examined.")
     said = [
-        diagnosis.account_text,
+        account_text(diagnosis),
         diagnosis.lost_data,
-        *diagnosis.undecided_sentences,
-        diagnosis.left_text,
-        diagnosis.most_time_text,
+        *undecided_text(diagnosis),
+        unexplained_text(diagnosis),
+        most_time_text(diagnosis),
     ]
     sentences += [f"{each[:1].upper()}{each[1:]}." for each in said if each]
     if structure is None:

@@ -14,9 +14,9 @@ from bokeh.models import Model
 from bokeh.resources import Resources
 from jinja2 import Environment, Template
 
-from ensembles import __version__
 from ensembles.history.check import Check, check, control_false_alarms
 from ensembles.history.store import Acknowledgement, Experiment, History, StoredRun
+from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.viz.common.theme import theme_script
 from ensembles.viz.history.data import ExperimentData

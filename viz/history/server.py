@@ -14,7 +14,8 @@ from ensembles.history.check import Check, check
 from ensembles.history.store import History, StoredRun
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import NS_PER_S
-from ensembles.run.open import open as open_run
+from ensembles.run.open import open_as
+from ensembles.run.run import Run
 from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 from ensembles.viz.history.data import experiment_data
 from ensembles.viz.history.pages import (
@@ -119,7 +120,7 @@ class _Pages:
     def report(self, run: str) -> str:
         wanted = self._run(run)
         try:
-            lying = open_run(wanted.path)
+            lying = open_as(Run, wanted.path)
             late_s = lying.info.origin_unix_ns / NS_PER_S - wanted.start.timestamp()
             if lying.tasks != wanted.tasks or abs(late_s) > _SAME_S:
                 raise EnsioError(f"another run lies in {wanted.path} now")

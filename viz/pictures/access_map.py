@@ -31,6 +31,7 @@ from ensembles.model.holds import Holds
 from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
+from ensembles.run.tables import totals_by_file
 from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.figures import (
@@ -164,7 +165,7 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
         raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
     data.reading.need(Holds.ALL_CALLS, "offsets are of single calls")
     if file is None:
-        moved = [row for row in data.by_file(by="bytes") if row.path and row.order("bytes")]
+        moved = [row for row in totals_by_file(data, "bytes") if row.path and row.order("bytes")]
         if not moved:
             return None, ""
         file = moved[0].path

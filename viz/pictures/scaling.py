@@ -17,10 +17,10 @@ from bokeh.models import (
 from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
+from ensembles.answers.scaling import By, Direction, Scaling, ScalingPoint, label_of
+from ensembles.answers.scaling import scaling as compute_scaling
 from ensembles.model.units import bytes_text, count_text
 from ensembles.run.run import Run
-from ensembles.run.scaling import By, Direction, Scaling, ScalingPoint, label_of
-from ensembles.run.scaling import scaling as compute_scaling
 from ensembles.viz.common.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
 from ensembles.viz.common.style import NEUTRAL, byte_unit, op_colour, shade
 

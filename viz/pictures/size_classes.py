@@ -68,7 +68,7 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
     ensembles = {}
     for label, op, part in found:
         if any(part is other for _, _, other in shown):
-            ensemble = part.ensemble(per)
+            ensemble = Ensemble.from_events(part, per)
             ensemble.name, ensemble.op = label, op
             ensembles[label] = ensemble
     return ensembles, len(found)

@@ -64,7 +64,7 @@ def tail(
     level : float
         Probability of the shaded prediction interval.
     curve : PredictiveCdf, optional
-        Result of ``PredictiveCdf.from_ensemble(...)``, if it is already computed.
+        Result of ``PredictiveCdf.from_sample(...)``, if it is already computed.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def tail(
     if isinstance(tasks, Iterable):
         return order_statistic(ensemble, tasks, title, level)
     tasks = tasks_of(data, ensemble) if tasks is None else tasks
-    curve = PredictiveCdf.from_ensemble(ensemble, tasks, level) if curve is None else curve
+    curve = curve or PredictiveCdf.from_sample(ensemble.sample, ensemble.calls, tasks, level)
     answer = curve.answer
     x_range = _range(ensemble, curve)
     fig = new_figure(

@@ -9,7 +9,6 @@ from typing import Any
 
 from bokeh.models import Range1d
 
-from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import DIFFERENT, Comparison
 from ensembles.comparison.text import (
@@ -19,10 +18,12 @@ from ensembles.comparison.text import (
     minor_line,
     sentences_of_runs,
 )
+from ensembles.diagnosis import text as texts
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
+from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import ratio_text, seconds_text
 from ensembles.run.information import collect_information
@@ -33,8 +34,9 @@ from ensembles.viz.common.templates import page_part, rendered
 from ensembles.viz.pictures.comparison import comparison_of_kind
 from ensembles.viz.pictures.rate import rates_alike
 from ensembles.viz.pictures.trace_diagram import trace_diagram
+from ensembles.viz.report.data import ReportData
 from ensembles.viz.report.drawing import embed_pictures, library_for
-from ensembles.viz.report.page import ReportData, checked_path
+from ensembles.viz.report.page import checked_path
 from ensembles.viz.report.tables import facts, headline
 
 _MOST_PICTURED = 4
@@ -142,6 +144,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         words=comparisons_text(found),
         pictured=pictured,
         facts=_side_by_side(figures, found[0]),
+        texts=texts,
         findings=list(zip(names, diagnoses, strict=True)),
         traces=traces,
         divisions=divisions,

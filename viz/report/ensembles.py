@@ -8,7 +8,7 @@ from typing import Any
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
-from ensembles.ensemble.main_ensemble import tasks_of
+from ensembles.ensemble.main_ensemble import ensemble_of, tasks_of
 from ensembles.ensemble.main_group import main_group
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
@@ -90,7 +90,7 @@ def _flights(run: Run) -> list[Shown]:
     if not flying:
         return []
     try:
-        ensemble = run.ensemble(op=max(flying, key=lambda op: flying[op]), quantity="flight")
+        ensemble = ensemble_of(run, op=max(flying, key=lambda op: flying[op]), quantity="flight")
     except EnsioError:  # the sums of the flights are in the information
         return []
     if not ensemble.n:
@@ -128,7 +128,7 @@ def _ensembles(
 
 def _ensemble(run: Run, call: Call) -> Ensemble | EnsioError:
     try:
-        return run.ensemble(call=call.name, layer=call.layer)
+        return ensemble_of(run, call=call.name, layer=call.layer)
     except EnsioError as error:
         return error
 

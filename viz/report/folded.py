@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.answers.ordinals import answer_ordinals
+from ensembles.answers.ordinals import RunOrdinals, answer_ordinals, durations_by_ordinal
 from ensembles.answers.phases import PhasesAnswer
 from ensembles.answers.requests import request_parts
 from ensembles.faces.html import answer_html
@@ -25,7 +25,6 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
-from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.requests import RequestTotals
 from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums

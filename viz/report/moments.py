@@ -57,10 +57,6 @@ def moments(data: Any) -> MomentsTable:
     ----------
     data : Run, Events, or a pair of CallMoments and LogHistogram
 
-    Returns
-    -------
-    MomentsTable
-
     Raises
     ------
     TypeError

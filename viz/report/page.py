@@ -4,48 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from ensembles import __version__
 from ensembles.answers.phases import PhasesAnswer, answer_phases
+from ensembles.diagnosis import text as texts
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.faces.html import answer_html
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
+from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
-from ensembles.passes.spec import summarize_chunks
-from ensembles.passes.summary import Summary
 from ensembles.run.between_layers import layer_sentences
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.information import (
-    RunSums,
     collect_information,
-    sums_from,
-    sums_requests,
 )
-from ensembles.run.rasters import drawn_raster, kept_raster
-from ensembles.run.requests import RequestTotals, requests_from_sums, transfer_requests
 from ensembles.run.run import Run
-from ensembles.summaries.bysite import BySite
-from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.failed_calls import FailedCalls
-from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.longest_calls import DiagramCalls
-from ensembles.summaries.moments import CallMoments
-from ensembles.summaries.raster import Raster
-from ensembles.summaries.raster_images import DrawnRaster
-from ensembles.summaries.rate import RateCurve
-from ensembles.summaries.requests import Requests
-from ensembles.summaries.runtotals import RunTotals
-from ensembles.summaries.sizes import SizeTable
-from ensembles.summaries.totals_by import TotalsBy
-from ensembles.viz.common.data_for import request_for
 from ensembles.viz.common.figures import time_range
 from ensembles.viz.common.templates import page_part, rendered
 from ensembles.viz.pictures.counters import counter_pictures
@@ -53,13 +31,12 @@ from ensembles.viz.pictures.histogram import histogram
 from ensembles.viz.pictures.rate import rate
 from ensembles.viz.pictures.surroundings import surroundings
 from ensembles.viz.pictures.trace_diagram import trace_diagram
-from ensembles.viz.pictures.zoomed_calls import calls_for_zooms
 from ensembles.viz.report.counters import counters_shown
+from ensembles.viz.report.data import ReportData
 from ensembles.viz.report.drawing import embed_pictures, library_for
 from ensembles.viz.report.ensembles import Shown, counts_for_ensembles, shown_ensembles
 from ensembles.viz.report.folded import (
     Folded,
-    folded_requests,
     folded_sections,
     layers_over_each_other,
 )
@@ -80,149 +57,11 @@ from ensembles.viz.report.tables import (
     wait_table,
 )
 
-_OF_ALL_CALLS: dict[str, type[Summary]] = {
-    "table": CallTable,
-    "totals": RunTotals,
-    "sizes": SizeTable,
-    "histogram": LogHistogram,
-    "moments": CallMoments,
-    "failed": FailedCalls,
-}
-_OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
-_OF_ALL_EVENTS: dict[str, type[Summary]] = {"sites": BySite, "requests": Requests}
-_MADE = ("longest", "file", "rank")
-"""Summaries that need more than their class to be made."""
-
-
-@dataclass
-class ReportData:
-    """The summaries that a report shows, except for ensembles and findings.
-
-    Attributes
-    ----------
-    table, totals, sizes, histogram, moments, rate, raster
-        Summaries of the run.
-    events : int or None
-        Number of events that `rate` and `raster` show; None: these are some events of a run.
-    sums : RunSums or None
-        Totals of the whole run; None: these are some of its events.
-    sites : BySite or None
-        Of the calls with events.
-    requests, longest, file, rank : Requests, DiagramCalls and TotalsBy, or None
-        None: not every call is an event.
-    transfers : sequence of RequestTotals
-        Reads and writes of each API; empty if these are some of the events.
-    failed : FailedCalls or None
-        None: not every call is an event.
-    """
-
-    table: CallTable
-    totals: RunTotals
-    sizes: SizeTable
-    histogram: LogHistogram
-    moments: CallMoments
-    rate: RateCurve
-    raster: Raster | DrawnRaster
-    events: int | None = None
-    sums: RunSums | None = None
-    sites: BySite | None = None
-    requests: Requests | None = None
-    longest: DiagramCalls | None = None
-    file: TotalsBy | None = None
-    rank: TotalsBy | None = None
-    transfers: Sequence[RequestTotals] = ()
-    failed: FailedCalls | None = None
-
-    @property
-    def outlined(self) -> Events | None:
-        """The slowest calls, if they are few among all: outlines of many calls would hide the diagram."""
-        if self.longest is None:
-            return None
-        most = min(_OUTLINED, int(self.longest.io_calls * _OUTLINED_SHARE))
-        return self.longest.longest(most) if most else None
-
-    @classmethod
-    def from_run(
-        cls, run: Run, more: Mapping[str, SummaryRequest] | None = None
-    ) -> tuple[Self, SummaryGroup]:
-        """Compute the data of a run in one pass.
-
-        If not all calls are events, the tables come from the summary of the recorder.
-
-        Parameters
-        ----------
-        run : Run
-        more : mapping of str to SummaryRequest, optional
-            Further summaries to compute in the same pass.
-
-        Returns
-        -------
-        ReportData
-        SummaryGroup
-            The summaries of `more`.
-        """
-        requests = report_requests(run) | dict(more or {})
-        kept = drawn_raster(run) or kept_raster(run)
-        if kept is not None:
-            del requests[_PREFIX + "raster"]
-        group = run.summarize(requests)
-        found = _found(group) | ({} if kept is None else {"raster": kept})
-        # Before calls that are not events are added; of counters there are tables already.
-        is_counted = found["alignment"] is None and bool(run.counters.modules)
-        transfers = () if is_counted else requests_from_sums(found)
-        active = None if found["open"] is None else found["rate"].active
-        sums = sums_from(run, found | {"active": active})
-        own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
-        return cls(**own, events=sums.events, sums=sums, transfers=transfers), group
-
-    @classmethod
-    def from_chunks(cls, chunks: Iterable[Events], run: Run) -> Self:
-        """Compute the data of some events of a run.
-
-        Parameters
-        ----------
-        chunks : iterable of Events
-            As from `Run.chunks`.
-        run : Run
-        """
-        requests = _requests(_OF_ALL_CALLS | _OVER_TIME)
-        return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
-
-
-_OUTLINED, _OUTLINED_SHARE = 60, 0.01
-"""Largest number and share of the calls that are outlined in the trace diagram and have hover boxes."""
-
 _LINKED = ("trace", "rate", "surroundings")
 """Pictures that share their time axis."""
 
-_PREFIX = "report."
-"""Prefix of the names of the report's summaries, which the rules of findings do not use."""
-
 _COUNTS = "counts"
 """Name of the counts of ensembles in the pass of a report."""
-
-
-def report_requests(run: Run) -> dict[str, SummaryRequest]:
-    """Return the requests for the summaries of events that a report needs."""
-    # The time in which bytes moved is part of the rate.
-    others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
-    others[_PREFIX + "longest"] = calls_for_zooms(run)
-    others |= {
-        _PREFIX + key: request for key, request in (folded_requests() | transfer_requests(run)).items()
-    }
-    return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
-
-
-def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
-    return {_PREFIX + name: request_for(kind) for name, kind in kinds.items()}
-
-
-def _found(group: SummaryGroup) -> dict[str, Any]:
-    return {
-        name.removeprefix(_PREFIX): summary
-        for name, summary in group.summaries.items()
-        if name.startswith(_PREFIX)
-    }
 
 
 def write_report(
@@ -400,6 +239,7 @@ def report_html(
         missing=missing(run, summaries, bool(counted.tables)),
         single_calls=single_calls,
         diagnosis=diagnosis,
+        texts=texts,
         requests=request_table(run, summaries.requests),
         sites=sites_html(run, summaries.sites),
         folded=folded,

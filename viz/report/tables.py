@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.requests import Requests
     from ensembles.summaries.sizes import SizeTable
-    from ensembles.viz.report.page import ReportData
+    from ensembles.viz.report.data import ReportData
 
 _MOST_SITES = 15
 _MOST_FAILED = 3

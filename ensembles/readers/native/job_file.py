@@ -27,9 +27,9 @@ from ensembles.model.c_layout import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
-from ensembles.readers.native.job_summary import MOST_BYTES, JobSummary
+from ensembles.readers.native.job_summary import MOST_BYTES
 from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
-from ensembles.readers.native.spool_bytes import Piece
+from ensembles.readers.native.spool_bytes import JobSummary, Piece
 from ensembles.readers.native.spool_texts import KnownTexts
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")

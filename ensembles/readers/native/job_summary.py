@@ -17,6 +17,7 @@ from ensembles.model.events import Call, Events
 from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.job_file_codec import decode_text
 from ensembles.readers.native.process_summary import CARRIED, histogram_of_blocks, plain_columns
+from ensembles.readers.native.spool_bytes import JobSummary
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 MOST_BYTES = 1 << 28
@@ -26,28 +27,6 @@ _NO_ERRNO = CONSTANTS["ENSIO_NO_ERRNO"]
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 _LATEST_UNIX_NS = 1 << 62
 _MOMENTS = ("mean_ns", "m2", "m3", "m4")
-
-
-class JobSummary(NamedTuple):
-    """Location of the summary in a job file.
-
-    Attributes
-    ----------
-    path : str
-        Job file.
-    position, coded : int
-        Offset and length of the coded summary, bytes.
-    checksum : int
-        CRC-32 of the coded summary.
-    length : int
-        Length of the decoded summary, bytes.
-    """
-
-    path: str
-    position: int
-    coded: int
-    checksum: int
-    length: int
 
 
 @dataclass(frozen=True, slots=True)

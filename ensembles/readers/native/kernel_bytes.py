@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.c_layout import ACCOUNT, CONSTANTS
+from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.metadata import KernelBytes
+from ensembles.readers.native.process_account import CANCELLED, COUNTERS, MOST
 
 if TYPE_CHECKING:
     from ensembles.readers.native.spool import Spool
 
-POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
-PROPERTY = b"account"
-"""Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
-
-CANCELLED = b"cancelled"
-"""Property of a launcher: bytes made dirty that were deleted again."""
 
 _FACTS = {
     "linked": "LINKED",
@@ -29,49 +23,13 @@ _FACTS = {
     "piped-out": "PIPED_OUT",
 }
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
-_COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
-_MOST = 1 << 62
-_NUMBERS = ACCOUNT.size // 8
 _REWRITTEN_NS = 30 * 10**9
 """Age at which the kernel writes dirty pages (vm.dirty_expire_centisecs); they can become dirty again."""
-
-
-def account_of_spool(beginning: bytes) -> Any | None:
-    """Read the account from the first window of a spool; None: it is missing or implausible."""
-    if len(beginning) < POSITION + ACCOUNT.size:
-        return None
-    return _sound(ACCOUNT.unpack(beginning, POSITION))
-
-
-def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
-    """Read the account of a process from its properties in a job file; None: as for `account_of_spool`."""
-    words = properties.get(PROPERTY, b"").split()
-    if len(words) != _NUMBERS or not all(word.isdigit() and len(word) < 20 for word in words):
-        return None
-    return _sound(ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words)))
-
-
-def _sound(account: Any) -> Any | None:
-    return account if account.facts and max(account) < _MOST else None
 
 
 def left_by_raw_call(spool: Spool) -> bool:
     """Whether a process exited without a call that the recorder sees, as ``ensio run`` found."""
     return spool.account is not None and bool(spool.account.facts & _EXITED)
-
-
-def io_counters(text: bytes) -> tuple[dict[str, int], int]:
-    """Parse /proc/PID/io into members of the account, and bytes made dirty that were deleted again.
-
-    Raises
-    ------
-    ValueError
-        A counter is missing or no number.
-    """
-    io = dict(line.partition(b": ")[::2] for line in text.splitlines())
-    names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes", b"cancelled_write_bytes")
-    *counts, cancelled = (int(io.get(name, b"")) for name in names)
-    return {f"end_{name}": count for name, count in zip(_COUNTERS, counts, strict=True)}, cancelled
 
 
 def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> KernelBytes | None:
@@ -113,7 +71,7 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
             rest, own = sums[id(owner)], spool.head.allocated_bytes
             # The recorder itself reads and writes after it has taken the child's account. What the child
             # wrote before it was recorded, as another program, is not; it read its libraries then.
-            for place, name in enumerate(_COUNTERS):
+            for place, name in enumerate(COUNTERS):
                 is_other = spool.head.pid == owner.head.pid or place % 2
                 begin = getattr(spool.account, f"begin_{name}") if is_other else 0
                 rest[place] = max(rest[place] - getattr(spool.account, f"end_{name}") + begin - own, 0)
@@ -122,7 +80,7 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
         rest[1] = min(rest[1], rest[3])
         rest[3] = max(rest[3] - int(spool.properties[CANCELLED]), rest[1])
     read, written, fetched, dirtied = (
-        min(sum(own[place] for own in sums.values()), _MOST) for place in range(4)
+        min(sum(own[place] for own in sums.values()), MOST) for place in range(4)
     )
     facts = {
         name
@@ -142,8 +100,8 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
         written,
         fetched,
         dirtied,
-        min(sum(spool.account.excluded_read for spool in known), _MOST),
-        min(sum(spool.account.excluded_written for spool in known), _MOST),
+        min(sum(spool.account.excluded_read for spool in known), MOST),
+        min(sum(spool.account.excluded_written for spool in known), MOST),
         tuple(sorted(facts)),
         tuple(libraries),
     )
@@ -157,7 +115,7 @@ def _own(spool: Spool) -> list[int]:
     own = (account.own_read, account.own_written, 0, dirtied)
     return [
         max(getattr(account, f"end_{name}") - getattr(account, f"begin_{name}") - mine, 0)
-        for name, mine in zip(_COUNTERS, own, strict=True)
+        for name, mine in zip(COUNTERS, own, strict=True)
     ]
 
 

@@ -15,10 +15,11 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.model.units import count_text, few
 from ensembles.readers.common.columns import empty_columns
 from ensembles.readers.native.block_reader import BlockReader
-from ensembles.readers.native.job_summary import JobSummary, Translation, read_job_summary
+from ensembles.readers.native.job_summary import Translation, read_job_summary
 from ensembles.readers.native.process_summary import read_summary
 from ensembles.readers.native.rank_assignment import Member
 from ensembles.readers.native.spool import Spool, Window
+from ensembles.readers.native.spool_bytes import JobSummary
 from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import COLUMNS, RankTable

@@ -15,15 +15,13 @@ from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, WINDOW
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
-from ensembles.readers.native.kernel_bytes import account_in_job_file, account_of_spool
 from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
-from ensembles.readers.native.spool_bytes import Contents, Piece
+from ensembles.readers.native.process_account import account_in_job_file, account_of_spool
+from ensembles.readers.native.spool_bytes import Contents, JobSummary, Piece
 from ensembles.readers.native.spool_texts import KnownTexts
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from ensembles.readers.native.job_summary import JobSummary
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
 HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]

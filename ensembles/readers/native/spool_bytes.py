@@ -31,6 +31,28 @@ class Piece(NamedTuple):
     coded: int
 
 
+class JobSummary(NamedTuple):
+    """Location of the summary in a job file.
+
+    Attributes
+    ----------
+    path : str
+        Job file.
+    position, coded : int
+        Offset and length of the coded summary, bytes.
+    checksum : int
+        CRC-32 of the coded summary.
+    length : int
+        Length of the decoded summary, bytes.
+    """
+
+    path: str
+    position: int
+    coded: int
+    checksum: int
+    length: int
+
+
 class Contents:
     """The bytes of a spool by their offsets in it; a context manager.
 

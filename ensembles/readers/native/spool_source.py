@@ -40,6 +40,7 @@ from ensembles.readers.native.run_summary import RunSummary
 from ensembles.readers.native.spool import Spool
 from ensembles.readers.native.surroundings_rows import read_surroundings, sampled_spools
 from ensembles.readers.native.window_decoder import Decoding
+from ensembles.recorder.site_places import resolve_sites
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
@@ -122,7 +123,7 @@ class SpoolSource:
         self.has_summary = any(spool.is_summarised for spool in spools)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
-        self.metadata.sites = SiteTable(list(dictionary.sites))
+        self.metadata.sites = SiteTable(list(dictionary.sites), resolve_sites)
         self.metadata.clock_error_s = alignment.error_s
         self.metadata.flights = flights_by_operation(
             flights_of_sums(spool.flight_sums, clocks.ns_per_tick(spool)) for spool in spools

@@ -48,6 +48,7 @@ from ensembles.readers.tracefile.contents import KEY as CONTENTS_KEY
 from ensembles.readers.tracefile.contents import ChunkContents
 from ensembles.readers.tracefile.index import TraceIndex
 from ensembles.readers.tracefile.kept import content_identity, read_sealed
+from ensembles.recorder.site_places import resolve_sites
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
@@ -419,7 +420,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
         files=read_texts(file, "files"),
         flights=_read_flights(file),
-        sites=SiteTable(read_texts(file, "sites") if has_part(file, "sites") else ("",)),
+        sites=SiteTable(read_texts(file, "sites") if has_part(file, "sites") else ("",), resolve_sites),
         processes=_read_processes(open_group(file, "processes")),
         notes=read_texts(file, "notes"),
         hosts=read_texts(file, "hosts"),

@@ -12,7 +12,8 @@ from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.level import check_level
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.statistics.extremes.exchangeability import CallAttributes
+    from ensembles.statistics.samples.counted_durations import CountedDurations
 
 CHANCES = (0.01, 0.025, *(step / 20 for step in range(1, 20)), 0.975, 0.99)
 """Probabilities of the curve, in addition to the ends of the requested interval."""
@@ -35,14 +36,20 @@ class PredictiveCdf:
     chance: np.ndarray
 
     @classmethod
-    def from_ensemble(
-        cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0
+    def from_sample(
+        cls,
+        sample: CountedDurations,
+        calls: CallAttributes | None,
+        tasks: int,
+        level: float = 0.9,
+        seed: int = 0,
     ) -> PredictiveCdf:
-        """Compute the curve of an ensemble.
+        """Compute the curve of the calls of an ensemble.
 
         Parameters
         ----------
-        ensemble : Ensemble
+        sample, calls
+            `Ensemble.sample` and `Ensemble.calls`.
         tasks : int
             Number N of calls.
         level : float
@@ -56,7 +63,7 @@ class PredictiveCdf:
             ``tasks`` or ``level`` is out of range.
         """
         tasks, level = check_tasks(tasks), check_level(level)
-        model = SlowestOfN.fit(ensemble.sample, calls=ensemble.calls, seed=seed)
+        model = SlowestOfN.fit(sample, calls=calls, seed=seed)
         found = model.tail(tasks, level)
         if found.refused:
             return cls(found, np.empty(0), np.empty(0))

@@ -18,8 +18,8 @@ from ensembles.structure.access.task_loops import Shape
 from ensembles.structure.access.uses import LoopUse, Step
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
-    from ensembles.run.selection import Selection
+    from ensembles.structure.recorded_run import RecordedRun
+    from ensembles.summaries.selected_sites import Selects
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,12 @@ class Pattern:
     files: tuple[FileGroup, ...]
 
 
-def find_pattern(run: Run, selection: Selection | None = None, nested: bool = False) -> Pattern:
+def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: bool = False) -> Pattern:
     """Find the access pattern of a run.
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
         With its calls as events.
     selection : Selection, optional
         Default: all calls.

@@ -29,7 +29,7 @@ from ensembles.structure.phases.result import RULES, AnnotatedPhases, KeptPhases
 from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
+    from ensembles.structure.recorded_run import RecordedRun
 
 __all__ = ["MOST_EVENTS", "RULES", "Phases", "detect_phases", "find_phases", "phase_index"]
 
@@ -106,7 +106,7 @@ def find_phases(
 
 
 def detect_phases(
-    run: Run,
+    run: RecordedRun,
     rule: str | None = None,
     most_events: int | None = None,
     some: Events | None = None,
@@ -116,7 +116,7 @@ def detect_phases(
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
         The run.
     rule : {"named", "barriers", "steps"}, optional
         As for `find_phases`.
@@ -149,7 +149,7 @@ def detect_phases(
     return phases
 
 
-def most_events_held(run: Run) -> int:
+def most_events_held(run: RecordedRun) -> int:
     """Return the number of events above which the phases of a run are detected in some ranks."""
     return min(MOST_EVENTS, run.reading.budget.memory_bytes // _BYTES_PER_CALL)
 
@@ -165,7 +165,7 @@ def _no_phases(rule: str | None, most_events: int) -> NoReturn:
 
 
 def _detect(
-    run: Run, rule: str | None, most_events: int, some: Events | None, beside: ExtraSummary | None
+    run: RecordedRun, rule: str | None, most_events: int, some: Events | None, beside: ExtraSummary | None
 ) -> Phases:
     if run.reading.most_events > most_events:
         return detect_phases_in_sample(run, rule, most_events, some, beside)

@@ -19,7 +19,7 @@ from ensembles.structure.phases.table import CriticalCall, PhaseTable, PhaseTota
 from ensembles.summaries.active_time import MOST_EXACT
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
+    from ensembles.structure.recorded_run import RecordedRun
 
 LEAST_SHARE = 0.01
 """Share of the time of tasks in phases from which on waiting inside phases is stated."""
@@ -183,7 +183,7 @@ class InnerWaits(Summary):
 
 
 def waiting_inside(
-    run: Run,
+    run: RecordedRun,
     phases: Phases,
     totals: Sequence[PhaseTotals],
     waits: InnerWaits,
@@ -193,7 +193,7 @@ def waiting_inside(
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
     phases : Phases
     totals : sequence of PhaseTotals
         Of all phases.
@@ -217,7 +217,7 @@ def waiting_inside(
 
 
 def _most(
-    run: Run, phases: Phases, waits: InnerWaits, rows: dict[str, np.ndarray], waited_ns: np.ndarray
+    run: RecordedRun, phases: Phases, waits: InnerWaits, rows: dict[str, np.ndarray], waited_ns: np.ndarray
 ) -> Meeting | None:
     """Find the meeting in which tasks waited longest in all.
 
@@ -260,7 +260,9 @@ def _most(
     )
 
 
-def _call_before(run: Run, phases: Phases, number: int, task: int, moment_s: float) -> CriticalCall | None:
+def _call_before(
+    run: RecordedRun, phases: Phases, number: int, task: int, moment_s: float
+) -> CriticalCall | None:
     """Return the I/O call of a task in a phase that returned last before a moment."""
     table = PhaseTable(phases)
     table.add(run.select(rank=task, time=f"0..{moment_s!r}"))

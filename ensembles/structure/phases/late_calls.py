@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +16,7 @@ from ensembles.structure.phases.outside import LateInPhase
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
-    from ensembles.run.selection import Selection
     from ensembles.structure.phases.result import Phases
-    from ensembles.structure.phases.table import PhaseTotals
 
 LEAST_PART = 0.5
 """Least part of the lateness that the calls of a function, or of all functions, explain, to be named."""
@@ -264,49 +260,3 @@ class TimeInCalls(Summary):
         in_io_ns = sum(ns for (at, rank, *_), (_, ns) in self._sums.items() if (at, rank) == task)
         start_ns, end_ns = self._ends[task]
         return max(end_ns - start_ns - in_io_ns, 0) / NS_PER_S
-
-
-def with_late_calls(
-    run: Run, phases: Phases, totals: Sequence[PhaseTotals], selection: Selection
-) -> list[PhaseTotals]:
-    """Add to the totals of phases the calls in which their last task spent the time by which it is late.
-
-    Only the calls of two tasks of each phase are read: the last one, and the one in the middle of the others.
-
-    Parameters
-    ----------
-    run : Run
-    phases : Phases
-    totals : sequence of PhaseTotals
-    selection : Selection
-        Of the calls that were added to `totals`, for this run.
-
-    Returns
-    -------
-    list of PhaseTotals
-        With `PhaseTotals.late_calls` or, if these are None, `PhaseTotals.late_outside`.
-    """
-    tasks = [
-        (entry.phase, entry.slowest_task, entry.middle_task)
-        for entry in totals
-        if entry.calls and entry.middle_task is not None and entry.later_s > 0
-    ]
-    if not tasks:
-        return list(totals)
-    ranks = sorted({rank for _, *both in tasks for rank in both})
-    mine = replace(selection, ranks=tuple((rank, rank) for rank in ranks)).for_run(run)
-    make = partial(_made, phases, tasks, selection.layers is None and selection.calls is None)
-    found = run.summarize(make, TimeInCalls.columns, mine)
-    return [_with_reason(entry, found) for entry in totals]
-
-
-def _with_reason(entry: PhaseTotals, found: TimeInCalls) -> PhaseTotals:
-    if entry.middle_task is None or not entry.calls or entry.later_s <= 0:
-        return entry
-    late = found.late(entry.phase, entry.later_s)
-    outside = found.outside(entry.phase, entry.later_s) if late is None else None
-    return replace(entry, late_calls=late, late_outside=outside)
-
-
-def _made(phases: Phases, tasks: Sequence[tuple[int, int, int]], outermost: bool, _: Any) -> TimeInCalls:
-    return TimeInCalls(phases, tasks, outermost)

@@ -23,7 +23,7 @@ from ensembles.structure.phases.starts import CallStarts
 from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
+    from ensembles.structure.recorded_run import RecordedRun
 
 Search = Generator[dict[str, SummaryRequest], SummaryGroup, Phases]
 """A search for phases: it yields requests of passes, is sent their results, and returns phases."""
@@ -43,13 +43,13 @@ MOST_EXTRA_SUMMARIES = 4096
 
 
 def sample_ranks(
-    run: Run, most_events: int, among: Ranges | None = None, columns: tuple[str, ...] | None = None
+    run: RecordedRun, most_events: int, among: Ranges | None = None, columns: tuple[str, ...] | None = None
 ) -> Events | None:
     """Read the calls of some whole ranks, evenly spaced among all ranks.
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
         The run.
     most_events : int
         Approximate number of events wanted.
@@ -66,7 +66,7 @@ def sample_ranks(
     return run.reading.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among, columns)
 
 
-def is_sample_of(run: Run, most_events: int, events: int, ranks: int) -> bool:
+def is_sample_of(run: RecordedRun, most_events: int, events: int, ranks: int) -> bool:
     """Tell whether the sample for `search_in_sample` is that of a run with these numbers of events and ranks.
 
     What a source expects before it reads can differ from what it has.
@@ -106,7 +106,7 @@ class ExtraSummary:
 
 
 def detect_phases_in_sample(
-    run: Run,
+    run: RecordedRun,
     rule: str | None,
     most_events: int,
     some: Events | None = None,
@@ -143,7 +143,7 @@ def detect_phases_in_sample(
 
 
 def search_in_sample(
-    run: Run,
+    run: RecordedRun,
     rule: str | None,
     most_events: int,
     some: Events | None = None,
@@ -223,7 +223,7 @@ def _one_phase() -> Search:
     return Phases.between("none", 0.0, nowhere, [_examples_ns(nowhere, begun.used)])
 
 
-def _ranks_with_io(run: Run, looked_at: int, calls: TopLevelCalls) -> int:
+def _ranks_with_io(run: RecordedRun, looked_at: int, calls: TopLevelCalls) -> int:
     """Estimate the number of ranks that do I/O from those that were looked at."""
     return round(run.tasks * calls.ranks / max(looked_at, 1))
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
-    from ensembles.run.run import Run
     from ensembles.structure.phases.result import Phases
     from ensembles.structure.phases.table import PhaseTotals
+    from ensembles.structure.recorded_run import RecordedRun
 
 MEETINGS = ("named", "barriers")
 """Rules whose phases all tasks end together, whatever started the tasks."""
@@ -48,7 +48,7 @@ def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     return info.tasks > 1 and phases is not None and phases.rule in MEETINGS
 
 
-def with_known_idle(run: Run, phases: Phases, totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
+def with_known_idle(run: RecordedRun, phases: Phases, totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
     """Replace idle times by NaN if the run does not show that its tasks wait for each other (`tasks_meet`).
 
     A single task is never idle.

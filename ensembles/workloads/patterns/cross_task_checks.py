@@ -9,7 +9,7 @@ from ensembles.workloads.patterns.calls import MAKES_ROOM
 from ensembles.workloads.patterns.grid_regions import MOST_PIECES, Regions, WrittenRegions
 from ensembles.workloads.patterns.instantiate import MOST_OPERATIONS, Expansion
 from ensembles.workloads.patterns.pattern import Operation
-from ensembles.workloads.patterns.task_block import FURTHER_BOX, Block
+from ensembles.workloads.patterns.task_block import FURTHER_BOX, Block, block_of
 
 _STEP, _CALL, _FILE, _OFFSET, _BYTES = range(5)
 _NEVER = np.iinfo(np.int64).max
@@ -17,10 +17,6 @@ _NEVER = np.iinfo(np.int64).max
 
 class Checks:
     """Checks of all blocks, in the order of the tasks.
-
-    Parameters
-    ----------
-    expansion : Expansion
 
     Attributes
     ----------
@@ -118,7 +114,7 @@ class Checks:
         """Expand the blocks again to find two tasks that write this byte, and report them."""
         writers: dict[int, int] = {}
         for first, end in self._expansion.spans():
-            block = self._expansion.block(first, end)
+            block = block_of(self._expansion, first, end)
             of_phase = self._expansion.step_phase[block.rows[:, _STEP]] == phase
             writes = np.flatnonzero(self._writes[block.operation] & of_phase & (block.rows[:, _BYTES] > 0))
             regions = _regions(block, writes)

@@ -9,9 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.workloads.patterns.expressions import Number
+from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.pattern import PHASE, FileNames, Operation, Pattern, Phase, evaluate_count
-from ensembles.workloads.patterns.task_block import Block, BlockState, holds
 
 MOST_OPERATIONS = 1 << 28
 MOST_CALLS_OF_A_TASK = 1 << 22
@@ -114,17 +113,16 @@ class Expansion:
                     most += often * np.asarray(makes, dtype=np.int64)
         return most
 
-    def block(self, first: int, end: int) -> Block:
-        """Expand the calls of the tasks from `first` to `end` - 1.
-
-        Raises
-        ------
-        EnsioError
-            An offset is negative, a size is too small, a call uses a file that is not open, or a file or task
-            does not exist.
-        """
-        return BlockState(self, first, end).block()
-
     def evaluate_numbers(self, operation: Operation) -> tuple[int, int]:
         """Return the index of an operation and that of its call."""
         return self._operation_numbers[id(operation)], self._call_numbers[operation.call]
+
+
+def holds(condition: Expression, names: Mapping[str, Number], count: int) -> np.ndarray:
+    """Return where a condition is not 0, bool, shape (count,)."""
+    return np.broadcast_to(evaluated(condition, names) != 0, count)
+
+
+def evaluated(expression: Expression, names: Mapping[str, Number]) -> np.ndarray:
+    """Compute an expression as an array."""
+    return np.asarray(expression.evaluate(names), dtype=np.int64)

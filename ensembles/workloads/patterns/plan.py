@@ -13,7 +13,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.workloads.patterns.cross_task_checks import Checks
 from ensembles.workloads.patterns.instantiate import Expansion, Step
 from ensembles.workloads.patterns.pattern import FileNames, Pattern, parameter_values
-from ensembles.workloads.patterns.task_block import ROW, Block
+from ensembles.workloads.patterns.task_block import ROW, Block, block_of
 
 VERSION = 2
 
@@ -60,7 +60,7 @@ class Plan:
         if self._kept or not self.operations:
             yield from self._kept
         else:
-            yield from (self._expansion.block(first, end) for first, end in self._expansion.spans())
+            yield from (block_of(self._expansion, first, end) for first, end in self._expansion.spans())
 
     def column(self, name: str) -> np.ndarray:
         """Return one column of all rows, or ``"rank"``, shape (operations,).
@@ -139,7 +139,7 @@ def expand(
     checks = Checks(expansion)
     counts, kept = [], []
     for first, end in expansion.spans():
-        block = expansion.block(first, end)
+        block = block_of(expansion, first, end)
         checks.add(block)
         counts.append(block.counts)
         if checks.operations <= _MOST_ROWS_KEPT:

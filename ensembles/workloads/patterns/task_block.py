@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
 from ensembles.workloads.patterns.calls import ALONE, EXCHANGE, FileState
 from ensembles.workloads.patterns.expressions import Expression, Number
+from ensembles.workloads.patterns.instantiate import Expansion, evaluated, holds
 from ensembles.workloads.patterns.pattern import Operation, evaluate_count
-
-if TYPE_CHECKING:
-    from ensembles.workloads.patterns.instantiate import Expansion
 
 ROW = ("step", "call", "file", "offset", "bytes", "pieces", "stride", "planes", "plane_stride")
 """Columns of a plan's rows."""
@@ -57,6 +54,18 @@ class Block:
         return np.repeat(np.arange(self.first, self.first + len(self.counts)), self.counts)
 
 
+def block_of(expansion: Expansion, first: int, end: int) -> Block:
+    """Expand the calls of the tasks from `first` to `end` - 1.
+
+    Raises
+    ------
+    EnsioError
+        An offset is negative, a size is too small, a call uses a file that is not open, or a file or task
+        does not exist.
+    """
+    return BlockState(expansion, first, end).block()
+
+
 class BlockState:
     """Open files and file positions of a block of tasks during the expansion."""
 
@@ -71,7 +80,7 @@ class BlockState:
         self.next_dataset: dict[int, int] = {}
 
     def block(self) -> Block:
-        """Expand all calls of these tasks; raises as `Expansion.block`."""
+        """Expand all calls of these tasks; raises as `block_of`."""
         parts = self._parts()
         columns = np.concatenate(parts, axis=1) if parts else np.empty((11, 0), dtype=np.int64)
         columns = columns[:, np.argsort(columns[_RANK], kind="stable")]
@@ -494,16 +503,6 @@ def _callers(
         ranks = ranks[makes]
         call = call[makes] if isinstance(call, np.ndarray) else call
     return {**names, "rank": ranks, "call": call}
-
-
-def holds(condition: Expression, names: Mapping[str, Number], count: int) -> np.ndarray:
-    """Return where a condition is not 0, bool, shape (count,)."""
-    return np.broadcast_to(evaluated(condition, names) != 0, count)
-
-
-def evaluated(expression: Expression, names: Mapping[str, Number]) -> np.ndarray:
-    """Compute an expression as an array."""
-    return np.asarray(expression.evaluate(names), dtype=np.int64)
 
 
 def _before_each(task: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -22,10 +22,6 @@ class Lines:
     Only a key at the start of a line is found. A place is a tuple of keys and, in arrays of tables, indices
     from 0: ``("phases", 1, "operations", 0, "size")``.
 
-    Parameters
-    ----------
-    text : str
-
     Examples
     --------
     >>> text = '''[[phases]]

@@ -25,7 +25,7 @@ from ensembles.recorder import otf2_program as link
 from ensembles.writers.exchange.otf2_samples import counters_of, sample_rows, words_of
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
+    from ensembles.structure.recorded_run import RecordedRun
 
 PARADIGMS = {
     "posix": "POSIX",
@@ -85,12 +85,12 @@ class Written(NamedTuple):
     late_calls: int
 
 
-def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
+def estimate_cost(run: RecordedRun, ranks_per_location: int = 1) -> Cost:
     """Estimate the size of the archive that `write_otf2` would write.
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
     ranks_per_location : int
         As for `write_otf2`.
     """
@@ -101,12 +101,12 @@ def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
     return Cost(2 * locations + 2, run.reading.most_events * _BYTES_A_CALL)
 
 
-def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
+def write_otf2(run: RecordedRun, path: str, ranks_per_location: int = 1) -> Written:
     """Write a run as an OTF2 archive, a folder that appears under its name when it is complete.
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
     path : str
         Path of the folder, which must not exist.
     ranks_per_location : int
@@ -134,7 +134,9 @@ def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
     return Written(anchor, told["locations"], told["handles"], told["late"])
 
 
-def _written_by(tool: str, run: Run, folder: int, ranks_per_location: int, path: str) -> dict[str, int]:
+def _written_by(
+    tool: str, run: RecordedRun, folder: int, ranks_per_location: int, path: str
+) -> dict[str, int]:
     allowed = stat.S_IMODE(os.fstat(folder).st_mode)
     with (
         tempfile.TemporaryFile() as answer,
@@ -169,7 +171,7 @@ def _written_by(tool: str, run: Run, folder: int, ranks_per_location: int, path:
         }
 
 
-def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
+def _tell(pipe: IO[bytes], run: RecordedRun, ranks_per_location: int) -> None:
     """Send the run to the program, in the order that it expects."""
     tasks = max(run.tasks, 1)
     _send(pipe, link.SETTINGS_KIND, 1, link.SETTINGS.pack(run.info.origin_unix_ns, ranks_per_location, 0))
@@ -192,7 +194,7 @@ def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
     _send(pipe, link.END_KIND, 0, b"")
 
 
-def _send_samples(pipe: IO[bytes], run: Run) -> None:
+def _send_samples(pipe: IO[bytes], run: RecordedRun) -> None:
     table = run.surroundings()
     if len(table):
         _send_texts(pipe, link.COUNTERS_KIND, [words_of(name) for name in counters_of(table)])
@@ -222,7 +224,7 @@ def _send_columns(
         pipe.write(gap)
 
 
-def _facts_of(run: Run) -> dict[str, Any]:
+def _facts_of(run: RecordedRun) -> dict[str, Any]:
     """Collect the metadata of the run, except files and processes, for ensio's reader."""
     return {
         "tasks": run.tasks,
@@ -257,7 +259,7 @@ def _words_of(call: Call) -> list[str]:
     return [call.name, call.layer, call.op, paradigm, letters]
 
 
-def _file_properties(run: Run) -> list[list[str]]:
+def _file_properties(run: RecordedRun) -> list[list[str]]:
     """Collect the properties of files: their file systems and other recorded properties."""
     rows: list[list[str]] = []
     for number, path in enumerate(run.files):
@@ -271,7 +273,7 @@ def _file_properties(run: Run) -> list[list[str]]:
     return rows
 
 
-def _hosts_of(run: Run, tasks: int) -> list[str]:
+def _hosts_of(run: RecordedRun, tasks: int) -> list[str]:
     hosts = [""] * tasks
     for process in run.info.processes:
         if 0 <= process.rank < tasks:

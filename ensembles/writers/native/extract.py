@@ -14,8 +14,8 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import ReadRequest
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
-    from ensembles.run.selection import Selection
+    from ensembles.structure.recorded_run import RecordedRun
+    from ensembles.summaries.selected_sites import Selects
 
 
 class Extract:
@@ -23,16 +23,16 @@ class Extract:
 
     Parameters
     ----------
-    run : Run
+    run : RecordedRun
         With an event of each call that is counted.
-    selection : Selection
+    selection : Selects
     words : str
         Description of the selection, for the note.
     """
 
     is_complete = True
 
-    def __init__(self, run: Run, selection: Selection, words: str) -> None:
+    def __init__(self, run: RecordedRun, selection: Selects, words: str) -> None:
         self._run = run
         self._selection = selection
         self._words = words

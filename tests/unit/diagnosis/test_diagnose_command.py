@@ -16,7 +16,8 @@ from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.diagnosis.text import screen_text
 from ensembles.run.collect import collect
-from ensembles.viz.report.page import ReportData, write_report
+from ensembles.viz.report.data import ReportData
+from ensembles.viz.report.page import write_report
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from made_io import KIB, MIB, Made, found_ids, io_run
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis, NotExamined
-from ensembles.diagnosis.text import diagnosis_text, screen_text
+from ensembles.diagnosis.text import diagnosis_text, screen_text, undecided_text, unexplained_text
 from ensembles.structure.phases.outside import LateOutside
 
 
@@ -42,8 +42,8 @@ def test_what_could_cost_much_and_is_not_decided_stands_on_the_first_screen_and_
     page = tmp_path / "report.html"
     assert main(["report", found.run, "-o", str(page)]) == 0
     text = html.unescape(page.read_text().replace("\xa0", " "))
-    assert found.undecided_sentences
-    for sentence in found.undecided_sentences:
+    assert undecided_text(found)
+    for sentence in undecided_text(found):
         assert sentence[1:] in text
     kept = {each["id"]: each["at_most_s"] for each in found.to_json()["not_examined"]}
     assert all(kept[name] == each.at_most_s for name, each in refused.items())
@@ -58,7 +58,7 @@ def test_signs_of_a_cause_come_with_their_reason_and_others_in_one_line() -> Non
     )
     found = Diagnosis("run", (), (), not_examined, run_s=10.0)
     assert [each.id for each in found.undecided] == ["small-requests", "interference"]
-    assert found.undecided_sentences == [
+    assert undecided_text(found) == [
         "not decided: small-requests: it could cost up to 2 s of this run, or nothing",
         "one run alone does not show interference (up to 8.00 s)",
     ]
@@ -210,8 +210,9 @@ def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_be
     waiting = "4 tasks share the 2 processors of node0000: calls, and tasks between calls, also wait for a"
     assert waiting in few
     late = Diagnosis("run", (), ("imbalance",), (), 1.0, run_s=2.0, late_outside=LateOutside(3, 0.3, 0.1))
-    assert "messages; 2 tasks share" in replace(late, crowded="2 tasks share the 1 processor of n1").left_text
-    assert late.left_text.endswith("look at its computation and messages")
+    crowded = replace(late, crowded="2 tasks share the 1 processor of n1")
+    assert "messages; 2 tasks share" in unexplained_text(crowded)
+    assert unexplained_text(late).endswith("look at its computation and messages")
     main(["phases", str(tmp_path / "few")])
     below = "4 tasks share the 2 processors of node0000: communication and waits here are also those for"
     assert below in words(capsys.readouterr().out)

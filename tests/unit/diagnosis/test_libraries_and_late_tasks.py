@@ -17,7 +17,7 @@ from made_io import KIB, MIB, Made, found_ids, io_run, refusal
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.diagnosis.text import screen_text
+from ensembles.diagnosis.text import most_time_text, screen_text, unexplained_text
 from ensembles.model.events import Call, Events
 from ensembles.structure.late_entry import late_entry
 from ensembles.summaries.collective_entries import CollectiveEntries
@@ -175,7 +175,7 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     assert main(["report", run.path, "-o", str(page)]) == 0
     text = html.unescape(page.read_text().replace("\xa0", " "))
     # Also what takes the time, which is the only lead where there is no finding.
-    for sentence in (found.left_text, found.most_time_text):
+    for sentence in (unexplained_text(found), most_time_text(found)):
         assert f"<p>{sentence[0].upper()}{sentence[1:]}.</p>" in text
 
 

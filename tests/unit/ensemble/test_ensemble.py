@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles.api.run import Events
 from ensembles.cli.options import add_filter_arguments, add_scale_arguments
 from ensembles.cli.questions import selected_ensemble
-from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 

@@ -11,6 +11,7 @@ import pytest
 from made_runs import run_of
 
 import ensembles as en
+from ensembles.api.run import Run
 from ensembles.ensemble import from_run
 from ensembles.model.events import COLUMNS, Events
 from ensembles.passes import executors
@@ -20,7 +21,6 @@ from ensembles.passes.reading import ReadRequest, divide
 from ensembles.passes.summary import ignoring_run
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
-from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.phases import detect
 from ensembles.summaries.eventcount import EventCount

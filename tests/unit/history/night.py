@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from made_runs import Call, run_of
 
+from ensembles.api.run import Run
 from ensembles.history.record import KindRecord, RunRecord
-from ensembles.run.run import Run
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 TASKS, CALLS = 4, 200

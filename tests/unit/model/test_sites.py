@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ensembles.model import extensions
 from ensembles.model.sites import Frame, SiteTable, frames_text, parse_frames
 
 APP = "/opt/app dir/solver"
@@ -66,19 +65,17 @@ def test_filters_name_lines_files_and_functions(wanted: str, matches: bool) -> N
     assert LINE.matches(wanted) is matches
 
 
-def test_places_are_looked_up_once_and_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_are_looked_up_once_and_when_they_are_needed() -> None:
     asked = []
 
     def resolve(sites: list[tuple[Frame, ...]]) -> list[tuple[Frame, ...]]:
         asked.append(len(sites))
         return [(LINE,) for _ in sites]
 
-    monkeypatch.setattr(extensions, "resolve_sites", resolve)
-    table = SiteTable(["", f"4587 c5b5 {APP}"])
+    table = SiteTable(["", f"4587 c5b5 {APP}"], resolve)
     assert (len(table), table[0], asked) == (2, "", [])
     assert table == SiteTable(["", frames_text((LINE,))])  # places depend on the machine
     assert (table[1], table[-1], table[0:2]) == (LINE.label, LINE.label, ["", LINE.label])
-    assert table.numbers(["restart.f90"]) == [1]
     assert table.texts == ["", frames_text((LINE,))]
     assert asked == [1]
     with pytest.raises(IndexError):

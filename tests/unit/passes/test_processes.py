@@ -26,7 +26,7 @@ from ensembles.passes.reading import ReadRequest, divide, even_spans
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.collect import collect
 from ensembles.summaries.eventcount import EventCount
-from ensembles.viz.report.page import ReportData
+from ensembles.viz.report.data import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 

@@ -11,7 +11,8 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
-from ensembles.run import requests, scaling, tables
+from ensembles.answers import scaling
+from ensembles.run import requests, tables
 from ensembles.run.selection import Filters, Selection
 
 FILTERS = list(Filters.__annotations__)

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ensembles as en
+from ensembles.answers.ordinals import Operations, durations_by_ordinal
 from ensembles.passes.executors import ThreadExecutor
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.ordinals import durations_by_ordinal
 from ensembles.run.selection import Selection
-from ensembles.structure.ordinals.detect import Operations
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.open_time import OpenTime
 from ensembles.workloads.synthetic import synthetic_run

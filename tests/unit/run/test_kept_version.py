@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ensembles.answers.ordinals import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.ensemble.main_group import CallGroups
@@ -24,7 +25,6 @@ from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
 from ensembles.structure.access.other_calls import IoCalls
 from ensembles.structure.bursts import MovedSpans
-from ensembles.structure.ordinals.detect import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.structure.phases.barriers import Barriers
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy

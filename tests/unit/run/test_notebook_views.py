@@ -12,9 +12,10 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles.answers.phases import answer_phases
-from ensembles.comparison.report import Comparison, Group, Shift
-from ensembles.diagnosis.finding import Diagnosis, Finding, Where
-from ensembles.diagnosis.text import screen_text
+from ensembles.comparison.report import Group, Shift
+from ensembles.comparison.text import ShownComparison
+from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.text import ShownDiagnosis, screen_text
 from ensembles.model.notebook_html import bars_svg
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.information import collect_information
@@ -97,7 +98,7 @@ def test_findings_show_their_gains() -> None:
         return Finding(name, "warning", 1.0, Where(), {}, (), "advice", gain_s, "title")
 
     findings = (finding("<b>slow-target", (2.0, 4.0)), finding("imbalance", (1.0, 1.0)), finding("odd", None))
-    shown = Diagnosis("run", findings, (), ())._repr_html_()
+    shown = ShownDiagnosis("run", findings, (), ())._repr_html_()
     assert is_harmless(shown)
     (left, right), (other, end) = rectangles(shown)
     assert (left, right) == pytest.approx((0.5, 1.0))
@@ -105,18 +106,18 @@ def test_findings_show_their_gains() -> None:
     assert end - other < 0.01  # an interval of no length is still seen
     assert "<svg" in findings[0]._repr_html_()
     assert "<svg" not in findings[2]._repr_html_()
-    assert "<svg" not in Diagnosis("run", (), (), ())._repr_html_()
+    assert "<svg" not in ShownDiagnosis("run", (), (), ())._repr_html_()
 
 
 def test_a_comparison_shows_its_ratios() -> None:
     groups = [Group("a", 4, 10, 1.0), Group("b", 4, 10, 2.0)]
     shifts = [Shift("b", 2.0, 1.0, 4.0)]
-    shown = Comparison("different", "reason", "write", None, groups, 0.1, 0.95, shifts)._repr_html_()
+    shown = ShownComparison("different", "reason", "write", None, groups, 0.1, 0.95, shifts)._repr_html_()
     assert is_harmless(shown)
     ((left, right),) = rectangles(shown)
     assert left == pytest.approx(0.5, abs=1e-3)  # the ratio 1
     assert right == pytest.approx(0.5 + 0.5 * np.log(4) / np.log(4.2), abs=1e-3)
-    empty = Comparison("inconclusive", "reason", "write", None, groups, 0.1, 0.95, [])
+    empty = ShownComparison("inconclusive", "reason", "write", None, groups, 0.1, 0.95, [])
     assert "<svg" not in empty._repr_html_()
 
 

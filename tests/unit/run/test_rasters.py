@@ -14,12 +14,12 @@ from bokeh.models import ColumnDataSource
 
 import ensembles as en
 from ensembles import viz
+from ensembles.api.run import Run
 from ensembles.model.events import COLUMNS, Events
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.run import rasters
 from ensembles.run.collect import collect
 from ensembles.run.rasters import drawn_raster, expected_calls, kept_raster
-from ensembles.run.run import Run
 from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
 from ensembles.summaries.raster import Raster, raster_request
 from ensembles.summaries.raster_images import share_images

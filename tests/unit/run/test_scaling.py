@@ -7,10 +7,10 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
+from ensembles.answers.scaling import RunRate, run_rate, runs_in_series, scaling
 from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
-from ensembles.run.scaling import RunRate, run_rate, runs_in_series, scaling
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS
 

@@ -9,8 +9,8 @@ import pytest
 from made_darshan_logs import MadeLog, Segment
 
 import ensembles as en
+from ensembles.api.run import Run
 from ensembles.model.layouts import Layouts
-from ensembles.run.run import Run
 from ensembles.summaries.target_load import AMOUNTS, ROWS, TargetLoad
 from ensembles.viz.pictures.targets import load_of, load_request
 

@@ -12,6 +12,7 @@ from bokeh.embed import file_html
 from bokeh.resources import INLINE
 from made_runs import run_of
 
+import ensembles as en
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.viz import histogram, write_report
 from ensembles.viz.common.style import COLOURS, LABELS
@@ -71,10 +72,8 @@ def seen(four_tasks: Path):
 def many_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     synthetic_run(folder / "run", 3000, 12)
-    from ensembles.run.open import open as open_run
-
     path = folder / "report.html"
-    write_report(open_run(folder / "run"), path)
+    write_report(en.open(folder / "run"), path)
     return path
 
 

@@ -119,7 +119,7 @@ def test_a_log_normal_that_does_not_fit_is_dashed_and_the_legend_says_so() -> No
 def test_the_curve_of_the_slowest_is_that_of_theory() -> None:
     random = np.random.default_rng(8)
     ensemble = en.Ensemble(random.exponential(1e-3, 200_000), rank=np.arange(200_000) % 100)
-    curve = PredictiveCdf.from_ensemble(ensemble, 100)
+    curve = PredictiveCdf.from_sample(ensemble.sample, ensemble.calls, 100)
     assert curve.answer.method == "within-reach"
     theory_s = -1e-3 * np.log1p(-(curve.chance ** (1 / 100)))
     np.testing.assert_allclose(curve.duration_s, theory_s, rtol=0.04)

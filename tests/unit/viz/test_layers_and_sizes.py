@@ -12,7 +12,8 @@ from builders import make_events
 
 import ensembles as en
 from ensembles import viz
-from ensembles.model.events import Call, Events
+from ensembles.api.run import Events
+from ensembles.model.events import Call
 from ensembles.viz.common.figures import titles_of
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.pictures.size_classes import ensembles_by_size

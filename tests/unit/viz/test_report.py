@@ -25,7 +25,7 @@ from ensembles.run.collect import collect
 from ensembles.run.reading import RunReading
 from ensembles.viz import write_report
 from ensembles.viz.report import page as report
-from ensembles.viz.report.page import ReportData
+from ensembles.viz.report.data import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
@@ -220,9 +220,7 @@ def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
 
 def test_one_pass_fills_every_summary(tmp_path: Path) -> None:
     made = synthetic_run(tmp_path / "run", 6, 42)
-    from ensembles.run.open import open as open_run
-
-    run = open_run(tmp_path / "run")
+    run = en.open(tmp_path / "run")
     summaries = ReportData.from_chunks(run.chunks(max_events=17), run)
     assert summaries.table.events == 6 * 42
     written = 6 * int(made.requested[made.call == 6].sum())

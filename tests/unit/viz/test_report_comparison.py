@@ -17,7 +17,7 @@ from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.model.units import ratio_text, seconds_text
 from ensembles.viz.report.comparison import _traces, write_comparison
-from ensembles.viz.report.page import ReportData
+from ensembles.viz.report.data import ReportData
 
 
 def made(folder: Path, factor: float, seed: int):

@@ -1,4 +1,4 @@
-"""The picture of rates against tasks, nodes or writers holds the numbers of `ensembles.run.scaling`."""
+"""The picture of rates against tasks, nodes or writers holds the numbers of `ensembles.answers.scaling`."""
 
 from __future__ import annotations
 

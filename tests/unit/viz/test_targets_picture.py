@@ -12,8 +12,8 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
+from ensembles.api.run import Run
 from ensembles.model.errors import EnsioError
-from ensembles.run.run import Run
 from ensembles.viz.common.nested_calls import enclosing_calls, nested_layers
 from ensembles.viz.common.single_calls import call_columns
 from ensembles.viz.explorer.page import Explorer

@@ -15,6 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.flights import OPERATIONS, Flights
 from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.model.sites import SiteTable
+from ensembles.recorder.site_places import resolve_sites
 
 UNDEFINED = 2**64 - 1
 _PROCESS_GROUP = 1
@@ -280,7 +281,7 @@ class Definitions:
             environment={_text(name): _text(value) for name, value in dict(facts["environment"]).items()},
             mounts=mounts,
             processors={_text(host): int(count) for host, count in dict(facts.get("processors", {})).items()},
-            sites=SiteTable(self._site_texts),
+            sites=SiteTable(self._site_texts, resolve_sites),
             flights=_flights(facts.get("flights", {})),
             file_facts=self._file_facts(),
             mode=_text(facts["mode"]),

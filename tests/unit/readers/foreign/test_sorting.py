@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ensembles.api.run import Run
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call
 from ensembles.model.metadata import RunMetadata
@@ -17,7 +18,6 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import ReadRequest, divide
 from ensembles.readers.foreign.common.import_table import ImportedSource
 from ensembles.readers.foreign.common.sorting import MemoryTable, sorted_table
-from ensembles.run.run import Run
 
 
 def block_of(ranks, starts, first=0):

@@ -12,11 +12,11 @@ from made_job_files import as_before_sums, collect_spools
 from made_spools import RUNNING, made_events, spool
 
 import ensembles
+from ensembles.api.run import Run
 from ensembles.model.c_layout import BLOCK, JOB, JOB_PROCESS
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
-from ensembles.run.run import Run
 
 CORPUS = Path(__file__).parents[3] / "corpus/runs"
 EVENTS = 40_000

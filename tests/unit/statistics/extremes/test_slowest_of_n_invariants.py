@@ -169,7 +169,7 @@ def test_what_n_calls_cannot_show_is_said():
 
 def test_the_curve_of_the_distribution_is_that_of_the_answer():
     ensemble = SHAPES["20 x 64, phases differ"]
-    curve, found = PredictiveCdf.from_ensemble(ensemble, 64), ensemble.tail(64)
+    curve, found = PredictiveCdf.from_sample(ensemble.sample, ensemble.calls, 64), ensemble.tail(64)
     ends = np.interp([0.05, 0.5, 0.95], curve.chance, curve.duration_s)
     np.testing.assert_allclose(ends, [found.low_s, found.median_s, found.high_s])
     assert (np.diff(curve.duration_s) >= 0).all()

@@ -12,6 +12,7 @@ from simulated import CALLS, NUMBERS, Program, ior_like
 
 import ensembles as en
 from ensembles.answers import info
+from ensembles.api.run import Run
 from ensembles.cli.main import main
 from ensembles.ensemble import from_run
 from ensembles.model.events import Events
@@ -24,7 +25,6 @@ from ensembles.passes.executors import ThreadExecutor
 from ensembles.passes.reading import RankSizes, ReadRequest
 from ensembles.run import headline
 from ensembles.run.collect import collect
-from ensembles.run.run import Run
 from ensembles.structure.phases import detect, gap_occupancy
 from ensembles.structure.phases.detect import detect_phases, find_phases
 from ensembles.structure.phases.gap_occupancy import EVEN_CELLS, GapOccupancy

@@ -23,6 +23,7 @@ def run_facts_html(run: Run) -> str:
         text = f"up to {count_text(run.reading.most_events, 'call')}: ensio info reads them all"
         return facts_html([("recorded", text)])
     from ensembles.ensemble.display import durations_svg
+    from ensembles.ensemble.main_ensemble import ensemble_of
     from ensembles.run.information import collect_information
 
     try:
@@ -49,7 +50,7 @@ def run_facts_html(run: Run) -> str:
             ("most time in", ", ".join(f"{name} {share_text(times_s[name] / whole_s)}" for name in most))
         )
     try:
-        ensemble = run.ensemble()
+        ensemble = ensemble_of(run)
     except EnsioError:  # No calls, or no durations, as in counters of other tools: there is no histogram.
         return facts_html(facts)
     return facts_html(facts) + durations_svg(ensemble) + notes_html(ensemble.left_out)

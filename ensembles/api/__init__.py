@@ -1,0 +1,1 @@
+"""What users of the library meet: a run with its questions as methods."""
