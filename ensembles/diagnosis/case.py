@@ -19,7 +19,7 @@ from ensembles.diagnosis.with_meetings import Cells, WithMeetings
 from ensembles.diagnosis.without_meetings import WithoutMeetings
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
-from ensembles.structure.phases.waiting import tasks_meet
+from ensembles.structure.phases.waiting import MEETINGS, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -103,7 +103,14 @@ class Case:
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
         self.run_s = run.length_s
         self.model: WithMeetings | WithoutMeetings = (
-            WithMeetings(self._cells, self.rows["time_ns"], ranks, self.span_s)
+            WithMeetings(
+                self._cells,
+                self.rows["time_ns"],
+                ranks,
+                self.span_s,
+                (windows > 0) | (len(windows) == 1),
+                run.tasks - len(ranks) if waits and run.phases.rule in MEETINGS else None,
+            )
             if tasks_meet(run.info, run.phases)
             else WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
         )

@@ -11,9 +11,9 @@ from ensembles.diagnosis.account import Account, CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.above_storage import above_storage
+from ensembles.diagnosis.counted.above_storage import above_storage, counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
-from ensembles.diagnosis.fewer_calls import make_account, with_fewer_calls
+from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
@@ -58,6 +58,7 @@ from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahea
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.summed.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
+from ensembles.diagnosis.time_of_run import make_account
 from ensembles.diagnosis.what_runs_lack import lack_of
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
@@ -226,7 +227,9 @@ class DiagnosisPass:
         account: Account | None = None
         if SUMMARY not in self.requests and has_sums(run) and len(summed := SummedCase(run)):
             findings += summed_fewer_calls(summed, findings)
-            account = summed.account()
+            account = summed.account(findings)
+        elif SUMMARY not in self.requests:
+            account = counted_account(run, findings)
         unexplained_s = run_s = late_outside = None
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
@@ -245,7 +248,7 @@ class DiagnosisPass:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
-            account = make_account(findings, mended, case)
+            by_share = findings
             findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, libraries)
             calls = int(case.rows["n"].sum())
@@ -265,6 +268,7 @@ class DiagnosisPass:
                     late_outside = late_outside.after(
                         *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
                     )
+            account = make_account(by_share, mended, case, libraries, late_entry)
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)

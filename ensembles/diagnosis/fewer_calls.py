@@ -1,4 +1,4 @@
-"""Finding ``fewer-calls``: many calls whose cost comes from no byte, of any function; and the account.
+"""Finding ``fewer-calls``: many calls whose cost comes from no byte, of any function.
 
 Rules name causes by patterns. What no pattern explains is named by its principle: a number of calls, times
 what each costs.
@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ensembles.diagnosis.account import BYTES, CALLS, FEWER_CALLS, OUTSIDE, Account, Entry
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, SEVERITIES, Check, Finding
 from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
+from ensembles.diagnosis.principles import FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
@@ -42,31 +42,6 @@ _ADVICE = {
     "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
     "record, opened once",
 }
-
-
-def make_account(findings: Sequence[Finding], mended: Mended, case: Case) -> Account:
-    """Divide the time of a run.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        With `Finding.share_s`.
-    mended : Mended
-        All of their remedies.
-    case : Case
-    """
-    entries = [Entry(each.id, each.share_s) for each in findings if each.share_s]
-    left_ns = mended.left_share() * case.rows["time_ns"]
-    explained_s = sum(entry.time_s for entry in entries)
-    left_s = max(case.gain_s(case.rows["time_ns"]) - explained_s, 0.0)
-    moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
-    for name, rows in ((CALLS, ~moves), (BYTES, moves)):
-        of_call = np.bincount(case.rows["call"], np.where(rows, left_ns, 0.0), 1)
-        call = case.run.calls[int(np.argmax(of_call))].name if of_call.any() else ""
-        entries.append(Entry(name, left_s * float(of_call.sum()) / max(float(left_ns.sum()), 1.0), call))
-    entries.append(Entry(OUTSIDE, max(case.run_s - sum(entry.time_s for entry in entries), 0.0)))
-    ordered = sorted(entries, key=lambda entry: (entry.id in (OUTSIDE, CALLS, BYTES), -entry.time_s))
-    return Account(case.run_s, tuple(ordered), case.model.shows_waiting or len(case.ranks) == 1)
 
 
 def with_fewer_calls(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,26 @@ MARGIN = 0.1
 
 _NORMAL_90 = 1.645
 _MOST_PERMUTED = 2_000_000
+
+
+class Path(NamedTuple):
+    """The tasks that a run waits for, once remedies have taken their time.
+
+    Attributes
+    ----------
+    rows : ndarray of bool, shape (n,)
+        Rows of the shared evidence of the task that arrives last in each window.
+    io_s : float
+        Time of these tasks in I/O.
+    slow_s, late_s : ndarray of float64, shape (tasks,)
+        By how much each task arrives after the others in the median, in the windows that it ends: as far as
+        it is longer in I/O calls, and longer outside of them.
+    """
+
+    rows: np.ndarray
+    io_s: float
+    slow_s: np.ndarray
+    late_s: np.ndarray
 
 
 class Cells:
@@ -68,6 +89,11 @@ class WithMeetings:
     ranks : ndarray of int64, shape (tasks,)
     span_s : float
         From the first call to the last: no gain is larger.
+    ends_together : ndarray of bool, shape (windows,)
+        Windows at whose ends all tasks meet.
+    others : int or None
+        Tasks of the run without I/O, which wait in windows without calls as other tasks do; None: tasks
+        without calls in a window may do something else.
 
     Attributes
     ----------
@@ -77,8 +103,17 @@ class WithMeetings:
 
     shows_waiting = True
 
-    def __init__(self, cells: Cells, time_ns: np.ndarray, ranks: np.ndarray, span_s: float) -> None:
+    def __init__(
+        self,
+        cells: Cells,
+        time_ns: np.ndarray,
+        ranks: np.ndarray,
+        span_s: float,
+        ends_together: np.ndarray,
+        others: int | None,
+    ) -> None:
         self._cells, self._ranks, self._span_s = cells, ranks, span_s
+        self._ends_together, self._others = ends_together, others
         self._arrival, self._is_empty = cells.arrival_ns, not len(time_ns)
         self._time_ns = time_ns
 
@@ -119,6 +154,32 @@ class WithMeetings:
         if found is None or not is_habit(np.where(self._cells.present, self._arrival, np.nan), found[0]):
             return None
         return LateOutside(int(self._ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
+
+    def path(self, saved_ns: np.ndarray) -> Path:
+        """Find what is left to wait for if calls take less time."""
+        tasks = len(self._ranks)
+        if self._is_empty:
+            return Path(np.zeros(0, bool), 0.0, *np.zeros((2, tasks)))
+        cells, absent = self._cells, np.nan if self._others is None else 0.0
+        saved = np.minimum(cells.sums(saved_ns), np.maximum(self._arrival, 0))
+        after = np.where(cells.present, self._arrival - saved, -1.0)
+        busy = np.clip(self._busy_ns - saved, 0.0, np.maximum(after, 0.0))
+        last = after.argmax(axis=1)
+        at = np.arange(len(last)), last
+        ends_ns, io_ns = after[at], busy[at]
+        usual = []
+        for values in (after, busy):
+            theirs = np.where(cells.present, values, absent)
+            theirs[at] = np.nan
+            idle = np.zeros((len(last), min(self._others or 0, tasks)))
+            theirs = np.concatenate([theirs, idle], axis=1)
+            theirs[np.isnan(theirs).all(axis=1)] = ends_ns[np.isnan(theirs).all(axis=1), None]
+            usual.append(np.nanmedian(theirs, axis=1))
+        late_ns = np.where(self._ends_together, np.maximum(ends_ns - usual[0], 0.0), 0.0)
+        slow_ns = np.minimum(np.maximum(io_ns - usual[1], 0.0), np.minimum(late_ns, io_ns))
+        late_ns = np.minimum(late_ns - slow_ns, ends_ns - io_ns)
+        by_task = [1e-9 * np.bincount(last, values, tasks) for values in (slow_ns, late_ns)]
+        return Path(last[cells.window] == cells.task, 1e-9 * float(io_ns.sum()), *by_task)
 
     def gains_s(self, saved_ns: np.ndarray) -> np.ndarray:
         """Compute by how much each window would be shorter if calls took less time: shape (windows,)."""

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ensembles.diagnosis.with_meetings import MARGIN
+from ensembles.diagnosis.with_meetings import MARGIN, Path
 
 
 class WithoutMeetings:
@@ -71,6 +71,13 @@ class WithoutMeetings:
     def likely_s(self, saved_ns: np.ndarray) -> float:
         """Compute the most that one task saves."""
         return 1e-9 * float(self._by_task(saved_ns).max()) if len(self._task) else 0.0
+
+    def path(self, saved_ns: np.ndarray) -> Path:
+        """Take the task with most I/O; nothing shows that others wait for it."""
+        left = self._by_task(np.maximum(self._time_ns - saved_ns, 0.0))
+        io_s = self.likely_s(self._time_ns) - self.likely_s(saved_ns) if len(self._task) else 0.0
+        last = int(np.argmax(left)) if len(left) else -1
+        return Path(self._task == last, max(io_s, 0.0), *np.zeros((2, len(left))))
 
     def most_s(self, time_ns: np.ndarray) -> float:
         """Bound the time in which at least one of some calls was under way.

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.account import BYTES, CALLS, OUTSIDE, Account, Entry
+from ensembles.diagnosis.account import Account, Entry, divide
 from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.principles import BYTES, CALLS, LATE_TASK, MESSAGES, SLOW_TASK
 from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
+from ensembles.diagnosis.time_of_run import messages_s
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.summaries.bins import bin_low_ns
@@ -111,20 +113,25 @@ class SummedCase:
         )
         return counts.reshape(shape)
 
-    def account(self) -> Account:
+    def account(self, findings: Sequence[Finding] = ()) -> Account:
         """Divide the time of the run, as the busiest task spends it; sums do not show what findings share."""
         at = int(np.argmax(self.busy_s))
         mine = {name: column[self._task == at] for name, column in self._by_task.items()}
         moves = np.isin(self._functions[mine["call"], 0], ("read", "write")) & (mine["bytes"] > 0)
-        # Threads of a task together are in calls for longer than the run.
-        part = min(self.run_s / max(float(self.busy_s[at]), 1e-9), 1.0)
-        entries = []
+        exchanged = messages_s(self.run.reading.ranks)
+        waits = len(exchanged) == self.run.tasks > 1
+        most_s = float(exchanged.min()) if waits else 0.0
+        waited_s = float(np.median(exchanged)) - most_s if waits else 0.0
+        io_s = float(self.busy_s[at])  # threads of a task together may be in calls for longer than the run
+        slow_s = min(io_s - float(np.median(self.busy_s)), waited_s)
+        entries = [Entry(SLOW_TASK, slow_s, rank=int(self.ranks[at]))]
         for name, chosen in ((CALLS, ~moves), (BYTES, moves)):
             own_ns = np.where(chosen, mine["own_ns"], 0.0)
             call = str(self._functions[mine["call"][int(np.argmax(own_ns))], 2]) if own_ns.any() else ""
-            entries.append(Entry(name, 1e-9 * part * float(own_ns.sum()), call))
-        left_s = max(self.run_s - sum(entry.time_s for entry in entries), 0.0)
-        return Account(self.run_s, (*entries, Entry(OUTSIDE, left_s)), len(self.ranks) == 1)
+            entries.append(Entry(name, 1e-9 * float(own_ns.sum()) * (1 - slow_s / max(io_s, 1e-9)), call))
+        late = Entry(LATE_TASK, waited_s - slow_s, rank=int(np.argmin(exchanged)) if waits else None)
+        outside = late, Entry(MESSAGES, most_s)
+        return divide(self.run_s, io_s, findings, entries, outside, len(self.ranks) == 1)
 
     @cached_property
     def busy_s(self) -> np.ndarray:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.diagnosis.account import FEWER_CALLS
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS
 from ensembles.diagnosis.fewer_calls import WITHOUT_BYTES, at_most_a_warning, costliest, told
 from ensembles.diagnosis.finding import FROM_SHARE, Finding
+from ensembles.diagnosis.principles import FEWER_CALLS
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
 from ensembles.diagnosis.summed.metadata import NO_LOOKUPS
 from ensembles.model.units import count_text, seconds_text

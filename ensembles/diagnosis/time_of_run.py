@@ -1,0 +1,204 @@
+"""The account of a run whose calls are known one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ensembles.diagnosis.account import Account, Entry, divide
+from ensembles.diagnosis.accounting import Mended
+from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.collective_calls import collective_calls
+from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.principles import (
+    AT_RATE,
+    BYTES,
+    CALLS,
+    EXCHANGE,
+    IN_LIBRARY,
+    LATE_TASK,
+    MESSAGES,
+    SLOW_TASK,
+    TURNS,
+)
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.with_meetings import Path
+from ensembles.model.distinct import distinct_rows
+from ensembles.structure.late_entry import LEVEL, LateEntry
+from ensembles.structure.phases.barriers import ENDS
+from ensembles.summaries.ranktable import RankTable
+
+
+def make_account(
+    findings: Sequence[Finding],
+    mended: Mended,
+    case: Case,
+    libraries: frozenset[str],
+    late: LateEntry | None,
+) -> Account:
+    """Divide the time of a run.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        With `Finding.share_s`.
+    mended : Mended
+        All of their remedies.
+    case : Case
+    libraries : frozenset of str
+        Layers whose own time is known, as the storage calls inside them were recorded.
+    late : LateEntry or None
+        The task that enters collective calls late because of what it does outside of I/O.
+    """
+    left = mended.left_share()
+    path = case.model.path((1 - left) * case.rows["time_ns"])
+    in_turns_s = _in_turns_s(case)
+    late_s = np.zeros(len(case.ranks)) if in_turns_s else path.late_s
+    slow = _of_task(SLOW_TASK, path.slow_s, case)
+    waiting = _of_task(LATE_TASK, late_s, case)
+    if late is not None and late.late_s > waiting.time_s and not in_turns_s:
+        waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
+    exchanged = messages_s(case.run.reading.known_ranks)
+    most_s = float(exchanged.min()) if len(exchanged) == case.run.tasks else 0.0
+    # Who waits for a message of the task before it waits for its turn.
+    outside = [Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
+    io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s
+    inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
+    return divide(
+        case.run_s,
+        io_s,
+        [each for each in findings if each.share_s is not None],
+        [slow, *inside],
+        outside,
+        case.model.shows_waiting or len(case.ranks) == 1,
+    )
+
+
+def messages_s(table: RankTable | None) -> np.ndarray:
+    """Return how long each task is in calls that exchange messages or wait for other tasks: shape (tasks,)."""
+    if table is None or not len(table.rank):
+        return np.zeros(0)
+    layers = ("mpisync", "mpimsg")
+    exchanges = np.array([each.layer in layers and each.name not in ENDS for each in table.calls])[table.call]
+    _, task = np.unique(table.rank, return_inverse=True)
+    found: np.ndarray = np.bincount(task, np.where(exchanges, table.time_ns - table.inner_ns, 0)) * 1e-9
+    return found
+
+
+def _of_task(name: str, time_s: np.ndarray, case: Case) -> Entry:
+    """Make the entry of waiting; the task is named if it has most of it."""
+    whole_s, last = float(time_s.sum()), int(np.argmax(time_s)) if len(time_s) else 0
+    is_one = whole_s > 0 and 2 * time_s[last] > whole_s
+    return Entry(name, whole_s, rank=int(case.ranks[last]) if is_one else None)
+
+
+def _of_calls(
+    case: Case, left: np.ndarray, path: Path, libraries: frozenset[str], io_s: float
+) -> list[Entry]:
+    """Divide the time of the calls on the path by what they do."""
+    time_ns = np.where(path.rows, left * case.rows["time_ns"], 0.0)
+    exchange_ns = np.zeros(len(case))
+    try:
+        collective = collective_calls(case)
+    except NotApplicable:
+        collective = None
+    if collective is not None:
+        # A task that makes no storage calls waits in collective ones for those of the slowest that does.
+        own = np.where(collective.rows, time_ns, 0.0)
+        of_window = case.by_cell(own).sum(axis=1)
+        part = np.minimum(collective.beyond / np.maximum(of_window, 1.0), 1.0)
+        exchange_ns = own * part[case.cell_of_rows(np.ones(len(case), bool))[0]]
+        inner = (case.layer == "posix") & (case.rows["depth"] > 0)
+        stored = case.by_cell(np.where(inner, left * case.rows["time_ns"], 0.0))
+        slowest = np.arange(stored.shape[1]) == stored.argmax(axis=1)[:, None]
+        awaited = np.divide(
+            of_window * (1 - part), stored.max(axis=1), out=np.zeros(len(part)), where=stored.max(axis=1) > 0
+        )
+        is_known = case.of_cells(np.broadcast_to(stored.max(axis=1)[:, None] > 0, stored.shape))
+        time_ns = np.where(collective.rows & is_known, 0.0, time_ns - exchange_ns)
+        time_ns += np.where(inner, left * case.rows["time_ns"], 0.0) * case.of_cells(slowest * awaited[:, None])
+    of_library = np.isin(case.layer, list(libraries))
+    moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
+    at_rate_ns = np.where(moves, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
+    parts = (
+        (EXCHANGE, exchange_ns),
+        (IN_LIBRARY, np.where(of_library, time_ns, 0.0)),
+        (AT_RATE, at_rate_ns),
+        (CALLS, np.where(moves | of_library, 0.0, time_ns)),
+        (BYTES, np.where(moves, time_ns - at_rate_ns, 0.0)),
+    )
+    whole_ns = max(sum(float(values.sum()) for _, values in parts), 1.0)
+    entries = []
+    for name, values in parts:
+        of_call = np.bincount(case.rows["call"], values, 1)
+        call = case.run.calls[int(np.argmax(of_call))].name if of_call.any() else ""
+        entries.append(Entry(name, io_s * float(of_call.sum()) / whole_ns, call))
+    return entries
+
+
+def _at_best_rate_ns(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Compute what the bytes of rows take at the best rate that all tasks together show: shape (n,).
+
+    The rate is that of a phase, or of a quarter of the only one, with `LEAST_CALLS` calls of the same function
+    and size class or more. If the kernel fetched or sent a part of the bytes only, this part has the best rate of
+    those that are slower than the rest.
+    """
+    table = {**case.rows, "quarter": np.zeros(len(case), np.int64)}
+    if len(np.unique(case.rows["phase"])) == 1:
+        table = case.evidence.quarters.columns()
+    kinds, kind = distinct_rows(*(np.concatenate([case.rows[x], table[x]]) for x in ("call", "size")))
+    place, kind = kind[: len(case)], kind[len(case) :]
+    (of_kind, *_), part = distinct_rows(kind, table["phase"], table["quarter"])
+    count, moved, time_ns = (np.bincount(part, table[name], len(of_kind)) for name in ("n", "bytes", "time_ns"))
+    each_ns = np.divide(time_ns, moved, out=np.full(len(of_kind), np.inf), where=moved > 0)
+    each_ns[count < LEAST_CALLS] = np.inf
+    order = np.lexsort((each_ns, of_kind))
+    of_kind, moved, each_ns = of_kind[order], moved[order], each_ns[order]
+    size = kinds.shape[1]
+    whole = np.bincount(of_kind, moved, size)
+    faster = np.cumsum(moved) - moved
+    faster -= (np.cumsum(whole) - whole)[of_kind]
+    stored = np.array([_stored_share(case, case.run.calls[call].op) for call in kinds[0].tolist()])
+    best_ns, best_stored_ns = np.full((2, size), np.inf)
+    np.minimum.at(best_ns, of_kind, each_ns)
+    slow = faster >= ((1 - stored) * whole)[of_kind]
+    np.minimum.at(best_stored_ns, of_kind[slow], each_ns[slow])
+    known = np.isfinite(best_ns)
+    best_stored_ns = np.where(np.isfinite(best_stored_ns), best_stored_ns, best_ns)
+    best_ns = (1 - stored) * np.where(known, best_ns, 0.0) + stored * np.where(known, best_stored_ns, 0.0)
+    found: np.ndarray = np.where(rows, case.rows["bytes"] * best_ns[place], 0.0)
+    return found
+
+
+def _stored_share(case: Case, op: str) -> float:
+    """Return which part of the bytes of an operation the kernel fetched or sent; 1: not known."""
+    kernel = case.run.info.kernel_bytes
+    moved, stored = (0, 0) if kernel is None else (kernel.read, kernel.fetched)
+    if kernel is not None and op == "write":
+        moved, stored = kernel.written, kernel.dirtied
+    return min(stored / moved, 1.0) if moved else 1.0
+
+
+def _in_turns_s(case: Case) -> float:
+    """Compute for how long the last tasks of phases wait for others that do their I/O one after the other.
+
+    In phases with turns no two tasks are in their I/O at the same time, although these fill so much of the
+    phases that chance would have it in one of 20 runs at most (`LEVEL`).
+    """
+    if not case.model.shows_waiting:
+        return 0.0
+    shape = case.present.shape
+    at = case.cell_of_rows(np.ones(len(case), bool))
+    begin, end = np.full(shape, np.inf), np.full(shape, -np.inf)
+    np.minimum.at(begin, at, case.rows["start_ns"])
+    np.maximum.at(end, at, case.rows["end_ns"])
+    found_ns, log_p = 0.0, 0.0
+    for window in np.flatnonzero((case.present.sum(axis=1) > 1) & (case.windows > 0)).tolist():
+        order = np.argsort(begin[window])[: case.present[window].sum()]
+        first, last = begin[window][order], end[window][order]
+        if (first[1:] >= last[:-1]).all():
+            found_ns += float((last - first)[:-1].sum())
+            fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
+            log_p += len(order) * np.log(max(1 - fills, 1e-9))
+    return 1e-9 * found_ns if log_p < np.log(LEVEL) else 0.0
