@@ -128,8 +128,8 @@ def divide(
     rest = [replace(each, time_s=left_s * each.time_s / whole_s) for each in inside if whole_s > 0]
     io_s, left_s = sum(each.time_s for each in (*found, *rest)), run_s
     left_s -= io_s
-    for each in outside:
-        rest.append(replace(each, time_s=min(max(each.time_s, 0.0), left_s)))
+    for entry in outside:
+        rest.append(replace(entry, time_s=min(max(entry.time_s, 0.0), left_s)))
         left_s -= rest[-1].time_s
     entries = [each for each in sorted(found, key=lambda each: -each.time_s) if each.time_s > 0]
     entries += [each for each in rest if each.time_s > 0]

@@ -7,12 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.path_calls import (
-    Avoidable,
-    asked_again,
-    removed_again,
-    without_single_long_ns,
-)
+from ensembles.diagnosis.path_calls import MOVING, REMOVING, Avoidable, asked_again, removed_again
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.shared_opens import opened_by_all
 from ensembles.model.units import share_text
@@ -20,11 +15,6 @@ from ensembles.model.units import share_text
 _LOW, _LOW_OF_REMOVED = 0.75, 0.5
 """Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
 
-ADVICE = (
-    "ask once and keep the answer: open a file once and keep it open, let one task look a "
-    "path up and broadcast the "
-    "result, leave out stat and access before open; administrator: look at the load of the metadata server"
-)
 
 KEEP_FILE = (
     "keep the file, and empty it or write over it, instead of removing it and making it again (SQLite: "
@@ -60,14 +50,14 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         return None
     share = np.minimum(asked + temporary.share, 1.0)
     counted = again.counted | temporary.counted | ((shared > 0) & (case.op != "close"))
-    high = without_single_long_ns(case, rows) * share
+    high = _habitual_ns(case, rows) * share
     saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     removes = float((saved * temporary.share)[counted].sum()) > float((saved * asked)[counted].sum())
     moves = removes and temporary.check is not None and temporary.check.name == "made-and-moved"
     if moves:  # other lookups, such as of a search, are another habit
         counted, share, again = temporary.counted, temporary.share, Avoidable(again.share, counted, None)
         rows = share > 0
-        high = without_single_long_ns(case, rows) * share
+        high = _habitual_ns(case, rows) * share
         saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     count = int(case.rows["n"][counted].sum())
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
@@ -77,7 +67,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     if again.check is not None:
         is_next = again.check.name == "same-path-again"
         what = "for the same path again" if is_next else "for paths that the task asked for before"
-    advice = ADVICE
+    advice = ""
     if removes and temporary.check is not None:
         what = f"for files that are made and {'moved' if moves else 'removed'} again"
         advice = MOVE_LESS if moves else KEEP_FILE
@@ -88,7 +78,6 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
         f"{how_long(case, counted)}",
-        advice,
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),
@@ -96,4 +85,10 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         files,
         fewer=case.rows["n"] * share,
         parts=SHORTER_QUEUES,
+        advice=advice,
     )
+
+
+def _habitual_ns(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Take single long calls off (`Case.habitual_ns`), but of removals: those are of the same file again."""
+    return case.habitual_ns(rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING)))

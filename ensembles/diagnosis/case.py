@@ -109,7 +109,7 @@ class Case:
                 ranks,
                 self.span_s,
                 (windows > 0) | (len(windows) == 1),
-                run.tasks - len(ranks) if waits and run.phases.rule in MEETINGS else None,
+                run.tasks - len(ranks) if run.phases is not None and run.phases.rule in MEETINGS else None,
             )
             if tasks_meet(run.info, run.phases)
             else WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])

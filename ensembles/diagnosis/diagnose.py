@@ -11,7 +11,7 @@ from ensembles.diagnosis.account import Account, CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.above_storage import above_storage, counted_account
+from ensembles.diagnosis.counted.account import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
@@ -25,25 +25,23 @@ from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
-    cache_cliff,
     close_cost,
     collective_coordination,
     hdf5_filters,
     hdf5_metadata,
     hdf5_refill,
     imbalance,
-    interference,
     lock_contention,
     metadata_storm,
     misaligned,
     node_serialisation,
     not_io,
     o_sync,
+    one_run,
     read_modify_write,
     redundant_reads,
     seek_heavy,
     serialised_metadata,
-    single_large_call,
     single_stripe,
     slow_target,
     small_requests,
@@ -51,7 +49,6 @@ from ensembles.diagnosis.rules import (
     straggler_node,
     straggler_task,
     sync_per_write,
-    too_many_writers,
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
@@ -101,10 +98,7 @@ RULES: tuple[Rule, ...] = (
     aggregation_mismatch.rule,
     misaligned.rule,
     close_cost.rule,
-    cache_cliff.rule,
-    interference.rule,
-    too_many_writers.rule,
-    single_large_call.rule,
+    *one_run.rules,
     node_serialisation.rule,
 )
 """All rules. Of those that explain the same calls, the more specific ones come first."""
@@ -292,7 +286,6 @@ class DiagnosisPass:
             account=account,
             late_outside=late_outside,
             late_entry=late_entry,
-            above_storage=None if self.requests else above_storage(run),
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),

@@ -93,15 +93,18 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
     paths = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
     files = tuple(case.run.files[at] for at in paths.tolist())
+    title, checks, advice = told(functions, files, " or more" * bool(case.run.info.calls_on_other_paths))
     return Remedy(
         rows,
         share * likely_ns,
-        *told(functions, files, " or more" * bool(case.run.info.calls_on_other_paths)),
+        title,
+        checks,
         {"functions": [call.name for call, _ in functions]},
         low_ns=np.zeros(len(case)),
         high_ns=share * case.rows["time_ns"],
         files=files,
         fewer=share * case.rows["n"],
+        advice=advice,
     )
 
 
@@ -119,15 +122,15 @@ def costliest(time_ns: np.ndarray) -> list[int]:
 
 def told(
     functions: Sequence[tuple[Call, str]], files: Sequence[str] = (), or_more: str = ""
-) -> tuple[str, str, tuple[Check, ...]]:
-    """Return title, advice and checks of functions, of each of which a sentence tells number and time."""
+) -> tuple[str, tuple[Check, ...], str]:
+    """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
     on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
         Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
         Check("needed", None, "whether the program needs as many, one run does not show"),
     )
     advice = dict.fromkeys(_ADVICE[_kind_of(call)] for call, _ in functions)
-    return "; ".join(said for _, said in functions) + on, "; ".join(advice), checks
+    return "; ".join(said for _, said in functions) + on, checks, "; ".join(advice)
 
 
 def _kind_of(call: Call) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis import text as texts
+from ensembles.diagnosis.principles import Cause, cause_of
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -14,7 +15,6 @@ from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
-    from ensembles.diagnosis.counted.above_storage import AboveStorage
     from ensembles.diagnosis.habits import Habit
     from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.outside import LateOutside
@@ -170,13 +170,6 @@ class Finding:
         Ids of findings that would gain next to nothing once this cause is mended.
     saved_ns : ndarray of float64 or None
         Time that the remedy takes off each row of the shared evidence; None: not known.
-    at_targets : bool
-        The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
-    in_client : bool
-        The calls lose their time in the client, where they do not wait for a target.
-    of_each_call : bool
-        The cause explains what single calls cost, whatever else there is: of the same calls, one such cause
-        does.
     rows : ndarray of int64, shape (5, n), or None
         Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
     not_inside : tuple of str
@@ -198,12 +191,14 @@ class Finding:
     loop_s: float = 0.0
     symptoms: tuple[str, ...] = ()
     saved_ns: Any = field(default=None, repr=False, compare=False)
-    at_targets: bool = field(default=False, repr=False, compare=False)
-    in_client: bool = field(default=False, repr=False, compare=False)
-    of_each_call: bool = field(default=False, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
     habit: Habit | None = None
+
+    @property
+    def kind(self) -> Cause:
+        """What the id stands for."""
+        return cause_of(self.id)
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -329,8 +324,6 @@ class Diagnosis:
         does.
     late_entry : LateEntry or None
         The task that enters collective calls late, if others wait for it for a notable time.
-    above_storage : AboveStorage or None
-        Of a log with counters only: time of libraries outside of storage calls, if it is notable.
     most_time : tuple of CallTime
         Functions whose I/O calls take `LEAST_CALL_SHARE` of the time of all or more, the largest
         first; empty: the calls are not known one by one.
@@ -351,7 +344,6 @@ class Diagnosis:
     account: Account | None = None
     late_outside: LateOutside | None = None
     late_entry: LateEntry | None = None
-    above_storage: AboveStorage | None = None
     most_time: tuple[CallTime, ...] = ()
     crowded: str = ""
     lost_data: str = ""
@@ -411,7 +403,6 @@ class Diagnosis:
             "lost_data": self.lost_data,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
-            **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),
             "most_time": [each.to_json() for each in self.most_time],
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,

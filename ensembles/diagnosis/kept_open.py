@@ -14,7 +14,7 @@ LEAST_CLOSES = 2
 """Closes of a task: one close at the end has to wait for the flush, whatever it costs."""
 
 
-def keep_open(case: Case, rows: np.ndarray, advice: str) -> Remedy | None:
+def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
     """A close that waits for its flush: with the file open, the flush goes on while the program computes.
 
     Parameters
@@ -22,7 +22,6 @@ def keep_open(case: Case, rows: np.ndarray, advice: str) -> Remedy | None:
     case : Case
     rows : ndarray of bool, shape (n,)
         Rows of closes.
-    advice : str
 
     Raises
     ------
@@ -72,7 +71,6 @@ def keep_open(case: Case, rows: np.ndarray, advice: str) -> Remedy | None:
         rows,
         likely,
         f"closing files takes {seconds_text(mean_s)} each time, and the program waits for the cache to empty",
-        advice,
         checks,
         {"closes": count, "mean_s": mean_s},
         0.5 * likely,

@@ -65,10 +65,10 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{tasks} read{'s' * (tasks == '1 task')} the same bytes again and again: {bytes_text(read)} of "
         f"{count_text(len(files), 'file')}, whose ranges and changes are {bytes_text(held)} in all",
-        KEEP,
         (Check("more-than-the-range", True, f"{number_text(read / held)} times these bytes are read"),),
         {"read_bytes": read, "held_bytes": held, "files": len(files)},
         _LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
+        advice=KEEP,
     )

@@ -30,7 +30,7 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 _MOST_Z = 100
 
 
-def find_slow(case: Case, uses: FileUses, by_node: bool, advice: str) -> Remedy | None:
+def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
     """Find a task, or a node, that is slower than the others, and what its calls save at their speed.
 
     Raises
@@ -111,7 +111,6 @@ def find_slow(case: Case, uses: FileUses, by_node: bool, advice: str) -> Remedy 
         rows,
         saved,
         title,
-        advice,
         checks,
         evidence,
         low,

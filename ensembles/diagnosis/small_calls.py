@@ -75,9 +75,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     }
 
 
-def join_calls(
-    case: Case, cause: str, what: str, advice: str, exchanged: np.ndarray | None = None
-) -> Remedy | None:
+def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None = None) -> Remedy | None:
     """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves.
 
     Parameters
@@ -87,7 +85,6 @@ def join_calls(
         One of the keys of `small_calls`.
     what : str
         Beginning of the title.
-    advice : str
     exchanged : ndarray of float64, shape (n,), optional
         Share of each row's calls whose pieces lie between those of other tasks: to join them, tasks exchange
         them first. Default: none.
@@ -173,7 +170,6 @@ def join_calls(
             else f"{seconds_text(mean_s)} each on average; most of this size take {seconds_text(usual_s)}, "
             "as long as their bytes in memory"
         ),
-        advice,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,

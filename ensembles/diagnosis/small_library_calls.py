@@ -80,10 +80,10 @@ def join_library_calls(case: Case) -> Remedy | None:
         shown,
         saved,
         f"small requests: {of_size}, {seconds_text(each_s)} of fixed cost each inside {whose}",
-        JOIN,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,
         high,
         fewer=np.where(outermost, calls * left_out, 0.0),
+        advice=JOIN,
     )

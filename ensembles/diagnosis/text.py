@@ -115,8 +115,6 @@ def unexplained_text(found: Diagnosis) -> str:
 
     Commands and reports say the same of the task that is late.
     """
-    if found.above_storage is not None:
-        return str(found.above_storage)
     said = _waiting_text(found)
     if not found.crowded:
         return said

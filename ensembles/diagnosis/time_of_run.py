@@ -76,7 +76,7 @@ def make_account(
 
 
 def messages_s(table: RankTable | None) -> np.ndarray:
-    """Return how long each task is in calls that exchange messages or wait for other tasks: shape (tasks,)."""
+    """Return how long each task is in calls for messages and waits, but for I/O: shape (tasks,)."""
     if table is None or not len(table.rank):
         return np.zeros(0)
     layers = ("mpisync", "mpimsg")
@@ -117,7 +117,9 @@ def _of_calls(
         )
         is_known = case.of_cells(np.broadcast_to(stored.max(axis=1)[:, None] > 0, stored.shape))
         time_ns = np.where(collective.rows & is_known, 0.0, time_ns - exchange_ns)
-        time_ns += np.where(inner, left * case.rows["time_ns"], 0.0) * case.of_cells(slowest * awaited[:, None])
+        time_ns += np.where(inner, left * case.rows["time_ns"], 0.0) * case.of_cells(
+            slowest * awaited[:, None]
+        )
     of_library = np.isin(case.layer, list(libraries))
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
     at_rate_ns = np.where(moves, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
@@ -140,9 +142,9 @@ def _of_calls(
 def _at_best_rate_ns(case: Case, rows: np.ndarray) -> np.ndarray:
     """Compute what the bytes of rows take at the best rate that all tasks together show: shape (n,).
 
-    The rate is that of a phase, or of a quarter of the only one, with `LEAST_CALLS` calls of the same function
-    and size class or more. If the kernel fetched or sent a part of the bytes only, this part has the best rate of
-    those that are slower than the rest.
+    The rate is that of a phase, or of a quarter of the only one, with `LEAST_CALLS` calls of the function and
+    size class or more. If the kernel fetched or sent a part of the bytes only, this part has the best rate
+    of those that are slower than the rest.
     """
     table = {**case.rows, "quarter": np.zeros(len(case), np.int64)}
     if len(np.unique(case.rows["phase"])) == 1:
@@ -150,7 +152,9 @@ def _at_best_rate_ns(case: Case, rows: np.ndarray) -> np.ndarray:
     kinds, kind = distinct_rows(*(np.concatenate([case.rows[x], table[x]]) for x in ("call", "size")))
     place, kind = kind[: len(case)], kind[len(case) :]
     (of_kind, *_), part = distinct_rows(kind, table["phase"], table["quarter"])
-    count, moved, time_ns = (np.bincount(part, table[name], len(of_kind)) for name in ("n", "bytes", "time_ns"))
+    count, moved, time_ns = (
+        np.bincount(part, table[name], len(of_kind)) for name in ("n", "bytes", "time_ns")
+    )
     each_ns = np.divide(time_ns, moved, out=np.full(len(of_kind), np.inf), where=moved > 0)
     each_ns[count < LEAST_CALLS] = np.inf
     order = np.lexsort((each_ns, of_kind))

@@ -20,10 +20,6 @@ _MOST_PER_BYTE = 3.0
 _PARTS = (0.4, 2.0)
 """Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
 
-ADVICE = (
-    "give every task the same number of bytes (divide the domain by cost, not by index), or write "
-    "collectively, so that aggregators even the bytes out (MPI_File_write_at_all, H5FD_MPIO_COLLECTIVE)"
-)
 
 ADVICE_ONE = (
     "let every task move its own part (MPI_File_write_at_all, parallel HDF5 or NetCDF, or a file for each "
@@ -78,11 +74,11 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
         _LIKELY * most,
         f"task {late.rank} alone of {run.tasks:,} moves data in {phases}, {amount} in all, and the others "
         f"wait for it in {late.call}",
-        ADVICE_ONE,
         checks,
         {"tasks_of_run": run.tasks, "moved_bytes": int(case.rows["bytes"][rows & data].sum())},
         _LEAST * most,
         most,
+        advice=ADVICE_ONE,
     )
 
 
@@ -109,7 +105,6 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         rows,
         saved + late,
         f"{uneven.title}, and the others wait for {'it' if len(uneven.tasks) == 1 else 'them'}",
-        ADVICE,
         uneven.checks,
         uneven.evidence,
         0.5 * (low + late),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
-from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where
+from ensembles.diagnosis.remedy import finding_of_bounds
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.spans import find_spans
 
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from ensembles.model.counters import ModuleCounters
     from ensembles.run.run import Run
 
-MARGIN = 0.1
-"""Least uncertainty of a gain, as a part of it."""
-LEAST_SHARE = 1e-3
-"""Part of the job below which counters give no finding."""
 LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}
 
 
@@ -98,62 +94,36 @@ def counted_finding(
     case: CountedCase,
     cause: str,
     title: str,
-    advice: str,
     checks: Sequence[Check],
     evidence: dict[str, Any],
     bounds_s: tuple[float, float, float],
     chosen: np.ndarray,
     op: str | None = None,
     most_s: float | None = None,
+    advice: str = "",
 ) -> Finding | None:
-    """Make a finding from counters.
+    """Make a finding from counters (`finding_of_bounds`).
 
     Parameters
     ----------
-    case : CountedCase
-    cause, title, advice, checks, evidence
-        As of `ensembles.diagnosis.finding.Finding`.
-    bounds_s : tuple of float
-        Least, likely and greatest gain.
     chosen : ndarray of bool, shape (n,)
         Files that the finding concerns.
     op : str, optional
         Kind of calls.
     most_s : float, optional
         What no interval exceeds. Default: the whole run.
-
-    Returns
-    -------
-    Finding or None
-        None: next to nothing would be gained.
     """
-    low, likely, high = bounds_s
-    confidence = rate_confidence(tuple(checks))
-    if high < LEAST_SHARE * case.run_s or high <= 0 or not confidence:
-        return None
-    most_s = case.run_s if most_s is None else most_s
-    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
     ranks = case.files["slowest_rank"][chosen]
     shared = case.files["is_shared"][chosen].any() or (ranks < 0).any()
-    spans = ((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64))
     where = Where(
         op=op,
         layer=case.layer,
         files=names,
         file_count=int(chosen.sum()),
         tasks=case.run.tasks if shared else len(np.unique(ranks)),
-        ranks=spans,
+        ranks=((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64)),
     )
-    return Finding(
-        cause,
-        severity_of(interval, likely, case.run_s),
-        confidence,
-        where,
-        {**evidence, "run_s": case.run_s},
-        tuple(checks),
-        advice,
-        interval,
-        title,
-    )
+    most_s = case.run_s if most_s is None else most_s
+    return finding_of_bounds(cause, case.run_s, bounds_s, most_s, where, title, checks, evidence, advice)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_IN_SHARED = 0.1
 
 
-def find_counted(run: Run, advice: str) -> Finding | None:
+def find_counted(run: Run) -> Finding | None:
     """Even the bytes of the ranks out, in files that single ranks use."""
     case = counted_case(run)
     ranks, posix = case.module.by_rank, case.module
@@ -40,5 +40,5 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     gain = min(max(float(time_s.max() - (time_s * uneven.left[0]).max()), 0.0), case.run_s)
     chosen = np.isin(case.files["slowest_rank"], uneven.tasks)
     chosen &= case.files["is_shared"] == 0
-    parts = (uneven.title, advice, (*uneven.checks, unknown), uneven.evidence)
+    parts = (uneven.title, (*uneven.checks, unknown), uneven.evidence)
     return counted_finding(case, "imbalance", *parts, (0.0, gain, gain), chosen)

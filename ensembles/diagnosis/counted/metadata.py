@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-def find_counted(run: Run, advice: str) -> Finding | None:
+def find_counted(run: Run) -> Finding | None:
     """Take off the opens and stats of a task and file beyond the first."""
     case = counted_case(run)
     files, totals = case.files, case.module.totals
@@ -42,7 +42,6 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         "metadata-storm",
         f"{count:,} opens and stats, {number_text(count / pairs)} for each task and file, up to "
         f"{seconds_text(each_s)} each",
-        advice,
         checks,
         {"calls": count, "mean_s": each_s},
         (0.0, 0.6 * most_s, most_s),

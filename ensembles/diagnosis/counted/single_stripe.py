@@ -22,7 +22,7 @@ _LIKELY = 0.35
 _ONE_TASK = 0.8
 
 
-def find_counted(run: Run, advice: str) -> Finding | None:
+def find_counted(run: Run) -> Finding | None:
     """Find shared files with a stripe count of 1 that several tasks write at the same time.
 
     MPI-IO comes first: one stripe makes ROMIO choose one aggregator, so that POSIX shows a single task.
@@ -32,15 +32,15 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     if "MPI-IO" in run.counters.modules:
         collective = counted_case(run, "MPI-IO")
         layouts += [run.info.striping_of(run.files[number]) for number in collective.files["file"].tolist()]
-        found = _find_in(collective, advice, case)
+        found = _find_in(collective, case)
     else:
         found = None
     if all(layout is None for layout in layouts):
         raise NotApplicable("the layout of the files is not known: record on Lustre, with the module LUSTRE")
-    return found or _find_in(case, advice, case)
+    return found or _find_in(case, case)
 
 
-def _find_in(case: CountedCase, advice: str, posix: CountedCase) -> Finding | None:
+def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
     run, files = case.run, case.files
     layouts = [run.info.striping_of(run.files[number]) for number in files["file"].tolist()]
     counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
@@ -72,7 +72,6 @@ def _find_in(case: CountedCase, advice: str, posix: CountedCase) -> Finding | No
         case,
         "single-stripe",
         f"{run.tasks:,} tasks write {files_text} on one storage target{' each' * (number != 1)}",
-        advice,
         checks,
         {"tasks": run.tasks, "tasks_at_once": most, "files": number},
         (0.0, _LIKELY * case.gain_s(saved), case.gain_s(saved)),

@@ -23,7 +23,7 @@ _PARTS = (0.7, 1.0, 1.1)
 _FASTEST = 0.05
 
 
-def find_counted(run: Run, advice: str) -> Finding | None:
+def find_counted(run: Run) -> Finding | None:
     """Compare the times of files of one target each, by permutation of targets over files."""
     case = counted_case(run)
     files, time_s = case.files, case.time_s
@@ -74,7 +74,6 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         "slow-target",
         f"files on target {number} take {number_text(factor)} times as long as those on the other "
         f"{len(targets) - 1} targets",
-        advice,
         checks,
         {"target": number, "slowdown": factor, "p": p, "targets": len(targets), "files": int(count[worst])},
         (low_s, likely_s, high_s),

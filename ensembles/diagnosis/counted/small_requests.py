@@ -21,7 +21,7 @@ _FLOORS = (0.3, 0.7, 1.0)
 """Part of the mean duration that is a fixed cost: counters do not show the fastest calls."""
 
 
-def find_counted(run: Run, advice: str) -> Finding | None:
+def find_counted(run: Run) -> Finding | None:
     """Take off the fixed cost of the calls of files with small requests, as far as they can be joined."""
     case = counted_case(run)
     files = case.files
@@ -58,7 +58,6 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         "small-requests",
         f"small requests: {count:,} calls of {bytes_text(round(size))} in {chosen.sum():,} "
         f"file{'s' * (int(chosen.sum()) != 1)}, {seconds_text(each_s)} each",
-        advice,
         checks,
         {"mean_bytes": size, "mean_s": each_s, "calls": count},
         (low_s, likely_s, high_s),

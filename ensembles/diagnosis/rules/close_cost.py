@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
 from ensembles.diagnosis.kept_open import LEAST_CLOSES, keep_open
-from ensembles.diagnosis.path_calls import FEW_LONG
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.units import seconds_text
 
@@ -20,11 +19,6 @@ _BEHIND = 0.25
 
 _LEAST_TO_OPEN = 1.5
 """Mean time of a close, as a multiple of that of an open: below, both only wait for the metadata server."""
-
-ADVICE = (
-    "open the file once and keep it open over the steps; where that is not possible, let fewer tasks close "
-    "it (one file for a node), or sync before the close in a place where the program does not wait"
-)
 
 
 def _find(case: Case) -> Remedy | None:
@@ -41,10 +35,10 @@ def _find(case: Case) -> Remedy | None:
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
     is_repeated = case.rows["n"][rows].sum() >= LEAST_CLOSES * len(np.unique(case.rows["rank"][rows]))
-    is_repeated = is_repeated and case.effective_count(rows) >= FEW_LONG  # one of a few long closes
+    is_repeated = is_repeated and case.effective_count(rows) >= LEAST_CALLS  # one of a few long closes
     if flush.known and is_repeated and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
         return _beyond_the_flush(case, rows, own, flush, usual_ns)
-    return keep_open(case, rows, ADVICE)
+    return keep_open(case, rows)
 
 
 def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flush, usual_ns: float) -> Remedy:
@@ -74,7 +68,6 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
         rows,
         saved,
         f"closing files takes {seconds_text(mean_s)} each time, beyond the writing of their last bytes",
-        ADVICE,
         checks,
         {"closes": count, "mean_s": mean_s},
         np.maximum(own - 2 * flush.time_ns, 0.0),

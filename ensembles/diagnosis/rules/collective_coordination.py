@@ -16,11 +16,6 @@ from ensembles.model.units import seconds_text
 NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)
 """Rates at which a node exchanges the bytes of its tasks: of 10 Gb/s Ethernet, usual, fast."""
 
-ADVICE = (
-    "join collective calls into fewer and larger ones, write independently where the pieces are large and"
-    " contiguous (romio_cb_write=disable), or use fewer tasks in the communicator"
-)
-
 
 def _find(case: Case) -> Remedy | None:
     found = collective_calls(case)
@@ -52,7 +47,6 @@ def _find(case: Case) -> Remedy | None:
         found.rows,
         found.of_windows(case, gain),
         f"collective calls spend {spent} in coordination and messages",
-        ADVICE,
         (check,),
         {"coordination_s": float(beyond.sum()) * 1e-9},
         # While messages are exchanged, caches empty: what a close waits for then comes earlier.

@@ -86,7 +86,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"HDF5 makes {count:,} requests of {bytes_text(round(size))} for metadata in {tasks} "
         f"task{'s' * (tasks != 1)}, {seconds_text(each_s)} each",
-        ADVICE + (ADVICE_PARALLEL if tasks > 1 else ""),
         checks,
         {"requests": count, "mean_bytes": size, "data_calls": transfers, "mean_s": each_s},
         low,
@@ -94,7 +93,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         names,
         parts=_PARTS,
         not_inside=other_data_calls(case),
+        advice=ADVICE + (ADVICE_PARALLEL if tasks > 1 else ""),
     )
 
 
-rule = EvidenceRule("hdf5-metadata", _find, FILE_USES, of_each_call=True)
+rule = EvidenceRule("hdf5-metadata", _find, FILE_USES)

@@ -8,7 +8,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.imbalance import NO_OTHERS, NOBODY_WAITS, find_summed
-from ensembles.diagnosis.uneven_tasks import ADVICE, find_heavy_tasks, find_one_task
+from ensembles.diagnosis.uneven_tasks import find_heavy_tasks, find_one_task
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.summaries.collective_entries import CollectiveEntries
@@ -30,6 +30,6 @@ rule = EvidenceRule(
     "imbalance",
     _find,
     {ENTRIES: SummaryRequest(ignoring_run(CollectiveEntries), CollectiveEntries.columns)},
-    counted=lambda run: find_counted(run, ADVICE),
-    summed=lambda run: find_summed(run, ADVICE),
+    counted=find_counted,
+    summed=find_summed,
 )

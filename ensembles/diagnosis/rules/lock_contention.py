@@ -21,13 +21,6 @@ LEVEL = 0.01
 LEAST_FACTOR = 1.3
 LEAST_WRITES = 32
 
-ADVICE = (
-    "let each stripe belong to one node: records that are multiples of the stripe size and begin at "
-    "stripes (pad them, or lfs setstripe -S with the size of a record), contiguous parts for the tasks "
-    "of a node, or collective writes with aggregators at stripe boundaries (romio_cb_write=enable, "
-    "striping_unit; Cray MPICH: cray_cb_write_lock_mode=2)"
-)
-
 
 def _check(run: Run) -> None:
     if not any("lustre.lov" in facts for facts in run.info.file_facts.values()):
@@ -84,7 +77,6 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
         share > 0,
         saved,
         f"writes to a stripe that another node wrote before take {number_text(factor)} times as long",
-        ADVICE,
         checks,
         {"slowdown": factor, "p": p, "stripes_sampled_share": summary.share, "writes": int(taken.sum())},
         0.6 * saved,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import ADVICE, leave_out_calls
+from ensembles.diagnosis.avoidable_calls import leave_out_calls
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
@@ -36,7 +36,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         opened.opens,
         saved,
         opened.title,
-        KEEP_OPEN,
         (opened.check,),
         opened.evidence,
         low,
@@ -44,6 +43,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         opened.files,
         fewer=case.rows["n"] * opened.share * (case.rows["depth"] == 0),
         parts=SHORTER_QUEUES,
+        advice=KEEP_OPEN,
     )
 
 
@@ -51,7 +51,7 @@ rule = EvidenceRule(
     "metadata-storm",
     _find,
     FILE_USES,
-    counted=lambda run: find_counted(run, ADVICE),
-    summed=lambda run: find_summed(run, ADVICE),
+    counted=find_counted,
+    summed=find_summed,
     counts_more=True,
 )

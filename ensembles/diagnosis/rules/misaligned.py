@@ -23,10 +23,6 @@ LEAST_SLOPE = 0.15
 """Logarithm of the slowdown for each end inside a stripe."""
 
 _LEAST_T = 3.0
-ADVICE = (
-    "make records and their offsets multiples of the stripe size (HDF5: H5Pset_alignment; MPI-IO: "
-    "striping_unit), or choose a stripe size that divides the records"
-)
 
 
 def _find(case: Case) -> Remedy | None:
@@ -68,7 +64,6 @@ def _find(case: Case) -> Remedy | None:
         rows,
         bounds[1],
         f"writes to shared files take {times_as_long} for each end inside a stripe",
-        ADVICE,
         checks,
         {"slowdown_per_end": float(np.exp(slope)), "phases_compared": len(each_phase)},
         0.5 * bounds[0],
@@ -91,7 +86,7 @@ def _against_reads(case: Case, ends: dict[str, np.ndarray], rows: np.ndarray) ->
         Check("not-the-servers", None, "whether servers write more slowly anyway, this run does not show"),
     )
     title = f"writes to shared files that end inside stripes take {text}"
-    return Remedy(rows, saved, title, ADVICE, checks, {"slowdown_to_reads": found.ratio}, low, high)
+    return Remedy(rows, saved, title, checks, {"slowdown_to_reads": found.ratio}, low, high)
 
 
 rule = EvidenceRule("misaligned-requests", _find)

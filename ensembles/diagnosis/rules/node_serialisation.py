@@ -94,7 +94,9 @@ def _remedy(case: Case, found: PhasesInTurns, elsewhere: float, title: str) -> R
         "bytes_per_s": found.rate(case),
         "bytes_per_s_elsewhere": elsewhere,
     }
-    return Remedy(found.time_ns(case) > 0, (low + high) / 2, title, ADVICE_TURNS, checks, evidence, low, high)
+    return Remedy(
+        found.time_ns(case) > 0, (low + high) / 2, title, checks, evidence, low, high, advice=ADVICE_TURNS
+    )
 
 
 rule = EvidenceRule("node-serialisation", _find)

@@ -69,7 +69,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{count:,} writes of {bytes_text(round(size))} to files opened with {flags} take "
         f"{seconds_text(each_ns * 1e-9)} each",
-        ADVICE[sync],
         (
             Check("flags", True, f"{len(files)} of {len(facts) - 1} files were opened with {flags}"),
             _compared(table, writes & ~waits, size, each_ns),
@@ -78,6 +77,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         # The bytes still have to reach the device: a later flush may take as long as they did.
         0.5 * saved,
         files=names,
+        advice=ADVICE[sync],
     )
 
 
@@ -96,4 +96,4 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     return Check("flags-cost", usual_ns < _FASTER * each_ns, sentence)
 
 
-rule = EvidenceRule("o-sync", _find, FILE_USES, summed=partial(find_summed, advice=ADVICE), of_each_call=True)
+rule = EvidenceRule("o-sync", _find, FILE_USES, summed=partial(find_summed, advice=ADVICE))

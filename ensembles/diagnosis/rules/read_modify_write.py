@@ -77,14 +77,14 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         reads + writes + 0.5 * waits,
         title,
-        advice,
         checks,
         evidence,
         reads,
         reads + writes + waits,
         names,
         not_inside=other_data_calls(case, table["call"][mine & asks], "mpiio", "MPI_File_"),
+        advice=advice,
     )
 
 
-rule = EvidenceRule("read-modify-write", _find, FILE_USES, counted=find_counted, of_each_call=True)
+rule = EvidenceRule("read-modify-write", _find, FILE_USES, counted=find_counted)

@@ -21,12 +21,6 @@ reads that memory serves are no slower."""
 
 _DENSE = 0.7
 
-ADVICE = (
-    "let one task (or each task its part) read the bytes once, and send them to the "
-    "others (MPI_Bcast, collective reads); "
-    "for many tasks of one node, a copy on node-local storage"
-)
-
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     found, again = _read_by_several(case, uses), read_again(case, uses)
@@ -85,7 +79,6 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         saved,
         f"tasks read the same bytes: {number_text(mean)} times what the files hold",
-        ADVICE,
         checks,
         {"redundancy": mean, "files": int(found.sum())},
         0.85 * low,

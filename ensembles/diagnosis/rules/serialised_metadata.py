@@ -9,17 +9,12 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.small_calls import join_calls, small_calls
 
-ADVICE = (
-    "let the one task write its small pieces at once: buffer them, defer metadata until the file is "
-    "closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread them over tasks"
-)
-
 
 def _find(case: Case) -> Remedy | None:
     makers = len(np.unique(case.rows["rank"][small_calls(case)["serialised-metadata"]]))
     verb = "makes" if makers == 1 else "make"
     what = f"{makers:,} of {len(case.ranks):,} tasks {verb} small calls one by one, and the others wait"
-    return join_calls(case, "serialised-metadata", what, ADVICE)
+    return join_calls(case, "serialised-metadata", what)
 
 
-rule = EvidenceRule("serialised-metadata", _find, of_each_call=True)
+rule = EvidenceRule("serialised-metadata", _find)

@@ -20,13 +20,6 @@ _LEAST_WIDER = 4
 _LEAST_SPREAD = 1.25
 """Targets with work at once below which no gain is certain."""
 
-ADVICE = (
-    "stripe the folder of the file before it is written: lfs setstripe -c -1 (all targets) or -c 8 and "
-    "more for files of many tasks (MPI-IO: striping_factor, HDF5: the same hint by H5Pset_fapl_mpio), or "
-    "write a file for each task or node. Administrator: a progressive layout as default (lfs setstripe "
-    "-E 64M -c 1 -E -1 -c 8)"
-)
-
 
 def _find(case: Case, summary: FileUses) -> Remedy | None:
     table = summary.table.columns()
@@ -69,7 +62,6 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
         share > 0,
         saved if found.sure else _UNSURE * saved,
         f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
-        ADVICE,
         tuple(checks),
         {
             "tasks": tasks,
@@ -80,8 +72,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
         np.where(small | (not found.sure or least < _LEAST_SPREAD), 0.0, time_ns * (1 - 1 / least)),
         most,
         names,
-        at_targets=True,
     )
 
 
-rule = EvidenceRule("single-stripe", _find, FILE_USES, counted=lambda run: find_counted(run, ADVICE))
+rule = EvidenceRule("single-stripe", _find, FILE_USES, counted=find_counted)

@@ -14,12 +14,6 @@ from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
 from ensembles.diagnosis.target_residuals import find_slow_target, share_on_target
 from ensembles.model.units import number_text, share_text
 
-ADVICE = (
-    "tell the administrator which target it is (its disks rebuild, or it is nearly full); "
-    "until then create the files "
-    "anew on other targets (lfs setstripe -o, or a pool), or stripe wide, so that no file lies on it alone"
-)
-
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     by_files = find_slow_files(case, uses)
@@ -38,7 +32,6 @@ def _of_files(case: Case, uses: FileUses, found: SlowFiles) -> Remedy:
         saved,
         f"files on target {found.target} take {number_text(found.factor)} times as long as files on "
         f"the other {found.targets - 1} targets",
-        ADVICE,
         (Check("not-by-chance", True, text),),
         {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
         0.7 * saved,
@@ -77,7 +70,6 @@ def _of_calls(case: Case) -> Remedy | None:
         saved,
         f"calls on target {found.target} take {number_text(found.factor)} times as long as the same calls on "
         f"the other {found.targets - 1} targets",
-        ADVICE,
         checks,
         {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
         0.7 * saved,
@@ -85,4 +77,4 @@ def _of_calls(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule("slow-target", _find, FILE_USES, counted=lambda run: find_counted(run, ADVICE))
+rule = EvidenceRule("slow-target", _find, FILE_USES, counted=find_counted)

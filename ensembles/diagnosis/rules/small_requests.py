@@ -13,16 +13,11 @@ from ensembles.diagnosis.small_calls import between_others, join_calls
 from ensembles.diagnosis.small_library_calls import join_library_calls
 from ensembles.diagnosis.summed.small_requests import find_summed
 
-ADVICE = (
-    "join small transfers in a buffer of 1 MiB or more, or use collective I/O (romio_cb_write=enable; "
-    "HDF5: chunk cache, H5Pset_sieve_buf_size; NetCDF: larger chunks)"
-)
-
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     of_library = join_library_calls(case)
     try:
-        found = join_calls(case, "small-requests", "small requests", ADVICE, between_others(case, uses))
+        found = join_calls(case, "small-requests", "small requests", between_others(case, uses))
     except NotApplicable:
         if of_library is None or case.gain_s(of_library.saved_ns) < FROM_SHARE["warning"] * case.run_s:
             raise
@@ -38,7 +33,6 @@ rule = EvidenceRule(
     "small-requests",
     _find,
     FILE_USES,
-    counted=lambda run: find_counted(run, ADVICE),
-    summed=lambda run: find_summed(run, ADVICE),
-    of_each_call=True,
+    counted=find_counted,
+    summed=find_summed,
 )

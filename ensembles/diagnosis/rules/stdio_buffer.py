@@ -16,13 +16,6 @@ MOST_BUFFER_BYTES = 64 << 10
 _MEMORY_BYTES_PER_NS = (4.0, 2.0)
 _JOINED_BYTES = 1 << 20
 
-ADVICE = (
-    "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 << 20) with "
-    "memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in Fortran the "
-    "compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << 20); "
-    "or move large pieces with read(2) and write(2)"
-)
-
 
 def _find(case: Case) -> Remedy | None:
     stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(COUNTERS))
@@ -51,7 +44,7 @@ def _find(case: Case) -> Remedy | None:
     if not said:
         ops = " and ".join(f"{op}s" for op in COUNTERS if (stdio & (case.op == op)).any())
         what = f"small {ops} through the C library's buffer"
-        return None if known else join_calls(case, "stdio-buffer", what, ADVICE)
+        return None if known else join_calls(case, "stdio-buffer", what)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )
@@ -74,11 +67,10 @@ def _find(case: Case) -> Remedy | None:
         rows,
         saved,
         f"streams with a small buffer: {text}",
-        ADVICE,
         checks,
         evidence,
         0.25 * low,
     )
 
 
-rule = EvidenceRule("stdio-buffer", _find, of_each_call=True)
+rule = EvidenceRule("stdio-buffer", _find)

@@ -6,14 +6,9 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.slow_calls import find_slow
 from ensembles.diagnosis.summed.cannot_tell import check_straggler
 
-ADVICE = (
-    "run without this node (--exclude in Slurm), and tell the administrator: its link, its client or its "
-    "memory is slow"
-)
-
 rule = EvidenceRule(
     "straggler-node",
-    lambda case, uses: find_slow(case, uses, by_node=True, advice=ADVICE),
+    lambda case, uses: find_slow(case, uses, by_node=True),
     FILE_USES,
     summed=check_straggler,
 )

@@ -6,14 +6,9 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.slow_calls import find_slow
 from ensembles.diagnosis.summed.cannot_tell import check_straggler
 
-ADVICE = (
-    "look at what else runs on the core, and at what only this task does (logging, a different path or "
-    "file system); pin tasks; ask the administrator to check its node"
-)
-
 rule = EvidenceRule(
     "straggler-task",
-    lambda case, uses: find_slow(case, uses, by_node=False, advice=ADVICE),
+    lambda case, uses: find_slow(case, uses, by_node=False),
     FILE_USES,
     summed=check_straggler,
 )

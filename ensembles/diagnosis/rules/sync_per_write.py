@@ -80,11 +80,11 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         saved,
         f"{often_text}: {total:,} syncs, {seconds_text(time_s / total)} each",
-        ADVICE.format(STEPS if each >= MOST_BYTES else RECORDS),
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
         fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
+        advice=ADVICE.format(STEPS if each >= MOST_BYTES else RECORDS),
     )
 
 

@@ -28,13 +28,6 @@ LEAST_FACTOR = 1.5
 _NEAR = 0.7
 _DRAWS = 400
 
-ADVICE = (
-    "spread the writing over the computation (non-blocking or background writes), write less at once, or "
-    "begin the writing back early (sync_file_range after each piece). Administrator: lower "
-    "vm.dirty_background_bytes, so that writing back begins sooner; a higher vm.dirty_ratio only puts "
-    "the waiting off"
-)
-
 
 def _check(run: Run) -> None:
     if not len(run.surroundings().known("dirty_bytes")):
@@ -85,7 +78,7 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     title = f"writes take {number_text(factor)} times as long while dirty pages are near their limit"
     evidence = {"dirty_share": float(level.max()), "slowdown": factor, "p": p, "intervals": len(level)}
     # The bytes have to reach the disk: what is gained is at most what computation can hide.
-    return Remedy(rows, saved, title, ADVICE, checks, evidence, np.zeros(len(case)), saved)
+    return Remedy(rows, saved, title, checks, evidence, np.zeros(len(case)), saved)
 
 
 rule = EvidenceRule(

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry, divide
-from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence
+from ensembles.diagnosis.finding import Check, Finding, Where
 from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.principles import BYTES, CALLS, LATE_TASK, MESSAGES, SLOW_TASK
-from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
+from ensembles.diagnosis.remedy import finding_of_bounds
 from ensembles.diagnosis.time_of_run import messages_s
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.spans import MOST_SPANS, find_spans
@@ -24,9 +24,6 @@ from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-MARGIN = 0.1
-"""Least uncertainty of a gain, as a part of it."""
 
 
 class SummedCase:
@@ -206,7 +203,6 @@ def summed_finding(
     case: SummedCase,
     cause: str,
     title: str,
-    advice: str,
     checks: Sequence[Check],
     evidence: dict[str, Any],
     saved_s: Sequence[np.ndarray],
@@ -214,32 +210,21 @@ def summed_finding(
     layer: str | None = "posix",
     calls: Sequence[str] = (),
     files: tuple[str, ...] = (),
+    advice: str = "",
 ) -> Finding | None:
-    """Make a finding from sums.
+    """Make a finding from sums (`finding_of_bounds`).
 
     Parameters
     ----------
-    case : SummedCase
-    cause, title, advice, checks, evidence
-        As of `ensembles.diagnosis.finding.Finding`.
     saved_s : sequence of three ndarray of float64, shape (tasks,)
         What each task saves at least, likely and at most.
     op, layer, calls, files
         The calls that it concerns.
-
-    Returns
-    -------
-    Finding or None
-        None: next to nothing would be gained.
     """
     low_s, likely_s, high_s = saved_s
-    likely = case.gain_s(likely_s)
-    # Every task saves that, whichever comes last; and none saves more.
-    low = min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely) if len(low_s) else 0.0
-    high = min(max(float(high_s.max(initial=0.0)), (1 + MARGIN) * likely), case.span_s)
-    confidence = rate_confidence(tuple(checks))
-    if not confidence or high < LEAST_SHARE * case.run_s or high <= 0:
-        return None
+    # Every task saves the least, whichever comes last; and none saves more than the most.
+    low = float(low_s.min()) if len(low_s) else 0.0
+    bounds_s = (low, case.gain_s(likely_s), float(high_s.max(initial=0.0)))
     makers = case.ranks[likely_s > 0] if (likely_s > 0).any() else case.ranks
     where = Where(
         op=op,
@@ -250,17 +235,7 @@ def summed_finding(
         tasks=len(makers),
         ranks=find_spans(makers, MOST_SPANS),
     )
-    return Finding(
-        cause,
-        severity_of((low, high), likely, case.run_s),
-        confidence,
-        where,
-        {**evidence, "run_s": case.run_s},
-        tuple(checks),
-        advice,
-        (low, high),
-        title,
-    )
+    return finding_of_bounds(cause, case.run_s, bounds_s, case.span_s, where, title, checks, evidence, advice)
 
 
 def without_order(what: str) -> Check:

@@ -47,18 +47,18 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
         (call, f"{count_text(int(count), 'call')} of {call.name} take {seconds_text(1e-9 * ns / count)} each")
         for call, count, ns in ((run.summary.calls[at], sums[0][at], sums[1][at]) for at in named)
     ]
-    title, advice, checks = told(functions)
+    title, checks, advice = told(functions)
     names = [call.name for call, _ in functions]
     evidence = {"functions": names, "calls": int(sums[0][named].sum())}
     found = summed_finding(
         case,
         FEWER_CALLS,
         title,
-        advice,
         checks,
         evidence,
         (np.zeros(tasks), saved_s, saved_s),
         layer=None,
         calls=names,
+        advice=advice,
     )
     return [] if found is None else [at_most_a_warning(found)]

@@ -22,7 +22,7 @@ NOBODY_WAITS = (
 )
 
 
-def find_summed(run: Run, advice: str) -> Finding | None:
+def find_summed(run: Run) -> Finding | None:
     """Even the bytes of the tasks out, at the time per byte that each has."""
     case = SummedCase(run)
     if run.tasks < 2:
@@ -39,4 +39,4 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     saved = time_s * (1 - uneven.left[0])
     bounds = (np.zeros(len(saved)), saved, saved)
     checks = (*uneven.checks, without_order("whether the others wait for them"))
-    return summed_finding(case, "imbalance", uneven.title, advice, checks, uneven.evidence, bounds)
+    return summed_finding(case, "imbalance", uneven.title, checks, uneven.evidence, bounds)

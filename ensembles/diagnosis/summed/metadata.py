@@ -19,7 +19,7 @@ _SHARE, _LOW = 0.5, 0.6
 NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
 
 
-def find_summed(run: Run, advice: str) -> Finding | None:
+def find_summed(run: Run) -> Finding | None:
     """Count what must be repetitions: calls of a task beyond the number of files that the run knows."""
     case = SummedCase(run)
     files = len(run.files) - 1
@@ -48,7 +48,6 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         "metadata-storm",
         f"{count:,} calls on paths, {again:,} of them or more for the same path again, take "
         f"{seconds_text(spent / count)} each",
-        advice,
         (check,),
         {"repeated": again, "mean_s": spent / count},
         (_LOW * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),

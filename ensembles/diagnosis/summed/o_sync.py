@@ -72,11 +72,11 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
         "o-sync",
         f"{count:,} writes of {bytes_text(round(size))} to files opened with {flags} take "
         f"{seconds_text(each_s)} each",
-        advice["SYNC" in flags],
         checks,
         {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_s},
         # The bytes still have to reach the device: a later flush may take as long as they did.
         (_LOW * saved, saved, saved),
         op="write",
         files=tuple(flagged)[:MOST_FILES],
+        advice=advice["SYNC" in flags],
     )

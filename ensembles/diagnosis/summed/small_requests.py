@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SMALL_CLASS = 18
 
 
-def find_summed(run: Run, advice: str) -> Finding | None:
+def find_summed(run: Run) -> Finding | None:
     """Take off the fixed cost of small reads and writes, as far as they can be joined."""
     case = SummedCase(run)
     rows = case.rows
@@ -58,7 +58,6 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         "small-requests",
         f"small requests: {count:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost "
         "each",
-        advice,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s, "calls": count},
         (low, likely, high),

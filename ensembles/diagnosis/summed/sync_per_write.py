@@ -42,11 +42,11 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         case,
         "sync-per-write",
         f"{often_text}: {total:,} syncs, {seconds_text(each_s)} each",
-        advice,
         checks,
         {"syncs": total, "writes_per_sync": ratio},
         (_LOW * saved, saved, saved),
         op="sync",
+        advice=advice,
     )
 
 
