@@ -13,6 +13,7 @@ from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.account import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
+from ensembles.diagnosis.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
@@ -53,7 +54,6 @@ from ensembles.diagnosis.rules import (
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
-from ensembles.diagnosis.summed.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.diagnosis.time_of_run import make_account
 from ensembles.diagnosis.what_runs_lack import lack_of

@@ -8,7 +8,8 @@ COMPUTING, COMMUNICATION, WAITING = "computing", "communication", "waiting"
 FEWER_CALLS, FEWER_BYTES, NARROW, LIBRARY = "fewer-calls", "fewer-bytes", "narrow-resource", "library"
 RATE, UNDECIDED = "rate", "undecided"
 """Principles: outside of calls; exchange of data; waiting for whom; calls that could be fewer;
-bytes that need not move; a resource that serves too few at once; inside a library; bytes at the rate attained; the rest."""
+bytes that need not move; a resource that serves too few at once; inside a library; bytes at the rate
+attained; the rest."""
 
 OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "turns"
 SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"

@@ -170,6 +170,7 @@ def _interval_s(
         in_calls_s = case.most_s(np.where(high > 0, case.rows["time_ns"], 0.0))
         most_s = min(most_s, max(in_calls_s, least_s))
         whole_s = min(whole_s, most_s + case.most_s(loop_ns))
+    whole_s = max(min(whole_s, case.span_s), most_s)
     return (least_s, whole_s), whole_s - most_s
 
 
@@ -178,7 +179,7 @@ LIKELY_COUNTS = 1 / 3
 
 
 def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float) -> str:
-    """Rate what is gained at least, or a third of the best estimate if that is more, as a share of the run."""
+    """Rate the least gain, or a third of the best estimate if that is more, as a share of the run."""
     return rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
 
 

@@ -200,7 +200,10 @@ class WithMeetings:
         It is what calls can cost at most: the calls of one task slow down those of others, so that the change
         of the last arrival alone is not a bound.
         """
-        return 0.0 if self._is_empty else float(self._cells.sums(time_ns).max(axis=1).sum()) * 1e-9
+        if self._is_empty:
+            return 0.0
+        most = np.minimum(1e-9 * self._cells.sums(time_ns).max(axis=1), self._cells.length_s)
+        return float(most.sum())
 
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
@@ -218,4 +221,5 @@ class WithMeetings:
         least = max(error, MARGIN * middle)
         low = middle - float(np.hypot(middle - min(self.likely_s(low_ns), middle), least))
         high = middle + float(np.hypot(max(self.likely_s(high_ns), middle) - middle, least))
-        return max(low, 0.0), min(high, self._span_s)
+        concerned = self._cells.sums(np.maximum(saved_ns, high_ns)).max(axis=1, initial=0.0) > 0
+        return max(low, 0.0), min(high, float(self._cells.length_s[concerned].sum()), self._span_s)

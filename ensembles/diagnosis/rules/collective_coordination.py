@@ -10,7 +10,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.summed.cannot_tell import check_coordination
+from ensembles.diagnosis.summed.case import check_coordination
 from ensembles.model.units import seconds_text
 
 NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)

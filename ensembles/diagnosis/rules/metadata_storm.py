@@ -6,17 +6,97 @@ each step; or all tasks open all files.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ensembles.diagnosis.avoidable_calls import leave_out_calls
-from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.metadata import find_counted
+from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
+from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.library_opens import KEEP_OPEN, opened_again
-from ensembles.diagnosis.path_calls import refuse_merged_paths
+from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS, refuse_merged_paths
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.summed.metadata import find_summed
+from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.model.units import count_text, number_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+
+def find_counted(run: Run) -> Finding | None:
+    """Take off the opens and stats of a task and file beyond the first."""
+    case = counted_case(run)
+    files, totals = case.files, case.module.totals
+    count = sum(int(totals.get(name) or 0) for name in ("OPENS", "STATS"))
+    pairs = int(np.where(files["is_shared"] > 0, run.tasks, files["records"]).sum())
+    if count < LEAST_CALLS * pairs:
+        return None
+    whole = np.maximum(files["read_s"] + files["write_s"] + files["meta_s"], 1e-12)
+    saved = case.time_s * files["meta_s"] / whole * (1 - pairs / count)
+    most_s = case.gain_s(saved)
+    each_s = float(files["meta_s"].sum() / count)
+    checks = (
+        Check(
+            "again-and-again",
+            True,
+            f"{count:,} opens and stats are {number_text(count / pairs)} for each task and file",
+        ),
+        Check(
+            "which-files", None, "counters of several files do not show which of these calls takes the time"
+        ),
+    )
+    return counted_finding(
+        case,
+        "metadata-storm",
+        f"{count:,} opens and stats, {number_text(count / pairs)} for each task and file, up to "
+        f"{seconds_text(each_s)} each",
+        checks,
+        {"calls": count, "mean_s": each_s},
+        (0.0, 0.6 * most_s, most_s),
+        files["meta_s"] > 0,
+    )
+
+
+_SHARE, _LOW = 0.5, 0.6
+NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
+
+
+def find_summed(run: Run) -> Finding | None:
+    """Count what must be repetitions: calls of a task beyond the number of files that the run knows."""
+    case = SummedCase(run)
+    files = len(run.files) - 1
+    refuse_merged_paths(run)
+    saved, again, count, spent = np.zeros(len(case.ranks)), 0, 0, 0.0
+    for op in ("open", "meta"):
+        calls = case.of_tasks("n", (op,), "posix", but=NO_LOOKUPS)
+        repeated = np.maximum(calls - files, 0.0)
+        often = (calls >= LEAST_CALLS) & (repeated >= _SHARE * calls)
+        time_s = case.of_tasks("own_ns", (op,), "posix", but=NO_LOOKUPS) * 1e-9
+        saved += np.where(often, time_s * repeated / np.maximum(calls, 1), 0.0)
+        again += int(repeated[often].sum())
+        count += int(calls[often].sum())
+        spent += float(time_s[often].sum())
+    if not count:
+        return None
+    check = Check(
+        "more-calls-than-files",
+        True,
+        f"tasks make {count:,} calls on paths, and the run knows {count_text(files, 'file')}: {again:,} "
+        "calls or more ask again",
+    )
+    closes_s = case.of_tasks("own_ns", ("close",), "posix") * 1e-9
+    return summed_finding(
+        case,
+        "metadata-storm",
+        f"{count:,} calls on paths, {again:,} of them or more for the same path again, take "
+        f"{seconds_text(spent / count)} each",
+        (check,),
+        {"repeated": again, "mean_s": spent / count},
+        (_LOW * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),
+    )
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:

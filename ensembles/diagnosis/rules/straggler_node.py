@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.slow_calls import find_slow
-from ensembles.diagnosis.summed.cannot_tell import check_straggler
+from ensembles.diagnosis.summed.case import check_straggler
 
 rule = EvidenceRule(
     "straggler-node",
