@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -242,7 +243,6 @@ class DiagnosisPass:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
-            by_share = findings
             findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, libraries)
             calls = int(case.rows["n"].sum())
@@ -262,24 +262,24 @@ class DiagnosisPass:
                     late_outside = late_outside.after(
                         *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
                     )
-            account = make_account(by_share, mended, case, libraries, late_entry)
-        if run_s is None:
-            run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
+            account = make_account(findings, mended, case, libraries, late_entry)
+        if run_s is None and account is not None:
+            run_s = account.run_s
         findings = with_sites(run, findings)
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         hints += [recorder] if recorder else []
+        not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
+        if account is not None:
+            unknown = [each for each in not_examined if each.record and each.at_most_s]
+            next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)
+            account = replace(account, record="" if next_record is None else next_record.record)
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
-            not_examined=tuple(
-                NotExamined(
-                    name, str(reason), reason.at_most_s, reason.suspected, reason.record, reason.applies
-                )
-                for name, reason in refused.items()
-            ),
+            not_examined=not_examined,
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,

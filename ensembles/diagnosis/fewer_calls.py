@@ -14,7 +14,7 @@ import numpy as np
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, SEVERITIES, Check, Finding
+from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding
 from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
 from ensembles.diagnosis.principles import FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
@@ -71,7 +71,7 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
         calls=names,
         advice=advice,
     )
-    return [] if found is None else [at_most_a_warning(found)]
+    return [] if found is None else [found]
 
 
 WITHOUT_BYTES = ("open", "meta", "seek")
@@ -119,7 +119,7 @@ def with_fewer_calls(
         share_s = mended.gain_s(finding.saved_ns) - before_s
         if share_s >= FROM_SHARE["warning"] * case.run_s:
             mended.add(finding.saved_ns)
-            found.append(at_most_a_warning(replace(finding, share_s=share_s)))
+            found.append(replace(finding, share_s=share_s))
     return [*findings, *found]
 
 
@@ -157,11 +157,6 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
         fewer=share * case.rows["n"],
         advice=advice,
     )
-
-
-def at_most_a_warning(finding: Finding) -> Finding:
-    """Lower the severity of a finding of which no run shows whether the program needs the calls."""
-    return replace(finding, severity=min(finding.severity, "warning", key=SEVERITIES.index))
 
 
 def costliest(time_ns: np.ndarray) -> list[int]:

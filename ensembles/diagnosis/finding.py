@@ -16,6 +16,7 @@ from ensembles.model.units import count_text, seconds_text, share_text
 if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
     from ensembles.diagnosis.habits import Habit
+    from ensembles.diagnosis.rule import NotApplicable
     from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.outside import LateOutside
 
@@ -291,6 +292,13 @@ class NotExamined:
     suspected: bool = False
     record: str = ""
     applies: bool = True
+
+    @classmethod
+    def of(cls, name: str, reason: NotApplicable, run_s: float | None) -> NotExamined:
+        """Return why a rule was not applied; nothing costs more than the whole run."""
+        most_s = reason.at_most_s
+        most_s = most_s if most_s is None or run_s is None else min(most_s, run_s)
+        return cls(name, str(reason), most_s, reason.suspected, reason.record, reason.applies)
 
 
 @dataclass(frozen=True)

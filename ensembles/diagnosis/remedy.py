@@ -13,6 +13,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
     LEAST_LOW,
     MOST_FILES,
+    SEVERITIES,
     SURE,
     Check,
     Finding,
@@ -179,8 +180,16 @@ LIKELY_COUNTS = 1 / 3
 
 
 def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float) -> str:
-    """Rate the least gain, or a third of the best estimate if that is more, as a share of the run."""
-    return rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
+    """Rate the least gain, or a third of the likely one if that is more; a warning at most if none is sure.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.remedy import severity_of
+    >>> severity_of((1.0, 9.0), 3.0, 10.0), severity_of((0.0, 9.0), 9.0, 10.0)
+    ('critical', 'warning')
+    """
+    severity = rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
+    return severity if interval_s[0] > 0 else min(severity, "warning", key=SEVERITIES.index)
 
 
 def finding_of_bounds(

@@ -99,7 +99,7 @@ def calls_add_up(run: Declared | Several, line: str, answer: Answer) -> Iterator
 def the_account_adds_up_and_nothing_is_longer_than_the_run(
     run: Declared | Several, line: str, answer: Answer
 ) -> Iterator[str]:
-    """Each second of a run is in one entry, in every record that has calls; gains and bounds are in it, too."""
+    """Each second of a run is in one entry, in every record; gains and bounds are in the run, too."""
     if not line.startswith("diagnose ") or not isinstance(answer.out, dict) or not answer.out["run_s"]:
         return
     run_s, account = answer.out["run_s"], answer.out["account"]

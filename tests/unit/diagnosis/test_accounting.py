@@ -32,7 +32,6 @@ def case(tmp_path) -> Case:
     return case_of(run, run.summarize({SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns)})[SUMMARY])
 
 
-
 def found(cause: str, gain_s: tuple[float, float], **more: object) -> Finding:
     return Finding(cause, "critical", 0.95, Where(op="read"), {}, (), "", gain_s, cause, **more)
 
