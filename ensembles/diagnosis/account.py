@@ -107,7 +107,6 @@ def divide(
     Parameters
     ----------
     run_s, io_s : float
-        Length of the run, and its time in I/O.
     findings : sequence of Finding
         They have `Finding.share_s`, or take the middle of their gain as far as I/O is left.
     inside : sequence of Entry

@@ -15,8 +15,7 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
-from ensembles.diagnosis.with_meetings import Cells, WithMeetings
-from ensembles.diagnosis.without_meetings import WithoutMeetings
+from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
 from ensembles.structure.phases.waiting import MEETINGS, tasks_meet

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ensembles.diagnosis.account import Account, CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.account import counted_account
+from ensembles.diagnosis.counted.case import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
 from ensembles.diagnosis.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
@@ -42,22 +42,18 @@ from ensembles.diagnosis.rules import (
     one_run,
     read_modify_write,
     redundant_reads,
-    seek_heavy,
-    serialised_metadata,
     single_stripe,
     slow_target,
     small_requests,
     stdio_buffer,
-    straggler_node,
-    straggler_task,
+    stragglers,
     sync_per_write,
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
-from ensembles.diagnosis.time_of_run import make_account
-from ensembles.diagnosis.what_runs_lack import lack_of
+from ensembles.diagnosis.time_of_run import make_account, with_awaited
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -73,6 +69,87 @@ from ensembles.summaries.layer_traffic import LayerTraffic
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
+
+_TASKS, _NODES, _STRIPES = (
+    "one task makes the I/O calls",
+    "all tasks are on one node",
+    "no file has known stripes",
+)
+
+
+class _Need(NamedTuple):
+    lack: str
+    is_there: Callable[[Case], bool]
+    of_calls: bool = False
+
+
+def _calls(what: str, there: Callable[[Case], np.ndarray]) -> _Need:
+    return _Need(f"no {what} was recorded", lambda case: bool(there(case).any()), of_calls=True)
+
+
+def _several_nodes(case: Case) -> bool:
+    hosts = [process.host for process in case.run.info.processes]
+    return len(set(hosts)) > 1 or not all(hosts)
+
+
+def _on_stripes(case: Case) -> bool:
+    return any("lustre.lov" in facts for facts in case.run.info.file_facts.values())
+
+
+_HDF5 = _calls("call of HDF5", lambda case: case.layer == "hdf5")
+_COLLECTIVE = _calls("collective call of MPI-IO", lambda case: np.char.endswith(case.name, "_all"))
+_READS = _calls("read", lambda case: case.op == "read")
+_SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
+
+_OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
+
+_NEEDS: dict[str, _Need] = {
+    "aggregation-mismatch": _COLLECTIVE,
+    "close-cost": _calls("close", lambda case: case.op == "close"),
+    "collective-coordination": _COLLECTIVE,
+    "hdf5-filters": _HDF5,
+    "hdf5-metadata": _HDF5,
+    "hdf5-refill": _HDF5,
+    "imbalance": _Need(_TASKS, lambda case: case.run.tasks > 1),
+    "lock-contention": _Need(_STRIPES, _on_stripes),
+    "metadata-storm": _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta"))),
+    "node-serialisation": _Need(_NODES, _several_nodes),
+    "redundant-reads": _READS,
+    "seek-heavy": _READS,
+    "serialised-metadata": _SEVERAL,
+    "single-stripe": _Need(_STRIPES, _on_stripes),
+    "slow-target": _Need(_STRIPES, _on_stripes),
+    "stdio-buffer": _calls("call on a stream", lambda case: case.layer == "stdio"),
+    "straggler-node": _Need(_NODES, _several_nodes),
+    "straggler-task": _SEVERAL,
+    "strided-readahead": _READS,
+    "sync-per-write": _calls("sync", lambda case: case.op == "sync"),
+    "too-many-writers": _SEVERAL,
+}
+
+
+def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplicable | None:
+    """Return why a run cannot have a cause; None: it may have it, as far as is known.
+
+    Parameters
+    ----------
+    case : Case
+        Of a run with all calls.
+    cause : str
+        Id of a rule.
+    refusal : NotApplicable or None
+        Why the rule could not be applied, if so. What it says to record stays said.
+    """
+    need = _NEEDS.get(cause)
+    if need is None or need.is_there(case):
+        return None
+    is_untraced = need.of_calls and bool(case.run.counters.tool)
+    if refusal is None or refusal.at_most_s is not None:
+        return NotApplicable(need.lack + _OF_DXT * is_untraced, applies=is_untraced)
+    refusal.applies = need is _HDF5 or is_untraced
+    return refusal
+
+
 RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
@@ -85,14 +162,14 @@ RULES: tuple[Rule, ...] = (
     hdf5_refill.rule,
     hdf5_filters.rule,
     write_back.rule,
-    serialised_metadata.rule,
-    seek_heavy.rule,
+    small_requests.serialised_metadata,
+    small_requests.seek_heavy,
     small_requests.rule,
     metadata_storm.rule,
     sync_per_write.rule,
     imbalance.rule,
-    straggler_task.rule,
-    straggler_node.rule,
+    stragglers.task,
+    stragglers.node,
     slow_target.rule,
     redundant_reads.rule,
     collective_coordination.rule,
@@ -243,7 +320,6 @@ class DiagnosisPass:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
-            findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, libraries)
             calls = int(case.rows["n"].sum())
             recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
@@ -257,12 +333,14 @@ class DiagnosisPass:
                     and late_entry.rank != late_outside.rank
                 ):
                     late_outside = None  # collective calls show for whom the others wait
-                late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
                 if late_outside is not None:
                     late_outside = late_outside.after(
                         *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
                     )
-            account = make_account(findings, mended, case, libraries, late_entry)
+            findings, awaited_s = with_awaited(findings, case, late_entry)
+            account = make_account(findings, mended, case, libraries, late_entry, awaited_s)
+            findings = with_habits(findings, case)
+            late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
         if run_s is None and account is not None:
             run_s = account.run_s
         findings = with_sites(run, findings)

@@ -13,8 +13,7 @@ attained; the rest."""
 
 OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "turns"
 SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"
-ABOVE = "above-storage"
-CALLS, BYTES = "calls", "bytes"
+CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
 """Entries besides those of findings."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ensembles.diagnosis.account import Account, Entry, divide
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.collective_calls import collective_calls
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import SEVERITIES, Finding
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -22,12 +23,40 @@ from ensembles.diagnosis.principles import (
     SLOW_TASK,
     TURNS,
 )
+from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.with_meetings import Path
+from ensembles.diagnosis.with_meetings import MARGIN, Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.structure.late_entry import LEVEL, LateEntry
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
+
+
+def with_awaited(
+    findings: Sequence[Finding], case: Case, late: LateEntry | None
+) -> tuple[list[Finding], float]:
+    """Add to gains what others wait inside phases for I/O of a task; return what no finding explains, too.
+
+    A finding explains what the task would save off the path, beyond what the others would in the median.
+    """
+    if late is None or not late.is_of_io:
+        return list(findings), 0.0
+    time_ns, is_on = case.rows["time_ns"], case.model.path(np.zeros(len(case))).rows
+    mine, found = case.rows["rank"] == late.rank, []
+    left_s = min(late.late_s, late.io_s) - 1e-9 * float(time_ns[mine & is_on].sum())
+    for each in findings:
+        if left_s > 0 and each.share_s and each.gain_s is not None and each.saved_ns is not None:
+            others_ns = np.bincount(case.task, each.saved_ns * ~mine, len(case.ranks))
+            beyond_ns = float(each.saved_ns[mine & ~is_on].sum() - np.median(others_ns))
+            part_s = min(max(1e-9 * beyond_ns, 0.0), left_s)
+            left_s -= part_s
+            low_s, high_s = each.gain_s
+            gain_s = low_s + (1 - MARGIN) * part_s, min(high_s + (1 + MARGIN) * part_s, case.run_s)
+            share_s = each.share_s + part_s
+            severity = max(each.severity, severity_of(gain_s, share_s, case.run_s), key=SEVERITIES.index)
+            each = replace(each, gain_s=gain_s, share_s=share_s, severity=severity)
+        found.append(each)
+    return found, max(left_s, 0.0)
 
 
 def make_account(
@@ -36,6 +65,7 @@ def make_account(
     case: Case,
     libraries: frozenset[str],
     late: LateEntry | None,
+    awaited_s: float,
 ) -> Account:
     """Divide the time of a run.
 
@@ -49,7 +79,9 @@ def make_account(
     libraries : frozenset of str
         Layers whose own time is known, as the storage calls inside them were recorded.
     late : LateEntry or None
-        The task that enters collective calls late because of what it does outside of I/O.
+        The task that enters collective calls late.
+    awaited_s : float
+        What others wait inside phases for its I/O, and no finding explains.
     """
     left = mended.left_share()
     path = case.model.path((1 - left) * case.rows["time_ns"])
@@ -57,14 +89,17 @@ def make_account(
     late_s = np.zeros(len(case.ranks)) if in_turns_s else path.late_s
     slow = _of_task(SLOW_TASK, path.slow_s, case)
     waiting = _of_task(LATE_TASK, late_s, case)
-    if late is not None and late.late_s > waiting.time_s and not in_turns_s:
+    if late is not None and not late.is_of_io and late.late_s > waiting.time_s and not in_turns_s:
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     exchanged = messages_s(case.run.reading.known_ranks)
     most_s = float(exchanged.min()) if len(exchanged) == case.run.tasks else 0.0
     # Who waits for a message of the task before it waits for its turn.
     outside = [Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
-    io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s
+    io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
+    if late is not None and awaited_s > slow.time_s:
+        slow = replace(slow, rank=late.rank)
+    slow = replace(slow, time_s=slow.time_s + awaited_s)
     return divide(
         case.run_s,
         io_s,

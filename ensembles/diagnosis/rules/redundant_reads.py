@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.enclosing import Rows
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import METADATA, NOT_READ_BY_PROGRAM, STORAGE, FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import (
+    METADATA,
+    NOT_READ_BY_PROGRAM,
+    STORAGE,
+    FileUses,
+    Rows,
+    share_of_rows,
+)
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.distinct import distinct_rows

@@ -1,4 +1,4 @@
-"""Rule ``small-requests``: many small transfers, each with its fixed cost."""
+"""Rules ``small-requests``, ``seek-heavy`` and ``serialised-metadata``: many small transfers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rules.o_sync import flagged_files
-from ensembles.diagnosis.small_calls import between_others, join_calls
+from ensembles.diagnosis.small_calls import between_others, join_calls, small_calls
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
@@ -220,3 +220,17 @@ rule = EvidenceRule(
     counted=find_counted,
     summed=find_summed,
 )
+
+seek_heavy = EvidenceRule(
+    "seek-heavy", lambda case: join_calls(case, "seek-heavy", "reads jump through the file")
+)
+
+
+def _find_serialised(case: Case) -> Remedy | None:
+    makers = len(np.unique(case.rows["rank"][small_calls(case)["serialised-metadata"]]))
+    verb = "makes" if makers == 1 else "make"
+    what = f"{makers:,} of {len(case.ranks):,} tasks {verb} small calls one by one, and the others wait"
+    return join_calls(case, "serialised-metadata", what)
+
+
+serialised_metadata = EvidenceRule("serialised-metadata", _find_serialised)
