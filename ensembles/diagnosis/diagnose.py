@@ -24,6 +24,7 @@ from ensembles.diagnosis.finding import (
     NotExamined,
 )
 from ensembles.diagnosis.habits import with_habits
+from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
@@ -339,6 +340,8 @@ class DiagnosisPass:
                     )
             findings, awaited_s = with_awaited(findings, case, late_entry)
             account = make_account(findings, mended, case, libraries, late_entry, awaited_s)
+            if any(each.id == TURNS for each in account.entries):
+                late_outside = None  # the last one waits for its turn
             findings = with_habits(findings, case)
             late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
         if run_s is None and account is not None:

@@ -75,7 +75,6 @@ def make_account(
         With `Finding.share_s`.
     mended : Mended
         All of their remedies.
-    case : Case
     libraries : frozenset of str
         Layers whose own time is known, as the storage calls inside them were recorded.
     late : LateEntry or None
@@ -86,9 +85,8 @@ def make_account(
     left = mended.left_share()
     path = case.model.path((1 - left) * case.rows["time_ns"])
     in_turns_s = _in_turns_s(case)
-    late_s = np.zeros(len(case.ranks)) if in_turns_s else path.late_s
     slow = _of_task(SLOW_TASK, path.slow_s, case)
-    waiting = _of_task(LATE_TASK, late_s, case)
+    waiting = _of_task(LATE_TASK, path.late_s * (not in_turns_s), case)
     if late is not None and not late.is_of_io and late.late_s > waiting.time_s and not in_turns_s:
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     exchanged = messages_s(case.run.reading.known_ranks)
@@ -222,8 +220,7 @@ def _stored_share(case: Case, op: str) -> float:
 def _in_turns_s(case: Case) -> float:
     """Compute for how long the last tasks of phases wait for others that do their I/O one after the other.
 
-    In phases with turns no two tasks are in their I/O at the same time, although these fill so much of the
-    phases that chance would have it in one of 20 runs at most (`LEVEL`).
+    No two are in it at once, although it fills so much of the phases that chance is excluded (`LEVEL`).
     """
     if not case.model.shows_waiting:
         return 0.0

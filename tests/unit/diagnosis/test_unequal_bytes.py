@@ -9,11 +9,11 @@ import pytest
 from made_io import MIB, Made, io_run
 
 import ensembles as en
-from ensembles.diagnosis.flushes import bytes_to_flush, flushes_alike
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import case_of
 from ensembles.diagnosis.file_uses import FileUses
+from ensembles.diagnosis.flushes import bytes_to_flush, flushes_alike
 from ensembles.diagnosis.rules import imbalance, stragglers
 
 STEPS, TASKS, HEAVY = 6, 8, 5
