@@ -198,5 +198,5 @@ def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
     if not mended.any() or whole_s <= 0 or finding.gain_s is None:
         return finding
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
-    severity = severity_of((low_s, high_s), gain_s, case.run_s)
+    severity = severity_of((low_s, high_s), gain_s, case.run_s, finding.id)
     return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)

@@ -31,6 +31,8 @@ class Cause(NamedTuple):
         The calls lose their time in the client, where they do not wait for a target.
     advice : str
         What to do, in plain words, unless a finding says it more closely.
+    most_severe : str
+        Its largest severity: one run does not show whether a program needs what is a warning at most.
     words : str
         What texts call an entry that is no finding; ``{who}`` is the task for which others wait.
     in_io : bool
@@ -42,6 +44,7 @@ class Cause(NamedTuple):
     at_targets: bool = False
     in_client: bool = False
     advice: str = ""
+    most_severe: str = "critical"
     words: str = ""
     in_io: bool = True
 
@@ -101,7 +104,7 @@ CAUSES = {
             "the program does not wait"
         ),
     ),
-    "fewer-calls": Cause(FEWER_CALLS),
+    "fewer-calls": Cause(FEWER_CALLS, most_severe="warning"),
     "strided-readahead": Cause(
         FEWER_BYTES,
         in_client=True,
@@ -207,7 +210,7 @@ CAUSES = {
             "communicator"
         ),
     ),
-    "hdf5-filters": Cause(LIBRARY),
+    "hdf5-filters": Cause(LIBRARY, most_severe="warning"),
     "not-io": Cause(COMPUTING, in_io=False),
     SLOW_TASK: Cause(WAITING, words="waiting for {who} in I/O"),
     EXCHANGE: Cause(COMMUNICATION, words="exchange in collective calls"),

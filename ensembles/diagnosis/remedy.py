@@ -138,7 +138,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     return [
         Finding(
             id=cause,
-            severity=severity_of(interval, gain_s, case.run_s),
+            severity=severity_of(interval, gain_s, case.run_s, cause),
             confidence=confidence,
             where=where,
             evidence=evidence,
@@ -179,17 +179,10 @@ LIKELY_COUNTS = 1 / 3
 """Part of the best estimate that counts as if it were certain."""
 
 
-def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float) -> str:
-    """Rate the least gain, or a third of the likely one if that is more; a warning at most if none is sure.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.remedy import severity_of
-    >>> severity_of((1.0, 9.0), 3.0, 10.0), severity_of((0.0, 9.0), 9.0, 10.0)
-    ('critical', 'warning')
-    """
+def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float, cause: str = "") -> str:
+    """Rate the least gain, or a third of the likely one if that is more, within what the cause allows."""
     severity = rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
-    return severity if interval_s[0] > 0 else min(severity, "warning", key=SEVERITIES.index)
+    return min(severity, cause_of(cause).most_severe, key=SEVERITIES.index)
 
 
 def finding_of_bounds(
@@ -229,7 +222,7 @@ def finding_of_bounds(
         return None
     return Finding(
         cause,
-        severity_of(interval, likely, run_s),
+        severity_of(interval, likely, run_s, cause),
         confidence,
         where,
         {**evidence, "run_s": run_s},

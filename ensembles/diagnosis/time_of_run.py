@@ -53,7 +53,9 @@ def with_awaited(
             low_s, high_s = each.gain_s
             gain_s = low_s + (1 - MARGIN) * part_s, min(high_s + (1 + MARGIN) * part_s, case.run_s)
             share_s = each.share_s + part_s
-            severity = max(each.severity, severity_of(gain_s, share_s, case.run_s), key=SEVERITIES.index)
+            severity = max(
+                each.severity, severity_of(gain_s, share_s, case.run_s, each.id), key=SEVERITIES.index
+            )
             each = replace(each, gain_s=gain_s, share_s=share_s, severity=severity)
         found.append(each)
     return found, max(left_s, 0.0)

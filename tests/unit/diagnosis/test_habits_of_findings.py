@@ -101,4 +101,4 @@ def test_a_best_estimate_of_much_of_the_run_is_critical() -> None:
         "critical",
     ]
     assert severity_of((0.15, 1.0), 0.15, 1.0) == "critical"
-    assert severity_of((0.0, 0.8), 0.4, 1.0) == "warning"
+    assert severity_of((0.0, 0.8), 0.4, 1.0, "hdf5-filters") == "warning"
