@@ -222,7 +222,7 @@ def _stored_share(case: Case, op: str) -> float:
 def _in_turns_s(case: Case) -> float:
     """Compute for how long the last tasks of phases wait for others that do their I/O one after the other.
 
-    No two are in it at once, although it fills so much of the phases that chance is excluded (`LEVEL`).
+    In most phases no two are in it at once, although it fills so much that chance is excluded (`LEVEL`).
     """
     if not case.model.shows_waiting:
         return 0.0
@@ -231,12 +231,13 @@ def _in_turns_s(case: Case) -> float:
     begin, end = np.full(shape, np.inf), np.full(shape, -np.inf)
     np.minimum.at(begin, at, case.rows["start_ns"])
     np.maximum.at(end, at, case.rows["end_ns"])
-    found_ns, log_p = 0.0, 0.0
+    found_ns, log_p, others = 0.0, 0.0, 0
     for window in np.flatnonzero((case.present.sum(axis=1) > 1) & (case.windows > 0)).tolist():
         order = np.argsort(begin[window])[: case.present[window].sum()]
         first, last = begin[window][order], end[window][order]
         if (first[1:] >= last[:-1]).all():
             found_ns += float((last - first)[:-1].sum())
             fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
-            log_p += len(order) * np.log(max(1 - fills, 1e-9))
-    return 1e-9 * found_ns if log_p < np.log(LEVEL) else 0.0
+            log_p, others = log_p + len(order) * np.log(max(1 - fills, 1e-9)), others - 1
+        others += not (first[1:] >= last[:-1]).all()
+    return 1e-9 * found_ns if log_p < np.log(LEVEL) and others < 0 else 0.0
