@@ -113,8 +113,6 @@ def divide(
         What divides the I/O that findings leave, in proportion to these times.
     outside : iterable of Entry
         What is outside of I/O calls: each takes its time as far as it is left. The rest is `OUTSIDE`.
-    is_of_run : bool
-        As `Account.is_of_run`.
     """
     io_s = min(io_s, run_s)
     left_s, found = io_s, []
