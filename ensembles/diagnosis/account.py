@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-FEWER_CALLS = "fewer-calls"
-OUTSIDE, CALLS, BYTES = "outside", "calls", "bytes"
-"""Entries besides those of findings: outside of I/O calls; in calls that move no bytes; in those that do."""
+from ensembles.diagnosis.principles import RATE, UNDECIDED, cause_of
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -17,16 +18,29 @@ class Entry:
     Attributes
     ----------
     id : str
-        Id of a finding, or `OUTSIDE`, `CALLS` or `BYTES`.
+        Id of a finding, or one of `ensembles.diagnosis.principles.CAUSES`.
     time_s : float
         By how much the run is longer for it, once what the entries before it explain is gone.
     call : str
-        Function with most of this time in `CALLS` and `BYTES`; else ``""``.
+        Function with most of this time, of entries that are no finding; ``""``: not known.
+    rank : int or None
+        The task for which others wait most; None: no such entry, or a different one each time.
     """
 
     id: str
     time_s: float
     call: str = ""
+    rank: int | None = None
+
+    @property
+    def principle(self) -> str:
+        """What the time is lost to (`ensembles.diagnosis.principles`)."""
+        return cause_of(self.id).principle
+
+    @property
+    def is_in_io(self) -> bool:
+        """Whether the time is in I/O calls."""
+        return cause_of(self.id).in_io
 
 
 @dataclass(frozen=True)
@@ -37,20 +51,46 @@ class Account:
     ----------
     run_s : float
         Length of the run.
+    io_s : float
+        The part of it in I/O: all entries but those outside of I/O calls.
     entries : tuple of Entry
         Their times add up to `run_s`; those of findings come first, then what they leave.
     is_of_run : bool
         False: nothing shows which tasks wait for which, and the account is of the task with most I/O.
+    record : str
+        What to record next, to decide what is not; ``""``: nothing in particular.
     """
 
     run_s: float
+    io_s: float
     entries: tuple[Entry, ...]
     is_of_run: bool
+    record: str = ""
+
+    def of(self, *principles: str) -> float:
+        """Add up what is in I/O by these principles, s."""
+        return sum(e.time_s for e in self.entries if e.is_in_io and e.principle in principles)
+
+    @property
+    def explained_s(self) -> float:
+        """Time in I/O that is lost to something that is known."""
+        return max(self.io_s - self.of(RATE, UNDECIDED), 0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a dict with the names of the attributes; entries have their ``share`` of the run, too."""
-        entries = [{**vars(each), "share": each.time_s / self.run_s} for each in self.entries]
-        return {**vars(self), "entries": entries}
+        """Return a dict with the names of the attributes; entries have their ``share`` of the run, too.
+
+        What is undecided costs nothing at least: ``low_s``.
+        """
+        entries = [
+            {
+                **vars(each),
+                "principle": each.principle,
+                "low_s": 0.0 if each.principle == UNDECIDED else each.time_s,
+                "share": each.time_s / self.run_s,
+            }
+            for each in self.entries
+        ]
+        return {**vars(self), "entries": entries, "undecided_s": self.of(UNDECIDED)}
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     least_s = FROM_SHARE["warning"] * case.run_s
     symptoms: list[Finding] = []
     while rest:
-        gains = [mended.gain_s(each.saved_ns, each.of_each_call) - explained_s for each in rest]
+        gains = [mended.gain_s(each.saved_ns, each.kind.of_each_call) - explained_s for each in rest]
         # Of findings that gain nearly the same, the first is the most specific.
         best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
         best = _habit_of_unit(rest, best)
@@ -64,12 +64,12 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
             continue
         # Where tasks do not meet, the task that saves most hides what the others save.
         if done and case.model.shows_waiting and share_s < least_s <= case.gain_s(finding.saved_ns):
-            left_s = surely.gain_s(finding.saved_ns, finding.of_each_call) - surely.gain_s()
+            left_s = surely.gain_s(finding.saved_ns, finding.kind.of_each_call) - surely.gain_s()
             if left_s < least_s or _explained(finding, done):
                 symptoms.append(finding)
                 continue
-        mended.add(finding.saved_ns, finding.of_each_call)
-        surely.add(_surely_saved(finding, case), finding.of_each_call)
+        mended.add(finding.saved_ns, finding.kind.of_each_call)
+        surely.add(_surely_saved(finding, case), finding.kind.of_each_call)
         explained_s += share_s
         done.append(replace(finding, share_s=share_s))
     for symptom in symptoms:
@@ -92,7 +92,7 @@ class Mended:
         self._others, self._of_calls = np.zeros((2, len(case)))
 
     def add(self, saved_ns: np.ndarray, of_each_call: bool = False) -> None:
-        """Apply one more remedy; `of_each_call` as `Finding.of_each_call`."""
+        """Apply one more remedy; `of_each_call` as `Cause.of_each_call`."""
         self._others, self._of_calls = self._with(saved_ns, of_each_call)
 
     def gain_s(self, saved_ns: np.ndarray | None = None, of_each_call: bool = False) -> float:
@@ -121,7 +121,7 @@ def _habit_of_unit(rest: Sequence[Finding], best: int) -> int:
 
 def _is_habit_of(cause: Finding, slow: Finding) -> bool:
     """Tell whether a cause is in calls of a slow task or node alone, and explains much of what it loses."""
-    if cause.saved_ns is None or cause.id in _SLOW_UNITS or not cause.of_each_call:
+    if cause.saved_ns is None or cause.id in _SLOW_UNITS or not cause.kind.of_each_call:
         return False
     in_unit = float(cause.saved_ns[slow.saved_ns > 0].sum())
     whole = max(float(cause.saved_ns.sum()), 1.0)
@@ -131,8 +131,8 @@ def _is_habit_of(cause: Finding, slow: Finding) -> bool:
 def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
     """Tell whether another cause explains what each of the same calls costs."""
     whole = max(float(finding.saved_ns.sum()), 1.0)
-    return finding.of_each_call and any(
-        cause.of_each_call
+    return finding.kind.of_each_call and any(
+        cause.kind.of_each_call
         and cause.saved_ns is not None
         and float(finding.saved_ns[cause.saved_ns > 0].sum()) >= _SAME_CALLS * whole
         for cause in causes
@@ -187,9 +187,9 @@ def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Findin
     """Take time that calls lose in the client off the gains of remedies at the targets."""
     mended = np.zeros(len(case))
     for finding in findings:
-        if finding.in_client and finding.saved_ns is not None:
+        if finding.kind.in_client and finding.saved_ns is not None:
             mended = _both(case, mended, finding.saved_ns)
-    return [_less(finding, mended, case) if finding.at_targets else finding for finding in findings]
+    return [_less(finding, mended, case) if finding.kind.at_targets else finding for finding in findings]
 
 
 def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
@@ -198,5 +198,5 @@ def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
     if not mended.any() or whole_s <= 0 or finding.gain_s is None:
         return finding
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
-    severity = severity_of((low_s, high_s), gain_s, case.run_s)
+    severity = severity_of((low_s, high_s), gain_s, case.run_s, finding.id)
     return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)

@@ -5,26 +5,64 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case, how_long
-from ensembles.diagnosis.file_uses import FileUses
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.path_calls import (
-    Avoidable,
-    asked_again,
-    removed_again,
-    without_single_long_ns,
-)
+from ensembles.diagnosis.path_calls import MOVING, REMOVING, Avoidable, asked_again, removed_again
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.shared_opens import opened_by_all
-from ensembles.model.units import share_text
+from ensembles.model.distinct import distinct_rows
+from ensembles.model.units import bytes_text, count_text, share_text
+
+LEAST_FILES = 32
+"""Files that several tasks open from which one task could open them for all."""
+
+MOST_FILE_BYTES = 1 << 20
+"""Bytes of an open up to which sending them is cheaper than opening the file again."""
+
+
+def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ...], Check | None]:
+    """Compute which share of the opens and closes others make for the same small files.
+
+    Returns
+    -------
+    share : ndarray of float64, shape (n,)
+        Of the time of each row of the case.
+    files : tuple of str
+    check : Check or None
+        None: there are no such files.
+    """
+    table = uses.table.columns()
+    calls = case.run.calls
+    op = np.array([call.op for call in calls] or [""])[table["call"]]
+    posix = np.array([call.layer == "posix" for call in calls] or [False])[table["call"]]
+    nothing = np.zeros(len(case)), (), None
+    opens = posix & (op == "open")
+    if len(case.ranks) < 2 or not opens.any():
+        return nothing
+    size = int(table["file"].max()) + 1
+    pairs, _ = distinct_rows(table["file"][opens], table["rank"][opens])
+    tasks = np.bincount(pairs[0], minlength=size)
+    moved = np.bincount(table["file"][posix], table["bytes"][posix], size)
+    times = np.bincount(table["file"][opens], table["n"][opens], size)
+    read_only = np.bincount(table["file"], table["bytes"] * (posix & (op == "write")), size) <= moved / 2
+    chosen = (tasks >= max(2, len(case.ranks) / 2)) & (moved <= MOST_FILE_BYTES * times) & read_only
+    if np.count_nonzero(chosen) < LEAST_FILES:
+        return nothing
+    mine = posix & np.isin(op, ("open", "close")) & chosen[table["file"]]
+    share = share_of_rows(case, table, mine, 1 - 1 / np.maximum(tasks, 1)[table["file"]])
+    numbers = np.flatnonzero(chosen)
+    names = tuple(case.run.files[number] for number in numbers.tolist())
+    each = bytes_text(round(float(moved[chosen].sum() / times[chosen].sum())))
+    sentence = (
+        f"{count_text(len(numbers), 'file')} with {each} for each open are opened by {tasks[chosen].min()} "
+        "tasks or more each"
+    )
+    return share, names, Check("same-files-by-all", True, sentence)
+
 
 _LOW, _LOW_OF_REMOVED = 0.75, 0.5
 """Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
 
-ADVICE = (
-    "ask once and keep the answer: open a file once and keep it open, let one task look a "
-    "path up and broadcast the "
-    "result, leave out stat and access before open; administrator: look at the load of the metadata server"
-)
 
 KEEP_FILE = (
     "keep the file, and empty it or write over it, instead of removing it and making it again (SQLite: "
@@ -60,14 +98,14 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         return None
     share = np.minimum(asked + temporary.share, 1.0)
     counted = again.counted | temporary.counted | ((shared > 0) & (case.op != "close"))
-    high = without_single_long_ns(case, rows) * share
+    high = _habitual_ns(case, rows) * share
     saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     removes = float((saved * temporary.share)[counted].sum()) > float((saved * asked)[counted].sum())
     moves = removes and temporary.check is not None and temporary.check.name == "made-and-moved"
     if moves:  # other lookups, such as of a search, are another habit
         counted, share, again = temporary.counted, temporary.share, Avoidable(again.share, counted, None)
         rows = share > 0
-        high = without_single_long_ns(case, rows) * share
+        high = _habitual_ns(case, rows) * share
         saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     count = int(case.rows["n"][counted].sum())
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
@@ -77,7 +115,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     if again.check is not None:
         is_next = again.check.name == "same-path-again"
         what = "for the same path again" if is_next else "for paths that the task asked for before"
-    advice = ADVICE
+    advice = ""
     if removes and temporary.check is not None:
         what = f"for files that are made and {'moved' if moves else 'removed'} again"
         advice = MOVE_LESS if moves else KEEP_FILE
@@ -88,7 +126,6 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
         f"{how_long(case, counted)}",
-        advice,
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),
@@ -96,4 +133,10 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         files,
         fewer=case.rows["n"] * share,
         parts=SHORTER_QUEUES,
+        advice=advice,
     )
+
+
+def _habitual_ns(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Take single long calls off (`Case.habitual_ns`), but of removals: those are of the same file again."""
+    return case.habitual_ns(rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING)))

@@ -12,8 +12,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import STORAGE
-from ensembles.diagnosis.finding import FROM_SHARE
-from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.finding import FROM_SHARE, NotApplicable
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import count_text, seconds_text
 

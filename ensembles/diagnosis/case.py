@@ -15,11 +15,10 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
-from ensembles.diagnosis.with_meetings import Cells, WithMeetings
-from ensembles.diagnosis.without_meetings import WithoutMeetings
+from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
-from ensembles.structure.phases.waiting import tasks_meet
+from ensembles.structure.phases.waiting import MEETINGS, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -103,7 +102,14 @@ class Case:
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
         self.run_s = run.length_s
         self.model: WithMeetings | WithoutMeetings = (
-            WithMeetings(self._cells, self.rows, ranks)
+            WithMeetings(
+                self._cells,
+                self.rows,
+                ranks,
+                self.span_s,
+                (windows > 0) | (len(windows) == 1),
+                run.tasks - len(ranks) if run.phases is not None and run.phases.rule in MEETINGS else None,
+            )
             if tasks_meet(run.info, run.phases)
             else WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
         )

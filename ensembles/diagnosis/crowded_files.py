@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import tasks_at_once
-from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.finding import NotApplicable
 from ensembles.model.distinct import distinct_rows
 
 LEAST_TASKS = 4

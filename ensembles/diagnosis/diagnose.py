@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,54 +12,50 @@ from ensembles.diagnosis.account import Account, CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.above_storage import above_storage
+from ensembles.diagnosis.counted.case import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
-from ensembles.diagnosis.fewer_calls import make_account, with_fewer_calls
+from ensembles.diagnosis.fewer_calls import find_summed as summed_fewer_calls
+from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
     Diagnosis,
     Finding,
+    NotApplicable,
     NotExamined,
 )
 from ensembles.diagnosis.habits import with_habits
-from ensembles.diagnosis.rule import NotApplicable, Rule
+from ensembles.diagnosis.principles import TURNS
+from ensembles.diagnosis.rule import Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
-    cache_cliff,
     close_cost,
     collective_coordination,
     hdf5_filters,
     hdf5_metadata,
     hdf5_refill,
     imbalance,
-    interference,
     lock_contention,
     metadata_storm,
     misaligned,
     node_serialisation,
     not_io,
     o_sync,
+    one_run,
     read_modify_write,
     redundant_reads,
-    seek_heavy,
-    serialised_metadata,
-    single_large_call,
     single_stripe,
     slow_target,
     small_requests,
     stdio_buffer,
-    straggler_node,
-    straggler_task,
+    stragglers,
     sync_per_write,
-    too_many_writers,
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
-from ensembles.diagnosis.summed.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED, ShownDiagnosis
-from ensembles.diagnosis.what_runs_lack import lack_of
+from ensembles.diagnosis.time_of_run import make_account, with_awaited
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -74,6 +71,87 @@ from ensembles.summaries.layer_traffic import LayerTraffic
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
+
+_TASKS, _NODES, _STRIPES = (
+    "one task makes the I/O calls",
+    "all tasks are on one node",
+    "no file has known stripes",
+)
+
+
+class _Need(NamedTuple):
+    lack: str
+    is_there: Callable[[Case], bool]
+    of_calls: bool = False
+
+
+def _calls(what: str, there: Callable[[Case], np.ndarray]) -> _Need:
+    return _Need(f"no {what} was recorded", lambda case: bool(there(case).any()), of_calls=True)
+
+
+def _several_nodes(case: Case) -> bool:
+    hosts = [process.host for process in case.run.info.processes]
+    return len(set(hosts)) > 1 or not all(hosts)
+
+
+def _on_stripes(case: Case) -> bool:
+    return any("lustre.lov" in facts for facts in case.run.info.file_facts.values())
+
+
+_HDF5 = _calls("call of HDF5", lambda case: case.layer == "hdf5")
+_COLLECTIVE = _calls("collective call of MPI-IO", lambda case: np.char.endswith(case.name, "_all"))
+_READS = _calls("read", lambda case: case.op == "read")
+_SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
+
+_OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
+
+_NEEDS: dict[str, _Need] = {
+    "aggregation-mismatch": _COLLECTIVE,
+    "close-cost": _calls("close", lambda case: case.op == "close"),
+    "collective-coordination": _COLLECTIVE,
+    "hdf5-filters": _HDF5,
+    "hdf5-metadata": _HDF5,
+    "hdf5-refill": _HDF5,
+    "imbalance": _Need(_TASKS, lambda case: case.run.tasks > 1),
+    "lock-contention": _Need(_STRIPES, _on_stripes),
+    "metadata-storm": _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta"))),
+    "node-serialisation": _Need(_NODES, _several_nodes),
+    "redundant-reads": _READS,
+    "seek-heavy": _READS,
+    "serialised-metadata": _SEVERAL,
+    "single-stripe": _Need(_STRIPES, _on_stripes),
+    "slow-target": _Need(_STRIPES, _on_stripes),
+    "stdio-buffer": _calls("call on a stream", lambda case: case.layer == "stdio"),
+    "straggler-node": _Need(_NODES, _several_nodes),
+    "straggler-task": _SEVERAL,
+    "strided-readahead": _READS,
+    "sync-per-write": _calls("sync", lambda case: case.op == "sync"),
+    "too-many-writers": _SEVERAL,
+}
+
+
+def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplicable | None:
+    """Return why a run cannot have a cause; None: it may have it, as far as is known.
+
+    Parameters
+    ----------
+    case : Case
+        Of a run with all calls.
+    cause : str
+        Id of a rule.
+    refusal : NotApplicable or None
+        Why the rule could not be applied, if so. What it says to record stays said.
+    """
+    need = _NEEDS.get(cause)
+    if need is None or need.is_there(case):
+        return None
+    is_untraced = need.of_calls and bool(case.run.counters.tool)
+    if refusal is None or refusal.at_most_s is not None:
+        return NotApplicable(need.lack + _OF_DXT * is_untraced, applies=is_untraced)
+    refusal.applies = need is _HDF5 or is_untraced
+    return refusal
+
+
 RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
@@ -86,24 +164,21 @@ RULES: tuple[Rule, ...] = (
     hdf5_refill.rule,
     hdf5_filters.rule,
     write_back.rule,
-    serialised_metadata.rule,
-    seek_heavy.rule,
+    small_requests.serialised_metadata,
+    small_requests.seek_heavy,
     small_requests.rule,
     metadata_storm.rule,
     sync_per_write.rule,
     imbalance.rule,
-    straggler_task.rule,
-    straggler_node.rule,
+    stragglers.task,
+    stragglers.node,
     slow_target.rule,
     redundant_reads.rule,
     collective_coordination.rule,
     aggregation_mismatch.rule,
     misaligned.rule,
     close_cost.rule,
-    cache_cliff.rule,
-    interference.rule,
-    too_many_writers.rule,
-    single_large_call.rule,
+    *one_run.rules,
     node_serialisation.rule,
 )
 """All rules. Of those that explain the same calls, the more specific ones come first."""
@@ -226,7 +301,9 @@ class DiagnosisPass:
         account: Account | None = None
         if SUMMARY not in self.requests and has_sums(run) and len(summed := SummedCase(run)):
             findings += summed_fewer_calls(summed, findings)
-            account = summed.account()
+            account = summed.account(findings)
+        elif SUMMARY not in self.requests:
+            account = counted_account(run, findings)
         unexplained_s = run_s = late_outside = None
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
@@ -245,8 +322,6 @@ class DiagnosisPass:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
-            account = make_account(findings, mended, case)
-            findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, libraries)
             calls = int(case.rows["n"].sum())
             recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
@@ -260,35 +335,39 @@ class DiagnosisPass:
                     and late_entry.rank != late_outside.rank
                 ):
                     late_outside = None  # collective calls show for whom the others wait
-                late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
                 if late_outside is not None:
                     late_outside = late_outside.after(
                         *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
                     )
-        if run_s is None:
-            run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
+            findings, awaited_s = with_awaited(findings, case, late_entry)
+            account = make_account(findings, mended, case, libraries, late_entry, awaited_s)
+            if any(each.id == TURNS for each in account.entries):
+                late_outside = None  # the last one waits for its turn
+            findings = with_habits(findings, case)
+            late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
+        if run_s is None and account is not None:
+            run_s = account.run_s
         findings = with_sites(run, findings)
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         hints += [recorder] if recorder else []
+        not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
+        if account is not None:
+            unknown = [each for each in not_examined if each.record and each.at_most_s]
+            next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)
+            account = replace(account, record="" if next_record is None else next_record.record)
         return ShownDiagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
-            not_examined=tuple(
-                NotExamined(
-                    name, str(reason), reason.at_most_s, reason.suspected, reason.record, reason.applies
-                )
-                for name, reason in refused.items()
-            ),
+            not_examined=not_examined,
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,
             account=account,
             late_outside=late_outside,
             late_entry=late_entry,
-            above_storage=None if self.requests else above_storage(run),
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),

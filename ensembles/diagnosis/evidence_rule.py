@@ -64,8 +64,6 @@ class EvidenceRule:
         Finds the cause in the recorded sums of a run that lacks calls (`SummedCase`).
     counts_more : bool
         The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only.
-    of_each_call : bool
-        It explains what single calls cost, whatever else there is (`Finding.of_each_call`).
     """
 
     ID: str
@@ -75,7 +73,6 @@ class EvidenceRule:
     counted: InSums | None = None
     summed: InSums | None = None
     counts_more: bool = False
-    of_each_call: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -105,7 +102,7 @@ class EvidenceRule:
     def evaluate_calls(self, case: Case, *summary: Any) -> list[Finding]:
         """Evaluate the rule on single calls."""
         remedy = self.find(case, *summary) if len(case) else None
-        return [] if remedy is None else make_finding(case, self.ID, remedy, self.of_each_call)
+        return [] if remedy is None else make_finding(case, self.ID, remedy)
 
 
 def has_sums(run: Run) -> bool:

@@ -1,4 +1,4 @@
-"""Finding ``fewer-calls``: many calls whose cost comes from no byte, of any function; and the account.
+"""Finding ``fewer-calls``: many calls whose cost comes from no byte, of any function.
 
 Rules name causes by patterns. What no pattern explains is named by its principle: a number of calls, times
 what each costs.
@@ -11,17 +11,68 @@ from dataclasses import replace
 
 import numpy as np
 
-from ensembles.diagnosis.account import BYTES, CALLS, FEWER_CALLS, OUTSIDE, Account, Entry
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, SEVERITIES, Check, Finding
+from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding
 from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
+from ensembles.diagnosis.principles import FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
+from ensembles.diagnosis.rules.metadata_storm import NO_LOOKUPS
+from ensembles.diagnosis.summed.case import SummedCase, summed_finding
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
-from ensembles.model.units import count_text
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.model.units import count_text, seconds_text
+from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
+
+
+def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
+    """Find calls of storage without bytes, and small calls of libraries whose storage calls were recorded.
+
+    Parameters
+    ----------
+    case : SummedCase
+    findings : sequence of Finding
+        Of the rules: what ``metadata-storm`` explains is not named twice.
+    """
+    run = case.run
+    cells, layers = run.summary.cells, np.array([call.layer for call in run.summary.calls])
+    inner_ns = np.bincount(cells["call"], cells["inner_ns"], len(layers))
+    stored = [name for name in LIBRARIES if name not in WITH_WAITS and inner_ns[layers == name].any()]
+    of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
+    if any(each.id == "metadata-storm" for each in findings):
+        of_storage &= (case.op == "seek") | np.isin(case.name, list(NO_LOOKUPS))
+    rows = of_storage | (np.isin(case.layer, stored) & (case.rows["size"] <= SMALL_CLASS))
+    calls, tasks = case.calls_of_tasks(), len(case.ranks)
+    saved_ns = np.where(rows, case.rows["own_ns"], 0.0)
+    saved_ns *= (calls.max(axis=1, initial=0) >= LEAST_CALLS)[case.rows["call"]]
+    saved_ns *= 1 - tasks / np.maximum(calls.sum(axis=1), tasks)[case.rows["call"]]
+    named = costliest(np.bincount(case.rows["call"], saved_ns))
+    saved_ns[~np.isin(case.rows["call"], named)] = 0.0
+    saved_s = case.divided(saved_ns)
+    if not named or case.gain_s(saved_s) < FROM_SHARE["warning"] * case.run_s:
+        return []
+    sums = [np.bincount(case.rows["call"], case.rows[name] * rows) for name in ("n", "own_ns")]
+    functions = [
+        (call, f"{count_text(int(count), 'call')} of {call.name} take {seconds_text(1e-9 * ns / count)} each")
+        for call, count, ns in ((run.summary.calls[at], sums[0][at], sums[1][at]) for at in named)
+    ]
+    title, checks, advice = told(functions)
+    names = [call.name for call, _ in functions]
+    evidence = {"functions": names, "calls": int(sums[0][named].sum())}
+    found = summed_finding(
+        case,
+        FEWER_CALLS,
+        title,
+        checks,
+        evidence,
+        (np.zeros(tasks), saved_s, saved_s),
+        layer=None,
+        calls=names,
+        advice=advice,
+    )
+    return [] if found is None else [found]
+
 
 WITHOUT_BYTES = ("open", "meta", "seek")
 """Operations of storage whose cost is none of bytes; a sync or close may have to write some."""
@@ -42,31 +93,6 @@ _ADVICE = {
     "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
     "record, opened once",
 }
-
-
-def make_account(findings: Sequence[Finding], mended: Mended, case: Case) -> Account:
-    """Divide the time of a run.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        With `Finding.share_s`.
-    mended : Mended
-        All of their remedies.
-    case : Case
-    """
-    entries = [Entry(each.id, each.share_s) for each in findings if each.share_s]
-    left_ns = mended.left_share() * case.rows["time_ns"]
-    explained_s = sum(entry.time_s for entry in entries)
-    left_s = max(case.gain_s(case.rows["time_ns"]) - explained_s, 0.0)
-    moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
-    for name, rows in ((CALLS, ~moves), (BYTES, moves)):
-        of_call = np.bincount(case.rows["call"], np.where(rows, left_ns, 0.0), 1)
-        call = case.run.calls[int(np.argmax(of_call))].name if of_call.any() else ""
-        entries.append(Entry(name, left_s * float(of_call.sum()) / max(float(left_ns.sum()), 1.0), call))
-    entries.append(Entry(OUTSIDE, max(case.run_s - sum(entry.time_s for entry in entries), 0.0)))
-    ordered = sorted(entries, key=lambda entry: (entry.id in (OUTSIDE, CALLS, BYTES), -entry.time_s))
-    return Account(case.run_s, tuple(ordered), case.model.shows_waiting or len(case.ranks) == 1)
 
 
 def with_fewer_calls(
@@ -93,7 +119,7 @@ def with_fewer_calls(
         share_s = mended.gain_s(finding.saved_ns) - before_s
         if share_s >= FROM_SHARE["warning"] * case.run_s:
             mended.add(finding.saved_ns)
-            found.append(at_most_a_warning(replace(finding, share_s=share_s)))
+            found.append(replace(finding, share_s=share_s))
     return [*findings, *found]
 
 
@@ -118,21 +144,19 @@ def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozense
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
     paths = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
     files = tuple(case.run.files[at] for at in paths.tolist())
+    title, checks, advice = told(functions, files, " or more" * bool(case.run.info.calls_on_other_paths))
     return Remedy(
         rows,
         share * likely_ns,
-        *told(functions, files, " or more" * bool(case.run.info.calls_on_other_paths)),
+        title,
+        checks,
         {"functions": [call.name for call, _ in functions]},
         low_ns=np.zeros(len(case)),
         high_ns=share * case.rows["time_ns"],
         files=files,
         fewer=share * case.rows["n"],
+        advice=advice,
     )
-
-
-def at_most_a_warning(finding: Finding) -> Finding:
-    """Lower the severity of a finding of which no run shows whether the program needs the calls."""
-    return replace(finding, severity=min(finding.severity, "warning", key=SEVERITIES.index))
 
 
 def costliest(time_ns: np.ndarray) -> list[int]:
@@ -144,15 +168,15 @@ def costliest(time_ns: np.ndarray) -> list[int]:
 
 def told(
     functions: Sequence[tuple[Call, str]], files: Sequence[str] = (), or_more: str = ""
-) -> tuple[str, str, tuple[Check, ...]]:
-    """Return title, advice and checks of functions, of each of which a sentence tells number and time."""
+) -> tuple[str, tuple[Check, ...], str]:
+    """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
     on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
         Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
         Check("needed", None, "whether the program needs as many, one run does not show"),
     )
     advice = dict.fromkeys(_ADVICE[_kind_of(call)] for call, _ in functions)
-    return "; ".join(said for _, said in functions) + on, "; ".join(advice), checks
+    return "; ".join(said for _, said in functions) + on, checks, "; ".join(advice)
 
 
 def _kind_of(call: Call) -> str:

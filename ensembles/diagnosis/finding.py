@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from ensembles.diagnosis.principles import Cause, cause_of
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -174,13 +175,6 @@ class Finding:
         Ids of findings that would gain next to nothing once this cause is mended.
     saved_ns : ndarray of float64 or None
         Time that the remedy takes off each row of the shared evidence; None: not known.
-    at_targets : bool
-        The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
-    in_client : bool
-        The calls lose their time in the client, where they do not wait for a target.
-    of_each_call : bool
-        The cause explains what single calls cost, whatever else there is: of the same calls, one such cause
-        does.
     rows : ndarray of int64, shape (5, n), or None
         Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
     not_inside : tuple of str
@@ -202,12 +196,14 @@ class Finding:
     loop_s: float = 0.0
     symptoms: tuple[str, ...] = ()
     saved_ns: Any = field(default=None, repr=False, compare=False)
-    at_targets: bool = field(default=False, repr=False, compare=False)
-    in_client: bool = field(default=False, repr=False, compare=False)
-    of_each_call: bool = field(default=False, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
     habit: HasJson | None = None
+
+    @property
+    def kind(self) -> Cause:
+        """What the id stands for."""
+        return cause_of(self.id)
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -274,6 +270,37 @@ class Finding:
         return shown_html(str(self), (self,))
 
 
+class NotApplicable(Exception):
+    """Raised by a rule if the run lacks data that it needs.
+
+    The text is a sentence for users.
+
+    Parameters
+    ----------
+    sentence : str
+    at_most_s : float, optional
+        What the cause could cost, s, if that is known.
+    suspected : bool
+        The run has signs of the cause, which do not decide.
+    record : str
+        What to record next, in a few words; ``""``: the sentence says it.
+    applies : bool
+        False: this run cannot have the cause, as with one task none is slower than others.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        at_most_s: float | None = None,
+        suspected: bool = True,
+        record: str = "",
+        applies: bool = True,
+    ) -> None:
+        super().__init__(sentence)
+        self.at_most_s, self.record, self.applies = at_most_s, record, applies
+        self.suspected = suspected and at_most_s is not None
+
+
 @dataclass(frozen=True)
 class NotExamined:
     """A rule that could not be applied.
@@ -300,6 +327,13 @@ class NotExamined:
     suspected: bool = False
     record: str = ""
     applies: bool = True
+
+    @classmethod
+    def of(cls, name: str, reason: NotApplicable, run_s: float | None) -> NotExamined:
+        """Return why a rule was not applied; nothing costs more than the whole run."""
+        most_s = reason.at_most_s
+        most_s = most_s if most_s is None or run_s is None else min(most_s, run_s)
+        return cls(name, str(reason), most_s, reason.suspected, reason.record, reason.applies)
 
 
 @dataclass(frozen=True)
@@ -333,8 +367,6 @@ class Diagnosis:
         does.
     late_entry : LateEntry or None
         The task that enters collective calls late, if others wait for it for a notable time.
-    above_storage : AboveStorage or None
-        Of a log with counters only: time of libraries outside of storage calls, if it is notable.
     most_time : tuple of CallTime
         Functions whose I/O calls take `LEAST_CALL_SHARE` of the time of all or more, the largest
         first; empty: the calls are not known one by one.
@@ -355,7 +387,6 @@ class Diagnosis:
     account: Account | None = None
     late_outside: LateOutside | None = None
     late_entry: LateEntry | None = None
-    above_storage: HasJson | None = None
     most_time: tuple[CallTime, ...] = ()
     crowded: str = ""
     lost_data: str = ""
@@ -395,7 +426,6 @@ class Diagnosis:
             "lost_data": self.lost_data,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
-            **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),
             "most_time": [each.to_json() for each in self.most_time],
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,

@@ -8,8 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.model.distinct import distinct_rows
 
 if TYPE_CHECKING:
@@ -31,9 +30,6 @@ CHANGING = REMOVING | MOVING | frozenset(_CHANGES.split(" "))
 LEAST_CALLS = 2
 LEAST_ASKED = 4
 """Calls of a function by a task on a path, others between them, from which on it asks again."""
-
-FEW_LONG = 3
-"""Calls of equal duration below which the time of a function is that of single long calls."""
 
 _SHARE = 0.5
 
@@ -158,30 +154,3 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     name, verb = ("made-and-moved", "moves") if moves else ("made-and-removed", "removes")
     sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
     return Avoidable(share, counted, Check(name, True, sentence))
-
-
-def without_single_long_ns(case: Case, rows: np.ndarray) -> np.ndarray:
-    """Take single long calls off the time of rows: which calls can be left out does not say that it is these.
-
-    An open that empties a large file waits for the file system, and so does the first one of a path. Removals
-    are those of the same file again and again (`removed_again`), however long a few of them take.
-
-    Parameters
-    ----------
-    case : Case
-    rows : ndarray of bool, shape (n,)
-        Rows of calls on paths.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Time in ns. Where fewer than `FEW_LONG` calls of equal duration would make up that of a function, it
-        is the time that its calls usually take.
-    """
-    time_ns = case.rows["time_ns"].astype(np.float64)
-    single = rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING))
-    for call in np.unique(case.rows["call"][single]):
-        mine = rows & (case.rows["call"] == call)
-        if case.effective_count(mine) < FEW_LONG <= case.rows["n"][mine].sum():
-            time_ns = np.where(mine, np.minimum(time_ns, case.rows["n"] * case.usual_ns()), time_ns)
-    return time_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
-    FROM_SHARE,
     LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
@@ -21,6 +21,8 @@ from ensembles.diagnosis.finding import (
     rate_confidence,
     rate_severity,
 )
+from ensembles.diagnosis.principles import cause_of
+from ensembles.diagnosis.with_meetings import MARGIN
 from ensembles.model.spans import MOST_SPANS, find_spans
 
 
@@ -39,8 +41,6 @@ class Remedy:
     fewer : ndarray of float64, shape (n,), or None
         Number of calls of each row that the remedy leaves out. The loop around them goes with them: at most,
         a run gains that too. None: the calls stay.
-    at_targets : bool
-        The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
     parts : (float, float)
         Parts of the best estimate of the gain that the interval contains: the time saved in calls alone does
         not bound it, where others take over the work.
@@ -49,26 +49,23 @@ class Remedy:
     of_processors : bool
         `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
         differ.
-    around_s : float or None
-        From the first to the last of the calls: what is much is a share of it and not of the run, which is
-        longer by the start of a program and its imports.
+    advice : str
+        ``""``: as the table of causes has it.
     """
 
     rows: np.ndarray
     saved_ns: np.ndarray
     title: str
-    advice: str
     checks: tuple[Check, ...]
     evidence: dict[str, Any] = field(default_factory=dict)
     low_ns: np.ndarray | None = None
     high_ns: np.ndarray | None = None
     files: tuple[str, ...] = ()
-    at_targets: bool = False
     fewer: np.ndarray | None = None
     parts: tuple[float, float] = (1.0, 1.0)
     not_inside: tuple[str, ...] = ()
     of_processors: bool = False
-    around_s: float | None = None
+    advice: str = ""
 
 
 LEAST_SHARE = 1e-3
@@ -93,7 +90,7 @@ _OF_PROCESSORS = 0.5
 """Part of the lower bound that is gained at least where it is time of shared processors."""
 
 
-def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = False) -> list[Finding]:
+def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     confidence = rate_confidence(remedy.checks)
     saved_ns, low, high = (
@@ -103,7 +100,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
     gain_s = case.gain_s(saved_ns)
     if not confidence or gain_s <= 0:
         return []
-    leaves_out = of_each_call or remedy.fewer is not None
+    leaves_out = cause_of(cause).of_each_call or remedy.fewer is not None
     high = high * (LEFT_OUT if leaves_out else 1.0)
     interval, loop_s = _interval_s(case, low, saved_ns, high, remedy.fewer)
     if case.model.shows_waiting and len(case.ranks) > 1:
@@ -141,18 +138,16 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
     return [
         Finding(
             id=cause,
-            severity=severity_of(interval, gain_s, case.run_s, remedy.around_s),
+            severity=severity_of(interval, gain_s, case.run_s, cause),
             confidence=confidence,
             where=where,
             evidence=evidence,
             checks=remedy.checks,
-            advice=remedy.advice,
+            advice=remedy.advice or cause_of(cause).advice,
             gain_s=interval,
             title=remedy.title,
             saved_ns=saved_ns,
             loop_s=loop_s,
-            at_targets=remedy.at_targets,
-            of_each_call=of_each_call,
             rows=np.stack([rows[name] for name in ROW]),
             not_inside=remedy.not_inside,
         )
@@ -176,35 +171,66 @@ def _interval_s(
         in_calls_s = case.most_s(np.where(high > 0, case.rows["time_ns"], 0.0))
         most_s = min(most_s, max(in_calls_s, least_s))
         whole_s = min(whole_s, most_s + case.most_s(loop_ns))
+    whole_s = max(min(whole_s, case.span_s), most_s)
     return (least_s, whole_s), whole_s - most_s
 
 
-LIKELY_SHARES = {"warning": (0.10, 0.04), "critical": (0.30, 0.20)}
-"""Share of a run that a remedy gains, by the best estimate, from which a finding has a severity although the
-lower end of the interval is smaller: where that is 0, and where it is not."""
-
-LIKELY_PART = 2 / 3
-"""Part of the upper end that the best estimate has at least where it makes a finding critical: else it is the
-middle of what is not known, as of filters."""
+LIKELY_COUNTS = 1 / 3
+"""Part of the best estimate that counts as if it were certain."""
 
 
-def severity_of(
-    interval_s: tuple[float, float], gain_s: float, run_s: float, around_s: float | None = None
-) -> str:
-    """Rate what the remedy gains at least; what it likely gains counts if it is much.
+def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float, cause: str = "") -> str:
+    """Rate the least gain, or a third of the likely one if that is more, within what the cause allows."""
+    severity = rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
+    return min(severity, cause_of(cause).most_severe, key=SEVERITIES.index)
 
-    Much is a share of the run or of `around_s`, and a considerable part of the run in any case.
+
+def finding_of_bounds(
+    cause: str,
+    run_s: float,
+    bounds_s: tuple[float, float, float],
+    most_s: float,
+    where: Where,
+    title: str,
+    checks: Sequence[Check],
+    evidence: dict[str, Any],
+    advice: str = "",
+) -> Finding | None:
+    """Make a finding from sums or counters.
+
+    Parameters
+    ----------
+    cause, where, title, evidence, advice
+        As of `ensembles.diagnosis.finding.Finding`; no `advice`: as the table of causes has it.
+    run_s : float
+        Length of the run.
+    bounds_s : tuple of float
+        Least, likely and greatest gain.
+    most_s : float
+        What no gain exceeds.
+    checks : sequence of Check
+
+    Returns
+    -------
+    Finding or None
+        None: a check fails, or next to nothing would be gained.
     """
-    severity = rate_severity(interval_s[0] / max(run_s, 1e-9))
-    much_of_s = run_s if around_s is None else around_s
-    reached = [
-        name
-        for name, shares in LIKELY_SHARES.items()
-        if gain_s >= max(shares[interval_s[0] > 0] * much_of_s, FROM_SHARE[name] * run_s)
-    ]
-    if "critical" in reached and gain_s < LIKELY_PART * interval_s[1]:
-        reached.remove("critical")
-    return max([severity, *reached], key=SEVERITIES.index)
+    low, likely, high = bounds_s
+    confidence = rate_confidence(tuple(checks))
+    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
+    if not confidence or interval[1] < LEAST_SHARE * run_s or interval[1] <= 0:
+        return None
+    return Finding(
+        cause,
+        severity_of(interval, likely, run_s, cause),
+        confidence,
+        where,
+        {**evidence, "run_s": run_s},
+        tuple(checks),
+        advice or cause_of(cause).advice,
+        interval,
+        title,
+    )
 
 
 def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str, but: str = "") -> Finding:

@@ -5,44 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import Finding, NotApplicable
 from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-
-class NotApplicable(Exception):
-    """Raised by a rule if the run lacks data that it needs.
-
-    The text is a sentence for users.
-
-    Parameters
-    ----------
-    sentence : str
-    at_most_s : float, optional
-        What the cause could cost, s, if that is known.
-    suspected : bool
-        The run has signs of the cause, which do not decide.
-    record : str
-        What to record next, in a few words; ``""``: the sentence says it.
-    applies : bool
-        False: this run cannot have the cause, as with one task none is slower than others.
-    """
-
-    def __init__(
-        self,
-        sentence: str,
-        at_most_s: float | None = None,
-        suspected: bool = True,
-        record: str = "",
-        applies: bool = True,
-    ) -> None:
-        super().__init__(sentence)
-        self.at_most_s, self.record, self.applies = at_most_s, record, applies
-        self.suspected = suspected and at_most_s is not None
 
 
 class Rule(Protocol):

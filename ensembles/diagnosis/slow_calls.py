@@ -2,35 +2,279 @@
 
 from __future__ import annotations
 
-from typing import Any
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.bytes_to_flush import flushes_alike
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import Case, p_of_largest
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.flushes import flushes_alike
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.slow_units import (
-    FEW_NODES,
-    LEAST_FACTOR,
-    LEAST_PHASES,
-    LEAST_TASKS,
-    Outlier,
-    View,
-    find_among_few_nodes,
-    find_outlier,
-    one_for_each_node,
-    views_of,
-)
+from ensembles.diagnosis.target_load import load_of_targets
 from ensembles.model.units import seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
+
+LEVEL = 0.004
+LEAST_FACTOR = 1.08
+LEAST_PHASES = 3
+LEAST_TASKS = 4
+
+_LEAST_EFFECT = 0.02
+LEAST_Z = {False: 4.0, True: 3.5}
+"""Of tasks, and of nodes, which are means over their tasks."""
+
+SUSPECT_Z = 2.5
+"""The same from which one run does not decide."""
+
+_FAR = 6.0
+"""Standard deviations of the others beyond which a task is slower, whatever the distribution."""
+
+_ENOUGH = 10
+"""Tasks, or nodes, from which their standard deviation is known well enough for that."""
+
+_SAME_SIGN = 0.75  # share of the time of the phases
+_SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
+"""With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
+
+FEW_NODES = 4
+"""Nodes below which their spread is not known: that of the tasks of a node takes its place."""
+
+_LEAST_FACTOR_OF_FEW = 1.3
+_LEAST_MEMBERS = 2
+_LEAST_PART = 0.9
+"""Part of the tasks of the largest node: fewer tasks have more of the link and memory of their node each."""
+
+_NORMAL_90 = 1.645
+_LEAST_P = 1e-9  # no distribution is normal so far out
+_MATES = 0.4
+_MOST_STRIPES = 16
+
+
+class View(NamedTuple):
+    """Residuals of tasks in phases, or quarters of phases (windows, tasks), weighted by their length.
+
+    `by_time`: of mean durations instead of mean logarithms.
+    """
+
+    slower: np.ndarray
+    present: np.ndarray
+    weight: np.ndarray
+    by_quarters: bool
+    by_time: bool = False
+
+
+class Outlier(NamedTuple):
+    """A slow task or node: `worst` is its column of `slower`, `effect` the mean logarithm of its slowness.
+
+    `error` is half the 90 % interval of the effect, over the phases and over the others it is compared with.
+    """
+
+    slower: np.ndarray
+    worst: int
+    effect: float
+    p: float
+    z: float
+    same: float
+    by_quarters: bool
+    error: float
+    by_time: bool = False
+
+
+def views_of(case: Case, uses: FileUses) -> list[View]:
+    """Return the residuals of tasks by phases, by their quarters, and by time; none: too few compare."""
+    if views_of not in case.shared:
+        kinds = ((False, False), (True, False), (False, True))
+        case.shared[views_of] = [view for kind in kinds if (view := _view(case, uses, *kind)) is not None]
+    found: list[View] = case.shared[views_of]
+    return found
+
+
+def _view(case: Case, uses: FileUses, by_quarters: bool, by_time: bool) -> View | None:
+    alone = (np.char.find(case.name, "_all") < 0) & flushes_alike(case, uses)
+    if by_quarters:
+        # A slow task begins its later calls when others have left the servers: only quarters show it then.
+        if not len(case.evidence.quarters.columns()["n"]):
+            return None
+        slower, time_ns = case.residuals_of_quarters(alone)
+        present = time_ns > 0
+    else:
+        slower, present = case.residuals(alone, by_time=by_time), case.present
+        time_ns = case.by_cell(case.rows["time_ns"])
+    windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
+    if len(windows) < LEAST_PHASES:
+        return None
+    # A phase counts by how long it is: that of opening files says little.
+    weight = np.median(time_ns[windows], axis=1)
+    weight = weight / max(float(weight.mean()), 1e-9)
+    return View(slower[windows] * weight[:, None], present[windows], weight, by_quarters, by_time)
+
+
+def find_outlier(
+    case: Case, view: View, node: np.ndarray | None, by_node: bool, certain: bool = True
+) -> Outlier | None:
+    """Return the slowest task, or node, of a view, if it is slower than chance explains.
+
+    Parameters
+    ----------
+    certain : bool
+        False: it is not significant, but at least `SUSPECT_Z` standard deviations slower than the others.
+    """
+    slower, present, weight = view.slower, view.present, view.weight
+    slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
+    one_each = node is not None and one_for_each_node(case, node)
+    is_node = node is not None and (one_each or _mates_are_slow(slower, node))
+    if is_node != by_node:
+        return None
+    if by_node:
+        assert node is not None
+        counts = np.bincount(node)
+        if one_each:
+            moves = _moves_data(case)
+            counts, slower = np.bincount(node, moves), np.where(moves, slower, 0.0)
+        slower = np.stack([np.bincount(node, row) / np.maximum(counts, 1) for row in slower])
+        full = counts >= _LEAST_PART * counts.max()
+        if full.sum() < 2 or not full[int(np.argmax(slower.mean(axis=0)))]:
+            return None
+        slower = np.where(full, slower, np.median(slower[:, full], axis=1, keepdims=True))
+        present = np.ones(slower.shape, bool) & full
+    mean = slower.mean(axis=0)
+    worst = int(np.argmax(mean))
+    effect, z = float(mean[worst]), z_of_largest(mean)
+    far = z >= _FAR and len(mean) >= _ENOUGH
+    if z < (LEAST_Z[by_node] if certain else SUSPECT_Z) or effect < (
+        _LEAST_EFFECT if far else np.log(LEAST_FACTOR)
+    ):
+        return None
+    same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
+    if same < (_SAME_SIGN_OF_QUARTERS[far] if view.by_quarters else _SAME_SIGN):
+        return None
+    error = _error_of(slower[:, worst], weight, np.delete(mean, worst))
+    found = Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters, error, view.by_time)
+    if not certain:
+        return found
+    # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
+    # all others needs no permutation.
+    p = _p_of_z(z, len(mean)) if far else p_of_largest(slower, present)
+    return None if p > LEVEL else found._replace(p=p)
+
+
+def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | None:
+    """Return the slowest of two or three nodes, if its tasks are slower than all others in every phase.
+
+    Nodes are exchanged within phases. Their tasks give the spread that so few nodes do not.
+    """
+    slower, weight = view.slower, view.weight
+    slower = slower - _explained_by_load(case, slower.mean(axis=0))[None, :] * weight[:, None]
+    counts = np.bincount(node)
+    full = np.flatnonzero((counts >= _LEAST_PART * counts.max()) & (counts >= _LEAST_MEMBERS))
+    if len(full) < 2:
+        return None
+    by_node = np.stack([np.bincount(node, row) / counts for row in slower])
+    worst = int(full[np.argmax(by_node.mean(axis=0)[full])])
+    others = full[full != worst]
+    beyond = by_node - by_node[:, others].mean(axis=1, keepdims=True)
+    effect = float(beyond[:, worst].mean())
+    if effect < np.log(_LEAST_FACTOR_OF_FEW):
+        return None
+    mean = slower.mean(axis=0)
+    left = mean - by_node.mean(axis=0)[node]
+    inside = left[np.isin(node, full)]
+    spread = float(np.sqrt((inside**2).sum() / max(len(inside) - len(full), 1)))
+    z = effect / max(spread * (1 / counts[worst] + 1 / counts[others].sum()) ** 0.5, 1e-9)
+    same = float(np.sum(weight * (beyond[:, worst] > 0.3 * effect * weight)) / weight.sum())
+    p = p_of_largest(by_node[:, full], np.ones((len(slower), len(full)), bool))
+    if z < LEAST_Z[False] or same < _SAME_SIGN or p > LEVEL:
+        return None
+    error = _error_of(beyond[:, worst], weight, inside)
+    return Outlier(beyond, worst, effect, p, z, same, view.by_quarters, error, view.by_time)
+
+
+def _error_of(slower: np.ndarray, weight: np.ndarray, others: np.ndarray) -> float:
+    """Compute half the 90 % interval of an effect: phases count by their length, and others differ too."""
+    number = len(slower)
+    left = slower - float(slower.mean()) * weight / float(weight.mean())
+    phases = float((left**2).sum() * number / max(number - 1, 1)) ** 0.5 / number
+    spread = others - np.median(others)
+    return float(np.hypot(_NORMAL_90 * phases, np.quantile(np.abs(spread), 0.9)))
+
+
+def z_of_largest(mean: np.ndarray) -> float:
+    """Return how many standard deviations of the others the largest value is above their median.
+
+    Their upper half gives the standard deviation, as some tasks may be fast: by the upper decile of them
+    and by the largest of them, which of n normal values is expected at the quantile 1 - 1 / (n + 1).
+    """
+    others = np.sort(np.delete(mean, int(np.argmax(mean))))
+    normal, middle = NormalDist(), float(np.median(others))
+    decile = (float(np.quantile(others, 0.9)) - middle) / normal.inv_cdf(0.9)
+    largest = (float(others[-1]) - middle) / normal.inv_cdf(max(1 - 1 / (len(others) + 1), 0.75))
+    return (float(mean.max()) - middle) / max(decile, largest, 1e-9)
+
+
+def _p_of_z(z: float, number: int) -> float:
+    """Return the probability that the largest of `number` normal values is so far above their median."""
+    return min(max(number * NormalDist().cdf(-z), _LEAST_P), 1.0)
+
+
+def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
+    """Compute what the load of the targets of its files explains of the slowness of each task."""
+    load = _loads(case)
+    others = np.delete(np.arange(len(mean)), int(np.argmax(mean)))
+    spread = load[others] - load[others].mean()
+    if not (spread**2).sum() > 0:
+        return np.zeros(len(mean))
+    slope = max(float((spread * mean[others]).sum() / (spread**2).sum()), 0.0)
+    found: np.ndarray = slope * (load - np.median(load))
+    return found
+
+
+def _loads(case: Case) -> np.ndarray:
+    """Compute how much more than usual the targets of each task have to do (logarithm); 0: not known."""
+    found = np.zeros(len(case.ranks))
+    parts = load_of_targets(case, _MOST_STRIPES)
+    if not len(parts.target):
+        return found
+    load = parts.of_targets
+    task = np.searchsorted(case.ranks, parts.rank)
+    np.maximum.at(found, task, np.log(load[parts.target] / np.median(load[parts.target])))
+    return found
+
+
+def one_for_each_node(case: Case, node: np.ndarray) -> bool:
+    """Whether nodes have several tasks, but one of them moves the data of all: an aggregator.
+
+    Its node has no other task that shows which of the two is slow.
+    """
+    moving = np.bincount(node, _moves_data(case))
+    return bool(moving.max() == 1 and np.bincount(node).max() > 1)
+
+
+def _moves_data(case: Case) -> np.ndarray:
+    """Find the tasks that read or write in storage calls: bool, shape (tasks,)."""
+    if _moves_data not in case.shared:
+        rows = (case.layer == "posix") & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+        case.shared[_moves_data] = np.isin(np.arange(len(case.ranks)), case.task[rows])
+    moves: np.ndarray = case.shared[_moves_data]
+    return moves
+
+
+def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:
+    """Whether the slowness of the slowest node is that of most of its tasks."""
+    mean = slower.mean(axis=0)
+    counts = np.bincount(node)
+    worst = int(np.argmax(np.bincount(node, mean) / counts))
+    if node[int(np.argmax(mean))] != worst:
+        return False
+    mine = np.sort(mean[node == worst])
+    return len(mine) > 1 and len(counts) > 1 and bool(np.median(mine[:-1]) > _MATES * mine[-1] > 0)
+
 
 _MOST_Z = 100
 
 
-def find_slow(case: Case, uses: FileUses, by_node: bool, advice: str) -> Remedy | None:
+def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
     """Find a task, or a node, that is slower than the others, and what its calls save at their speed.
 
     Raises
@@ -111,7 +355,6 @@ def find_slow(case: Case, uses: FileUses, by_node: bool, advice: str) -> Remedy 
         rows,
         saved,
         title,
-        advice,
         checks,
         evidence,
         low,

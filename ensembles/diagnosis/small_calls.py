@@ -13,10 +13,9 @@ import numpy as np
 
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.shared_processors import usual_where_shared_ns, with_shared_processors
 from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
 from ensembles.model.distinct import distinct_rows
@@ -75,9 +74,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     }
 
 
-def join_calls(
-    case: Case, cause: str, what: str, advice: str, exchanged: np.ndarray | None = None
-) -> Remedy | None:
+def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None = None) -> Remedy | None:
     """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves.
 
     Parameters
@@ -87,7 +84,6 @@ def join_calls(
         One of the keys of `small_calls`.
     what : str
         Beginning of the title.
-    advice : str
     exchanged : ndarray of float64, shape (n,), optional
         Share of each row's calls whose pieces lie between those of other tasks: to join them, tasks exchange
         them first. Default: none.
@@ -173,7 +169,6 @@ def join_calls(
             else f"{seconds_text(mean_s)} each on average; most of this size take {seconds_text(usual_s)}, "
             "as long as their bytes in memory"
         ),
-        advice,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,

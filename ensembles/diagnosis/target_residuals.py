@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.finding import NotApplicable
 
 LEVEL = 0.01
 LEAST_TARGETS = 6

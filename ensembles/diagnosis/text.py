@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.account import BYTES, CALLS, FEWER_CALLS, OUTSIDE
 from ensembles.diagnosis.finding import Diagnosis, Finding, shown_html
+from ensembles.diagnosis.principles import FEWER_CALLS, RATE, UNDECIDED, cause_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.account import CallTime
+    from ensembles.diagnosis.account import CallTime, Entry
 
 MOST_SHORT = 5
 """Findings that one screen shows."""
-
-OF_EACH_CALL = frozenset(
-    (
-        "small-requests",
-        "seek-heavy",
-        "stdio-buffer",
-        "o-sync",
-        "sync-per-write",
-        "metadata-storm",
-        "serialised-metadata",
-        "hdf5-metadata",
-    )
-)
-"""Causes of the principle of `FEWER_CALLS`: none of them is clean where that is found."""
 
 LEAST_UNEXPLAINED = 1e-3
 """Share of the run below which waiting that no finding explains is not worth a line."""
@@ -90,22 +76,34 @@ def screen_text(found: Diagnosis) -> str:
     return "\n\n".join([*account, *parts, *(["\n".join(lines)] if lines else [])])
 
 
-_ENTRIES = {OUTSIDE: "outside of recorded I/O calls", CALLS: "calls without bytes", BYTES: "reads and writes"}
-
-
 def account_text(found: Diagnosis) -> str:
-    """Return where the time of the run goes, in one line; ``""`` if that is not known."""
-    if found.account is None:
+    """Return where the time of the run goes, in a few short sentences; ``""`` if that is not known."""
+    account = found.account
+    if account is None:
         return ""
-    run_s = found.account.run_s
-    parts = [
-        f"{_ENTRIES.get(entry.id, entry.id)} {share_text(entry.time_s / run_s)}"
-        + (f" (most in {entry.call})" if entry.call else "")
-        for entry in found.account.entries
-        if entry.time_s >= found.SMALL_SHARE * run_s
-    ]
-    whose = "" if found.account.is_of_run else " of the task with most I/O"
-    return f"the run, {seconds_text(run_s)}{whose}: {', '.join(parts)}"
+    run_s, io_s = account.run_s, account.io_s
+    whose = "" if account.is_of_run else " of the task with most I/O"
+    said = [f"I/O is {share_text(io_s / run_s)} of {seconds_text(run_s)}{whose}"]
+    notable = [each for each in account.entries if each.time_s >= found.SMALL_SHARE * run_s]
+    for words, time_s, names in (
+        ("Explained", account.explained_s, {each.principle for each in notable} - {RATE, UNDECIDED}),
+        ("Bytes at this machine's rate", account.of(RATE), ()),
+        ("Undecided", account.of(UNDECIDED), (UNDECIDED,)),
+    ):
+        if notable_s := time_s if time_s >= LEAST_UNEXPLAINED * run_s else 0.0:
+            parts = [_entry_text(each, io_s) for each in notable if each.is_in_io and each.principle in names]
+            detail = f" ({'; '.join(parts)})" if parts else ""
+            said.append(f"{words}: {share_text(notable_s / io_s)}{' of it' * (len(said) == 1)}{detail}")
+    if parts := [_entry_text(each, run_s) for each in notable if not each.is_in_io]:
+        said.append(f"Of the run: {'; '.join(parts)}")
+    return ". ".join(said) + "."
+
+
+def _entry_text(entry: Entry, whole_s: float) -> str:
+    """Return the share of an entry, what it is of, and where most of it is."""
+    who = "the last task of each phase" if entry.rank is None else f"rank {entry.rank}"
+    words = (cause_of(entry.id).words or entry.id).format(who=who)
+    return f"{share_text(entry.time_s / whole_s)} {words}{f', most in {entry.call}' * bool(entry.call)}"
 
 
 def undecided_text(found: Diagnosis) -> list[str]:
@@ -127,8 +125,6 @@ def unexplained_text(found: Diagnosis) -> str:
 
     Commands and reports say the same of the task that is late.
     """
-    if found.above_storage is not None:
-        return str(found.above_storage)
     said = _waiting_text(found)
     if not found.crowded:
         return said
@@ -193,9 +189,12 @@ def _nothing(found: Diagnosis) -> str:
 
 def _clean(found: Diagnosis) -> list[str]:
     names = {finding.id for finding in found.findings}
-    if FEWER_CALLS in names:
-        names |= OF_EACH_CALL
-    return [name for name in found.examined if name not in names]
+    of_principle = FEWER_CALLS in names
+    return [
+        name
+        for name in found.examined
+        if name not in names and not (of_principle and cause_of(name).principle == FEWER_CALLS)
+    ]
 
 
 def _with_cause(text: str, finding: Finding, found: Diagnosis) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,26 @@ MARGIN = 0.1
 
 _NORMAL_90 = 1.645
 _MOST_PERMUTED = 2_000_000
+
+
+class Path(NamedTuple):
+    """The tasks that a run waits for, once remedies have taken their time.
+
+    Attributes
+    ----------
+    rows : ndarray of bool, shape (n,)
+        Rows of the shared evidence of the task that arrives last in each window.
+    io_s : float
+        Time of these tasks in I/O.
+    slow_s, late_s : ndarray of float64, shape (tasks,)
+        By how much each task arrives after the others in the median, in the windows that it ends: as far as
+        it is longer in I/O calls, and longer outside of them.
+    """
+
+    rows: np.ndarray
+    io_s: float
+    slow_s: np.ndarray
+    late_s: np.ndarray
 
 
 class Cells:
@@ -87,8 +108,88 @@ class Busy:
         return most
 
 
+class WithoutMeetings:
+    """The model of time of a run without barriers; it has the interface of `WithMeetings`.
+
+    Parameters
+    ----------
+    rows : dict of str to ndarray, shape (n,)
+        With ``start_ns``, ``end_ns`` and ``time_ns`` of each row of the shared evidence.
+    task : ndarray of int64, shape (n,)
+        Number of the task of each row.
+
+    Attributes
+    ----------
+    shows_waiting : bool
+        False: the run does not show who waits for whom.
+    waiting_s, late_outside : None
+        Not known, as nothing shows that tasks wait.
+    """
+
+    shows_waiting = False
+    waiting_s = late_outside = None
+
+    def __init__(self, rows: dict[str, np.ndarray], task: np.ndarray, threads: np.ndarray) -> None:
+        self._task, self._threads, self._time_ns = task, threads, rows["time_ns"]
+        self._of_tasks = Busy(rows, task, len(threads))
+        self._of_all = Busy(rows, np.zeros_like(task), 1)
+        self._ends = np.zeros(len(threads), np.int64)
+        np.maximum.at(self._ends, task, rows["end_ns"])
+
+    @cached_property
+    def io_s(self) -> float:
+        """Bound the time in which at least one thread is in I/O."""
+        return self.most_s(self._time_ns)
+
+    def least_s(self, saved_ns: np.ndarray) -> float:
+        """Compute the gain if no task waits: the run ends with its last task.
+
+        Of a task with several threads, the one that ends last may save nothing.
+        """
+        if not len(self._task):
+            return 0.0
+        saved = np.where(self._threads > 1, 0.0, self._of_tasks.most_ns(saved_ns))
+        return 1e-9 * max(float(self._ends.max() - (self._ends - saved).max()), 0.0)
+
+    def likely_s(self, saved_ns: np.ndarray) -> float:
+        """Compute the most that one task saves."""
+        return 1e-9 * float(self._of_tasks.most_ns(saved_ns).max()) if len(self._task) else 0.0
+
+    def path(self, saved_ns: np.ndarray) -> Path:
+        """Take the task with most I/O; nothing shows that others wait for it."""
+        left = self._of_tasks.most_ns(np.maximum(self._time_ns - saved_ns, 0.0))
+        io_s = self.likely_s(self._time_ns) - self.likely_s(saved_ns) if len(self._task) else 0.0
+        last = int(np.argmax(left)) if len(left) else -1
+        return Path(self._task == last, max(io_s, 0.0), *np.zeros((2, len(left))))
+
+    def most_s(self, time_ns: np.ndarray) -> float:
+        """Bound the time in which at least one of some calls was under way."""
+        return 1e-9 * float(self._of_all.most_ns(time_ns)[0])
+
+    def interval_s(
+        self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
+    ) -> tuple[float, float]:
+        """Compute the bounds of the gain, from bounds of the time saved."""
+        least_s = (1 - MARGIN) * self.least_s(np.minimum(low_ns, saved_ns))
+        return least_s, max(self.most_s(np.maximum(high_ns, saved_ns)), least_s)
+
+
 class WithMeetings:
     """The model of time of a run whose tasks meet; it has the interface of `WithoutMeetings`.
+
+    Parameters
+    ----------
+    cells : Cells
+    rows : dict of str to ndarray, shape (n,)
+        With ``start_ns``, ``end_ns`` and ``time_ns`` of each row of the shared evidence.
+    ranks : ndarray of int64, shape (tasks,)
+    span_s : float
+        From the first call to the last: no gain is larger.
+    ends_together : ndarray of bool, shape (windows,)
+        Windows at whose ends all tasks meet.
+    others : int or None
+        Tasks of the run without I/O, which wait in windows without calls as other tasks do; None: tasks
+        without calls in a window may do something else.
 
     Attributes
     ----------
@@ -98,8 +199,17 @@ class WithMeetings:
 
     shows_waiting = True
 
-    def __init__(self, cells: Cells, rows: dict[str, np.ndarray], ranks: np.ndarray) -> None:
-        self._cells, self._ranks = cells, ranks
+    def __init__(
+        self,
+        cells: Cells,
+        rows: dict[str, np.ndarray],
+        ranks: np.ndarray,
+        span_s: float,
+        ends_together: np.ndarray,
+        others: int | None,
+    ) -> None:
+        self._cells, self._ranks, self._span_s = cells, ranks, span_s
+        self._ends_together, self._others = ends_together, others
         self._arrival, self._is_empty = cells.arrival_ns, not len(rows["time_ns"])
         self._time_ns = rows["time_ns"]
         windows, tasks = cells.present.shape
@@ -146,6 +256,32 @@ class WithMeetings:
             return None
         return LateOutside(int(self._ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
 
+    def path(self, saved_ns: np.ndarray) -> Path:
+        """Find what is left to wait for if calls take less time."""
+        tasks = len(self._ranks)
+        if self._is_empty:
+            return Path(np.zeros(0, bool), 0.0, *np.zeros((2, tasks)))
+        cells, absent = self._cells, np.nan if self._others is None else 0.0
+        saved = np.minimum(self._most_ns(saved_ns), np.maximum(self._arrival, 0))
+        after = np.where(cells.present, self._arrival - saved, -1.0)
+        busy = np.clip(self._busy_ns - saved, 0.0, np.maximum(after, 0.0))
+        last = after.argmax(axis=1)
+        at = np.arange(len(last)), last
+        ends_ns, io_ns = after[at], busy[at]
+        usual = []
+        for values in (after, busy):
+            theirs = np.where(cells.present, values, absent)
+            theirs[at] = np.nan
+            idle = np.zeros((len(last), min(self._others or 0, tasks)))
+            theirs = np.concatenate([theirs, idle], axis=1)
+            theirs[np.isnan(theirs).all(axis=1)] = ends_ns[np.isnan(theirs).all(axis=1), None]
+            usual.append(np.nanmedian(theirs, axis=1))
+        late_ns = np.where(self._ends_together, np.maximum(ends_ns - usual[0], 0.0), 0.0)
+        slow_ns = np.minimum(np.maximum(io_ns - usual[1], 0.0), np.minimum(late_ns, io_ns))
+        late_ns = np.minimum(late_ns - slow_ns, ends_ns - io_ns)
+        by_task = [1e-9 * np.bincount(last, values, tasks) for values in (slow_ns, late_ns)]
+        return Path(last[cells.window] == cells.task, 1e-9 * float(io_ns.sum()), *by_task)
+
     def gains_s(self, saved_ns: np.ndarray) -> np.ndarray:
         """Compute by how much each window would be shorter if calls took less time: shape (windows,)."""
         if self._is_empty:
@@ -160,12 +296,15 @@ class WithMeetings:
         return float(self.gains_s(saved_ns).sum())
 
     def most_s(self, time_ns: np.ndarray) -> float:
-        """Add up over the windows the most time of a task.
+        """Add up over the windows the largest sum of a task.
 
         It is what calls can cost at most: the calls of one task slow down those of others, so that the change
         of the last arrival alone is not a bound.
         """
-        return 0.0 if self._is_empty else float(self._most_ns(time_ns).max(axis=1).sum()) * 1e-9
+        if self._is_empty:
+            return 0.0
+        most = np.minimum(1e-9 * self._most_ns(time_ns).max(axis=1), self._cells.length_s)
+        return float(most.sum())
 
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
@@ -185,4 +324,4 @@ class WithMeetings:
         low = middle - float(np.hypot(middle - min(self.likely_s(low_ns), middle), least))
         highest = np.maximum(self.gains_s(high_ns), gains)
         high = middle + float(np.hypot(highest.sum() - middle, least))
-        return max(low, 0.0), min(high, float(self._cells.length_s[highest > 0].sum()))
+        return max(low, 0.0), min(high, float(self._cells.length_s[highest > 0].sum()), self._span_s)

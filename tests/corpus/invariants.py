@@ -95,6 +95,31 @@ def calls_add_up(run: Declared | Several, line: str, answer: Answer) -> Iterator
             yield f"{of_functions} by functions, {of_layers} by layers, {answer.out['recorded_calls']} in all"
 
 
+@invariant
+def the_account_adds_up_and_nothing_is_longer_than_the_run(
+    run: Declared | Several, line: str, answer: Answer
+) -> Iterator[str]:
+    """Each second of a run is in one entry, in every record; gains and bounds are in the run, too."""
+    if not line.startswith("diagnose ") or not isinstance(answer.out, dict) or not answer.out["run_s"]:
+        return
+    run_s, account = answer.out["run_s"], answer.out["account"]
+    if account is None:
+        yield "no account"
+        return
+    times = [entry["time_s"] for entry in account["entries"]]
+    if min(times) < 0 or not math.isclose(sum(times), run_s, rel_tol=1e-6):
+        yield f"the entries {times} add up to {sum(times)}, and the run lasts {run_s}"
+    outside = ("outside", "communication", "late-task", "turns")
+    io_s = sum(entry["time_s"] for entry in account["entries"] if entry["id"] not in outside)
+    if not math.isclose(io_s, account["io_s"], rel_tol=1e-6, abs_tol=1e-9):
+        yield f"entries of I/O add up to {io_s}, not to {account['io_s']}"
+    bounds = [(each["id"], each["at_most_s"] or 0.0) for each in answer.out["not_examined"]]
+    bounds += [(each["id"], (each["gain_s"] or (0.0, 0.0))[1]) for each in answer.out["findings"]]
+    for name, most_s in bounds:
+        if most_s > run_s * (1 + 1e-9):
+            yield f"{name} is {most_s} s of a run of {run_s} s"
+
+
 def _modes(line: str, answer: Answer) -> dict[str, Any] | None:
     """The answer of a command ``modes`` that was not refused."""
     told = line.startswith("modes ") and isinstance(answer.out, dict)

@@ -8,19 +8,70 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
-from ensembles.diagnosis.remedy import severity_of
-from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.account import Account, Entry
+from ensembles.diagnosis.division import divide
+from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where
+from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS
+from ensembles.diagnosis.remedy import finding_of_bounds
 from ensembles.model.spans import find_spans
 
 if TYPE_CHECKING:
     from ensembles.model.counters import ModuleCounters
     from ensembles.run.run import Run
 
-MARGIN = 0.1
-"""Least uncertainty of a gain, as a part of it."""
-LEAST_SHARE = 1e-3
-"""Part of the job below which counters give no finding."""
+
+_LIBRARIES = ("PNETCDF_VAR", "H5D", "MPI-IO")
+_STORAGE = ("POSIX", "STDIO")
+
+
+def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
+    """Divide the time of a job, as the slowest rank spends it in files of its own and in shared ones.
+
+    Parameters
+    ----------
+    run : Run
+    findings : sequence of Finding
+
+    Returns
+    -------
+    Account or None
+        None: the log has no counters of I/O, or no length of the job.
+    """
+    modules, run_s = run.counters.modules, run.counters.run_time_s
+    if not modules or run_s <= 0:
+        return None
+    names = [name for name in _STORAGE if name in modules] or list(modules)[:1]
+    times_s = dict.fromkeys(("read_s", "write_s", "meta_s"), 0.0)
+    own = {name: np.zeros(run.tasks) for name in times_s}
+    for module in (modules[name] for name in names):
+        shared = module.by_file["is_shared"] > 0
+        whole_s = sum(float(module.by_file[name][shared].sum()) for name in times_s)
+        for name in times_s:
+            np.add.at(own[name], module.by_rank["rank"], module.by_rank[name])
+            of_shared = float(module.by_file[name][shared].sum()) / max(whole_s, 1e-12)
+            times_s[name] += module.shared_high_s * of_shared
+    slowest = int(np.argmax(sum(own.values())))
+    times_s = {name: time_s + float(own[name][slowest]) for name, time_s in times_s.items()}
+    inside = (
+        _above_storage(run),
+        Entry(CALLS, times_s["meta_s"]),
+        Entry(BYTES, times_s["read_s"] + times_s["write_s"]),
+    )
+    return divide(run_s, sum(each.time_s for each in inside), findings, inside)
+
+
+def _above_storage(run: Run) -> Entry:
+    """Compute the mean time of tasks in the library with most time and in no storage call."""
+    modules = run.counters.modules
+    above = [modules[name] for name in _LIBRARIES if name in modules]
+    if not above or "POSIX" not in modules:
+        return Entry(ABOVE, 0.0)
+    largest = max(above, key=lambda module: module.time_s)
+    storage_s = sum(modules[name].time_s for name in _STORAGE if name in modules)
+    above_s = (largest.time_s - storage_s) / max(run.tasks, 1)
+    return Entry(ABOVE, min(max(above_s, 0.0), run.counters.run_time_s), largest.module)
+
+
 LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}
 
 
@@ -98,62 +149,36 @@ def counted_finding(
     case: CountedCase,
     cause: str,
     title: str,
-    advice: str,
     checks: Sequence[Check],
     evidence: dict[str, Any],
     bounds_s: tuple[float, float, float],
     chosen: np.ndarray,
     op: str | None = None,
     most_s: float | None = None,
+    advice: str = "",
 ) -> Finding | None:
-    """Make a finding from counters.
+    """Make a finding from counters (`finding_of_bounds`).
 
     Parameters
     ----------
-    case : CountedCase
-    cause, title, advice, checks, evidence
-        As of `ensembles.diagnosis.finding.Finding`.
-    bounds_s : tuple of float
-        Least, likely and greatest gain.
     chosen : ndarray of bool, shape (n,)
         Files that the finding concerns.
     op : str, optional
         Kind of calls.
     most_s : float, optional
         What no interval exceeds. Default: the whole run.
-
-    Returns
-    -------
-    Finding or None
-        None: next to nothing would be gained.
     """
-    low, likely, high = bounds_s
-    confidence = rate_confidence(tuple(checks))
-    if high < LEAST_SHARE * case.run_s or high <= 0 or not confidence:
-        return None
-    most_s = case.run_s if most_s is None else most_s
-    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
     ranks = case.files["slowest_rank"][chosen]
     shared = case.files["is_shared"][chosen].any() or (ranks < 0).any()
-    spans = ((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64))
     where = Where(
         op=op,
         layer=case.layer,
         files=names,
         file_count=int(chosen.sum()),
         tasks=case.run.tasks if shared else len(np.unique(ranks)),
-        ranks=spans,
+        ranks=((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64)),
     )
-    return Finding(
-        cause,
-        severity_of(interval, likely, case.run_s),
-        confidence,
-        where,
-        {**evidence, "run_s": case.run_s},
-        tuple(checks),
-        advice,
-        interval,
-        title,
-    )
+    most_s = case.run_s if most_s is None else most_s
+    return finding_of_bounds(cause, case.run_s, bounds_s, most_s, where, title, checks, evidence, advice)

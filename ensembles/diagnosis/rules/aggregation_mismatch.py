@@ -23,11 +23,6 @@ BUFFER_BYTES = 16 << 20
 
 _MOST_SHARE_OF_NODES = 0.5
 
-ADVICE = (
-    "use one aggregator or more on each node (cb_nodes), buffers of 16 MiB or more (cb_buffer_size), and "
-    "as many stripes as aggregators"
-)
-
 
 def _find(case: Case) -> Remedy | None:
     found = collective_calls(case)
@@ -58,7 +53,6 @@ def _find(case: Case) -> Remedy | None:
         found.rows,
         saved,
         f"{aggregators} aggregators for {useful} nodes make {spent} of storage calls",
-        ADVICE,
         (check, idle),
         {"aggregators": aggregators, "nodes": useful},
         case.kept_after_flush(low),

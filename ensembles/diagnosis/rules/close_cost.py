@@ -4,14 +4,80 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
-from ensembles.diagnosis.kept_open import LEAST_CLOSES, keep_open
-from ensembles.diagnosis.path_calls import FEW_LONG
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.units import seconds_text
+
+LEAST_CLOSES = 2
+"""Closes of a task: one close at the end has to wait for the flush, whatever it costs."""
+
+
+def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
+    """A close that waits for its flush: with the file open, the flush goes on while the program computes.
+
+    Parameters
+    ----------
+    case : Case
+    rows : ndarray of bool, shape (n,)
+        Rows of closes.
+
+    Raises
+    ------
+    NotApplicable
+        Calls keep the storage busy all the time, as far as the run shows.
+    """
+    time_ns = np.where(rows, case.rows["time_ns"], 0.0)
+    closes = np.bincount(case.task, np.where(rows, case.rows["n"], 0), len(case.ranks))[case.task]
+    saved = time_ns * np.maximum(1 - 1 / np.maximum(closes, 1), 0)
+    gain_s = case.gain_s(saved)
+    # Only where calls do not keep the storage busy anyway can it write in the meantime.
+    idle_s = max(case.span_s - case.most_s(case.rows["time_ns"]), 0.0)
+    likely = saved * min(idle_s / max(gain_s, 1e-12), 1.0)
+    count = int(case.rows["n"][rows].sum())
+    if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
+        return None
+    at_most_s = case.most_s(time_ns)
+    if case.effective_count(rows) < LEAST_CLOSES:
+        raise NotApplicable(
+            f"one of {count:,} closes takes most of the {seconds_text(at_most_s)} of all: whether closing "
+            "costs as much in each step, a run with more steps shows",
+            at_most_s,
+            suspected=False,
+        )
+    if case.gain_s(likely) < FROM_SHARE["warning"] * case.run_s:
+        raise NotApplicable(
+            f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
+            "before, and a close that follows writes also flushes them: record a run that keeps its files "
+            "open, or that syncs before it closes",
+            at_most_s,
+        )
+    mean_s = float(time_ns.sum()) * 1e-9 / count
+    checks = (
+        Check(
+            "each-step",
+            True,
+            f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again",
+        ),
+        Check(
+            "storage-has-time",
+            None,
+            f"outside of I/O calls, in {seconds_text(idle_s)}, the storage could write what closes wait for; "
+            "how much it would, this run does not show",
+        ),
+    )
+    return Remedy(
+        rows,
+        likely,
+        f"closing files takes {seconds_text(mean_s)} each time, and the program waits for the cache to empty",
+        checks,
+        {"closes": count, "mean_s": mean_s},
+        0.5 * likely,
+        saved,
+    )
+
 
 _MOST_FLUSH = 0.5
 _QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
@@ -20,11 +86,6 @@ _BEHIND = 0.25
 
 _LEAST_TO_OPEN = 1.5
 """Mean time of a close, as a multiple of that of an open: below, both only wait for the metadata server."""
-
-ADVICE = (
-    "open the file once and keep it open over the steps; where that is not possible, let fewer tasks close "
-    "it (one file for a node), or sync before the close in a place where the program does not wait"
-)
 
 
 def _find(case: Case) -> Remedy | None:
@@ -41,10 +102,10 @@ def _find(case: Case) -> Remedy | None:
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
     is_repeated = case.rows["n"][rows].sum() >= LEAST_CLOSES * len(np.unique(case.rows["rank"][rows]))
-    is_repeated = is_repeated and case.effective_count(rows) >= FEW_LONG  # one of a few long closes
+    is_repeated = is_repeated and case.effective_count(rows) >= LEAST_CALLS  # one of a few long closes
     if flush.known and is_repeated and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
         return _beyond_the_flush(case, rows, own, flush, usual_ns)
-    return keep_open(case, rows, ADVICE)
+    return keep_open(case, rows)
 
 
 def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flush, usual_ns: float) -> Remedy:
@@ -74,7 +135,6 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
         rows,
         saved,
         f"closing files takes {seconds_text(mean_s)} each time, beyond the writing of their last bytes",
-        ADVICE,
         checks,
         {"closes": count, "mean_s": mean_s},
         np.maximum(own - 2 * flush.time_ns, 0.0),

@@ -7,19 +7,13 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.collective_calls import collective_calls
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.summed.cannot_tell import check_coordination
+from ensembles.diagnosis.summed.case import check_coordination
 from ensembles.model.units import seconds_text
 
 NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)
 """Rates at which a node exchanges the bytes of its tasks: of 10 Gb/s Ethernet, usual, fast."""
-
-ADVICE = (
-    "join collective calls into fewer and larger ones, write independently where the pieces are large and"
-    " contiguous (romio_cb_write=disable), or use fewer tasks in the communicator"
-)
 
 
 def _find(case: Case) -> Remedy | None:
@@ -52,7 +46,6 @@ def _find(case: Case) -> Remedy | None:
         found.rows,
         found.of_windows(case, gain),
         f"collective calls spend {spent} in coordination and messages",
-        ADVICE,
         (check,),
         {"coordination_s": float(beyond.sum()) * 1e-9},
         # While messages are exchanged, caches empty: what a close waits for then comes earlier.

@@ -82,18 +82,16 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             "tasks may wait for each other in HDF5" if in_parallel else "no task waits for others in HDF5",
         ),
     )
-    slow = own_ns > 0
     return Remedy(
-        slow,
+        own_ns > 0,
         LIKELY_PART * own_ns,
         f"HDF5 spends {seconds_text(own_s)}{summed} in {work}, not in the file system",
-        f"no file system makes this shorter: {'' if is_fewer else SAME_TYPE}{FASTER}",
         checks,
         {"hdf5_time_s": own_s, "asked_bytes": given_bytes, "moved_bytes": moved_bytes},
         np.zeros(len(own_ns)),
         own_ns,
         tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0),
-        around_s=1e-9 * float(case.rows["end_ns"][slow].max() - case.rows["start_ns"][slow].min()),
+        advice=f"no file system makes this shorter: {'' if is_fewer else SAME_TYPE}{FASTER}",
     )
 
 

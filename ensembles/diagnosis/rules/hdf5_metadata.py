@@ -7,13 +7,41 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_from_cache, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.fixed_cost import JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.waits_in_libraries import with_waits_in_hdf5
 from ensembles.model.units import bytes_text, seconds_text
+
+
+def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
+    """Add what other tasks save in collective calls of HDF5 that move no data: they wait there.
+
+    Where at most half of the tasks of a window make the requests inside such calls, the others save the part
+    of their time in the calls that the requests are of those of the busiest of these tasks.
+
+    Parameters
+    ----------
+    case : Case
+    saved_ns : ndarray of float64, shape (n,)
+        Time saved in requests inside calls of HDF5.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+    """
+    moves = np.char.startswith(case.name, "H5D") & np.isin(case.op, ("read", "write"))
+    own_ns = np.where((case.layer == "hdf5") & ~moves, case.rows["time_ns"], 0.0)
+    saved, own = case.by_cell(saved_ns), case.by_cell(own_ns)
+    busiest = np.argmax(saved, axis=1)[:, None]
+    most, waits = (np.take_along_axis(each, busiest, 1)[:, 0] for each in (saved, own))
+    alone = 2 * (saved > 0).sum(axis=1) <= case.present.sum(axis=1)
+    part = np.where(alone & (most > 0), most / np.maximum(most + waits, 1), 0.0)
+    # A task waits no longer than the requests take.
+    part = np.minimum(part[:, None], most[:, None] / np.maximum(own, 1)) * (saved <= 0)
+    found: np.ndarray = saved_ns + own_ns * case.of_cells(part)
+    return found
+
 
 LEAST_CALLS = 64
 _LEAST_TO_DATA = 0.5
@@ -86,7 +114,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"HDF5 makes {count:,} requests of {bytes_text(round(size))} for metadata in {tasks} "
         f"task{'s' * (tasks != 1)}, {seconds_text(each_s)} each",
-        ADVICE + (ADVICE_PARALLEL if tasks > 1 else ""),
         checks,
         {"requests": count, "mean_bytes": size, "data_calls": transfers, "mean_s": each_s},
         low,
@@ -94,7 +121,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         names,
         parts=_PARTS,
         not_inside=other_data_calls(case),
+        advice=ADVICE + (ADVICE_PARALLEL if tasks > 1 else ""),
     )
 
 
-rule = EvidenceRule("hdf5-metadata", _find, FILE_USES, of_each_call=True)
+rule = EvidenceRule("hdf5-metadata", _find, FILE_USES)

@@ -78,7 +78,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         share_of_rows(case, table, chosen | (work > 0)) > 0,
         saved + likely * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
-        refill_advice(case, "write_bytes" in evidence, "read_back_bytes" in evidence),
         (
             Check("more-than-the-file", True, "; ".join(said)),
             Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),
@@ -89,7 +88,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         1.5 * saved + np.where(again > 0, case.rows["time_ns"] - saved, 0.0),
         tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if found[number]),
         not_inside=other_data_calls(case, table["call"][work > 0]),
+        advice=refill_advice(case, "write_bytes" in evidence, "read_back_bytes" in evidence),
     )
 
 
-rule = EvidenceRule("hdf5-refill", _find, FILE_USES, of_each_call=True)
+rule = EvidenceRule("hdf5-refill", _find, FILE_USES)

@@ -7,26 +7,180 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.stripe_writes import REQUEST, StripeWrites, alternation
+from ensembles.model.distinct import distinct_rows
+from ensembles.model.events import OPS, Events
 from ensembles.model.units import number_text, seconds_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ANY_ORDER, Summary
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+    from ensembles.structure.phases.result import Phases
+
+
+MOST_ROWS = 1 << 17
+
+_DRAWS = 400
+
+_NAMES = ("file", "stripe", "start", "rank", "phase", "call", "size", "ragged", "duration")
+
+
+class StripeWrites(Summary):
+    """A mergeable summary: the writes to some stripes of files whose layout is known.
+
+    Stripes are chosen by a hash of file and number, so that all parts of a run choose the same ones. If too
+    many writes are held, the share of the stripes is halved.
+
+    Parameters
+    ----------
+    phases : Phases or None
+    stripe_bytes : ndarray of int64, shape (files,)
+        Bytes of a stripe of each file; 0: unknown.
+
+    Attributes
+    ----------
+    share : float
+        Share of the stripes that is held.
+    """
+
+    columns = ("rank", "call", "file", "offset", "requested", "moved", "start", "duration")
+    requires = ANY_ORDER
+
+    def __init__(self, phases: Phases | None, stripe_bytes: np.ndarray) -> None:
+        self._phases, self._stripe_bytes = phases, stripe_bytes
+        self.share = 1.0
+        self._parts: list[np.ndarray] = []
+
+    @classmethod
+    def for_run(cls, run: Run) -> StripeWrites:
+        """Make an empty summary for a run."""
+        return cls(run.phases, stripes_of(run)[:, 0])
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        if not len(chunk):
+            return
+        posix = np.array([call.layer == "posix" for call in chunk.calls])[chunk.call]
+        chosen = posix & (chunk.op == OPS.index("write")) & (chunk.offset >= 0) & (chunk.moved > 0)
+        chosen &= self._stripe_bytes[np.minimum(chunk.file, len(self._stripe_bytes) - 1)] > 0
+        at = np.flatnonzero(chosen)
+        if not len(at):
+            return
+        phase = phases_of_calls(self._phases, chunk)[at]
+        writes = chunk[at]
+        width = self._stripe_bytes[writes.file]
+        low, high = writes.offset, writes.offset + writes.moved
+        ragged = (low % width != 0).astype(np.int64) + (high % width != 0)
+        columns = (writes.file, low // width, writes.start, writes.rank, phase, writes.call)
+        rows = np.stack(
+            [
+                *(column.astype(np.int64) for column in columns),
+                size_classes(writes.requested),
+                ragged,
+                writes.duration,
+            ]
+        )
+        last = (high - 1) // width
+        second = rows[:, last != rows[1]]
+        second[1] = last[last != rows[1]]
+        self._keep(np.concatenate([rows, second], axis=1))
+
+    def merge(self, other: StripeWrites) -> None:
+        """Add the writes of other calls."""
+        self.share = min(self.share, other.share)
+        self._parts += other._parts
+        self._keep(np.empty((len(_NAMES), 0), np.int64))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the writes, sorted by file, stripe and start."""
+        rows = self._held()
+        rows = rows[:, np.lexsort(rows[[3, 2, 1, 0]])]
+        return dict(zip(_NAMES, rows, strict=True))
+
+    def _held(self) -> np.ndarray:
+        empty = np.empty((len(_NAMES), 0), np.int64)
+        rows = np.concatenate([empty, *self._parts], axis=1)
+        return rows[:, _lot(rows[0], rows[1]) < self.share]
+
+    def _keep(self, rows: np.ndarray) -> None:
+        self._parts.append(rows[:, _lot(rows[0], rows[1]) < self.share])
+        if sum(part.shape[1] for part in self._parts) <= MOST_ROWS:
+            return
+        self._parts = [self._held()]
+        while self._parts[0].shape[1] > MOST_ROWS and self.share > 2.0**-40:
+            self.share /= 2
+            self._parts = [self._held()]
+
+
+def _lot(file: np.ndarray, stripe: np.ndarray) -> np.ndarray:
+    """Compute a reproducible random number from 0 to 1 for each stripe (finaliser of SplitMix64)."""
+    x = (stripe.astype(np.uint64) << np.uint64(20)) ^ file.astype(np.uint64)
+    x = (x + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    lot: np.ndarray = (x ^ (x >> np.uint64(31))) / 2.0**64
+    return lot
+
+
+REQUEST = SummaryRequest(StripeWrites.for_run, StripeWrites.columns)
+"""What rules need, to get it filled."""
+
+
+def alternation(
+    rows: dict[str, np.ndarray], ranks: np.ndarray, nodes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Compare writes to a stripe that another node wrote before with those that follow one of the same node.
+
+    Parameters
+    ----------
+    rows : dict of str to ndarray, shape (m,)
+        Columns of `StripeWrites`.
+    ranks, nodes : ndarray of int64, shape (tasks,)
+        Rank and node of each task.
+
+    Returns
+    -------
+    follows : ndarray of int64, shape (k,)
+        Rows that follow one of another task in the same stripe.
+    taken : ndarray of bool, shape (k,)
+        Of these, which follow one of another node.
+    effect : float
+        Difference of the mean logarithm of their durations; calls of one phase, function, size class and
+        number of ends inside a stripe are compared.
+    p : float
+        Of a permutation of tasks over nodes.
+    """
+    task = np.searchsorted(ranks, rows["rank"])
+    same = np.zeros(len(task), bool)
+    same[1:] = (rows["file"][1:] == rows["file"][:-1]) & (rows["stripe"][1:] == rows["stripe"][:-1])
+    before = np.concatenate([[0], task[:-1]])
+    # A task that goes on in its stripe keeps the lock and its page: it compares with nothing.
+    follows = np.flatnonzero(same & (before != task))
+    mine, theirs = task[follows], before[follows]
+    taken = nodes[mine] != nodes[theirs]
+    if not len(follows) or taken.all():
+        return follows, taken, 0.0, 1.0
+    _, group = distinct_rows(*(rows[name][follows] for name in ("phase", "call", "size", "ragged")))
+    value = np.log(np.maximum(rows["duration"][follows], 1))
+    value = value - (np.bincount(group, value) / np.bincount(group))[group]
+    effect = _effect(value, taken)
+    rng = np.random.default_rng(0)
+    draws = (rng.permutation(nodes) for _ in range(_DRAWS))
+    chance = [_effect(value, drawn[mine] != drawn[theirs]) for drawn in draws]
+    return follows, taken, effect, (1 + sum(each >= effect for each in chance)) / (1 + _DRAWS)
+
+
+def _effect(value: np.ndarray, taken: np.ndarray) -> float:
+    return float(value[taken].mean() - value[~taken].mean()) if taken.any() and not taken.all() else 0.0
+
 
 LEVEL = 0.01
 LEAST_FACTOR = 1.3
 LEAST_WRITES = 32
-
-ADVICE = (
-    "let each stripe belong to one node: records that are multiples of the stripe size and begin at "
-    "stripes (pad them, or lfs setstripe -S with the size of a record), contiguous parts for the tasks "
-    "of a node, or collective writes with aggregators at stripe boundaries (romio_cb_write=enable, "
-    "striping_unit; Cray MPICH: cray_cb_write_lock_mode=2)"
-)
 
 
 def _check(run: Run) -> None:
@@ -84,7 +238,6 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
         share > 0,
         saved,
         f"writes to a stripe that another node wrote before take {number_text(factor)} times as long",
-        ADVICE,
         checks,
         {"slowdown": factor, "p": p, "stripes_sampled_share": summary.share, "writes": int(taken.sum())},
         0.6 * saved,

@@ -6,17 +6,200 @@ each step; or all tasks open all files.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import ADVICE, leave_out_calls
-from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.metadata import find_counted
+from ensembles.diagnosis.avoidable_calls import leave_out_calls
+from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.library_opens import KEEP_OPEN, opened_again
-from ensembles.diagnosis.path_calls import refuse_merged_paths
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.finding import Check, Finding
+from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS, REMOVING, refuse_merged_paths
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.summed.metadata import find_summed
+from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.model.distinct import distinct_rows
+from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+
+LEAST_OPENS = 4
+"""Opens of a file by a task that are a habit."""
+
+LEAST_READ = 1 << 20
+"""Bytes read inside opens from which they are named."""
+
+_LOW = 0.75
+"""Part of the saving at the lower end: what an open reads, the program may need later."""
+
+KEEP_OPEN = (
+    "open the file once, before the loop, and keep it open; where each step has to reach the file, flush it "
+    "instead of closing it (nc_sync, H5Fflush, MPI_File_sync, fflush)"
+)
+
+
+class OpenedAgain(NamedTuple):
+    """Opens of libraries, and closes, that a program could leave out.
+
+    Attributes
+    ----------
+    opens : ndarray of bool, shape (n,)
+        Rows of the case with these opens.
+    low, share, high : ndarray of float64, shape (n,)
+        Share of the time of each row that is in them. The upper two have closes too, and opens of objects,
+        which a library remembers while the file is open; of what closes write, only the last has a share.
+    title : str
+    files : tuple of str
+    check : Check
+    evidence : dict
+    """
+
+    opens: np.ndarray
+    low: np.ndarray
+    share: np.ndarray
+    high: np.ndarray
+    title: str
+    files: tuple[str, ...]
+    check: Check
+    evidence: dict[str, float]
+
+
+def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
+    """Find files that tasks open by a library again and again: HDF5, netCDF, MPI-IO, or streams.
+
+    A file that was removed has to be made anew.
+
+    Parameters
+    ----------
+    case : Case
+    uses : FileUses
+        Filled.
+
+    Returns
+    -------
+    OpenedAgain or None
+        None: there are none.
+    """
+    table = uses.table.columns()
+    if not table["opens"].any():
+        return None
+    names, pair = distinct_rows(table["file"], table["rank"])
+    opens = np.bincount(pair, table["opens"])
+    functions, ops = np.array([(call.name, call.op) for call in case.run.calls]).T
+    removals = np.bincount(table["file"], table["n"] * np.isin(functions, list(REMOVING))[table["call"]])
+    again = opens - 1 - removals[names[0]]
+    again = np.where(again >= LEAST_OPENS - 1, again, 0)
+    if not again.any():
+        return None
+    part = (again / np.maximum(opens, 1))[pair]
+    has_to_write = np.isin(ops, ("write", "sync"))[table["call"]]
+    opening, besides, closing = (
+        share_of_rows(case, table, chosen, part * table[name] / np.maximum(table["time_ns"], 1))
+        for name, chosen in (
+            ("opening_ns", part > 0),
+            ("with_open_ns", ~has_to_write),
+            ("with_open_ns", part > 0),
+        )
+    )
+    outermost = (table["opens"] > 0) & (part > 0)
+    rows = share_of_rows(case, table, outermost, of="n") > 0
+    count, times = int(opens[again > 0].sum()), int(again.sum())
+    time_ns, read = (float((table[name] * (part > 0)).sum()) for name in ("opening_ns", "opening_bytes"))
+    by = ", ".join(np.unique(functions[table["call"][outermost]]).tolist())
+    cost = np.bincount(table["file"], table["opening_ns"] * part)
+    files = tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0)
+    reads = f", in which {bytes_text(round(read))} are read" if read >= LEAST_READ else ""
+    title = (
+        f"{count:,} opens of {count_text(len(files), 'file')} by {by}, {times:,} of them of a file that the "
+        f"task had open before, take {seconds_text(time_ns * 1e-9 / count)} each with all calls inside{reads}"
+    )
+    sentence = f"tasks open {count_text(len(files), 'file')} {times:,} times more than once each"
+    return OpenedAgain(
+        rows,
+        np.minimum(_LOW * opening, 1.0),
+        np.minimum(opening + besides, 1.0),
+        np.minimum(opening + closing, 1.0),
+        title,
+        files,
+        Check("same-file-again", True, sentence),
+        {"opens": count, "mean_s": time_ns * 1e-9 / count, "read_bytes": read},
+    )
+
+
+def find_counted(run: Run) -> Finding | None:
+    """Take off the opens and stats of a task and file beyond the first."""
+    case = counted_case(run)
+    files, totals = case.files, case.module.totals
+    count = sum(int(totals.get(name) or 0) for name in ("OPENS", "STATS"))
+    pairs = int(np.where(files["is_shared"] > 0, run.tasks, files["records"]).sum())
+    if count < LEAST_CALLS * pairs:
+        return None
+    whole = np.maximum(files["read_s"] + files["write_s"] + files["meta_s"], 1e-12)
+    saved = case.time_s * files["meta_s"] / whole * (1 - pairs / count)
+    most_s = case.gain_s(saved)
+    each_s = float(files["meta_s"].sum() / count)
+    checks = (
+        Check(
+            "again-and-again",
+            True,
+            f"{count:,} opens and stats are {number_text(count / pairs)} for each task and file",
+        ),
+        Check(
+            "which-files", None, "counters of several files do not show which of these calls takes the time"
+        ),
+    )
+    return counted_finding(
+        case,
+        "metadata-storm",
+        f"{count:,} opens and stats, {number_text(count / pairs)} for each task and file, up to "
+        f"{seconds_text(each_s)} each",
+        checks,
+        {"calls": count, "mean_s": each_s},
+        (0.0, 0.6 * most_s, most_s),
+        files["meta_s"] > 0,
+    )
+
+
+_SHARE, _LOW_OF_SUMS = 0.5, 0.6
+NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
+
+
+def find_summed(run: Run) -> Finding | None:
+    """Count what must be repetitions: calls of a task beyond the number of files that the run knows."""
+    case = SummedCase(run)
+    files = len(run.files) - 1
+    refuse_merged_paths(run)
+    saved, again, count, spent = np.zeros(len(case.ranks)), 0, 0, 0.0
+    for op in ("open", "meta"):
+        calls = case.of_tasks("n", (op,), "posix", but=NO_LOOKUPS)
+        repeated = np.maximum(calls - files, 0.0)
+        often = (calls >= LEAST_CALLS) & (repeated >= _SHARE * calls)
+        time_s = case.of_tasks("own_ns", (op,), "posix", but=NO_LOOKUPS) * 1e-9
+        saved += np.where(often, time_s * repeated / np.maximum(calls, 1), 0.0)
+        again += int(repeated[often].sum())
+        count += int(calls[often].sum())
+        spent += float(time_s[often].sum())
+    if not count:
+        return None
+    check = Check(
+        "more-calls-than-files",
+        True,
+        f"tasks make {count:,} calls on paths, and the run knows {count_text(files, 'file')}: {again:,} "
+        "calls or more ask again",
+    )
+    closes_s = case.of_tasks("own_ns", ("close",), "posix") * 1e-9
+    return summed_finding(
+        case,
+        "metadata-storm",
+        f"{count:,} calls on paths, {again:,} of them or more for the same path again, take "
+        f"{seconds_text(spent / count)} each",
+        (check,),
+        {"repeated": again, "mean_s": spent / count},
+        (_LOW_OF_SUMS * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),
+    )
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
@@ -36,7 +219,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         opened.opens,
         saved,
         opened.title,
-        KEEP_OPEN,
         (opened.check,),
         opened.evidence,
         low,
@@ -44,6 +226,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         opened.files,
         fewer=case.rows["n"] * opened.share * (case.rows["depth"] == 0),
         parts=SHORTER_QUEUES,
+        advice=KEEP_OPEN,
     )
 
 
@@ -51,7 +234,7 @@ rule = EvidenceRule(
     "metadata-storm",
     _find,
     FILE_USES,
-    counted=lambda run: find_counted(run, ADVICE),
-    summed=lambda run: find_summed(run, ADVICE),
+    counted=find_counted,
+    summed=find_summed,
     counts_more=True,
 )

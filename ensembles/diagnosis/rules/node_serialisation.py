@@ -2,16 +2,176 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ensembles.diagnosis.cannot_tell import CannotTell, transfers
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Check
-from ensembles.diagnosis.phases_in_turns import PhasesInTurns, phases_in_turns
+from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.diagnosis.shared_processors import on_crowded_nodes
+from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.structure.turns import LEAST_UNITS, LEVEL, Turns, largest_chance, p_of_turns, turns_of
+from ensembles.summaries.keyed_sums import groups_of_rows
+
+
+@dataclass(frozen=True)
+class PhasesInTurns:
+    """What phases show that nodes or tasks are served in turns.
+
+    Attributes
+    ----------
+    unit : str
+        ``"node"`` or ``"task"``.
+    rows : list of ndarray of int64
+        Of each phase with even ends, the rows of its calls.
+    turns : list of Turns
+        Of each phase with even ends.
+    tested : int
+        Phases that could show turns.
+    chance, p : float
+        How often independent ends are even in a phase, and in so many of the phases.
+    """
+
+    unit: str
+    rows: list[np.ndarray]
+    turns: list[Turns]
+    tested: int
+    chance: float
+    p: float
+
+    def bytes_per_phase(self, case: Case) -> np.ndarray:
+        """Bytes that the calls of each phase move."""
+        return np.array([case.rows["bytes"][rows].sum() for rows in self.rows])
+
+    def median(self, name: str) -> float:
+        """Median of an attribute of `turns`."""
+        return float(np.median([getattr(each, name) for each in self.turns]))
+
+    @property
+    def length_s(self) -> float:
+        """From the first start to the last end of each phase, added up."""
+        return 1e-9 * sum(each.length_ns for each in self.turns)
+
+    def title(self, run_s: float) -> str:
+        """Return a sentence for people."""
+        apart, whole = seconds_text(1e-9 * self.median("step_ns")), seconds_text(self.length_s)
+        return (
+            f"{self.median('units'):,.0f} {self.unit}s are served one after the other, {apart} apart, "
+            f"in {count_text(len(self.turns), 'phase')}: {whole} of {seconds_text(run_s)}"
+        )
+
+    def time_ns(self, case: Case) -> np.ndarray:
+        """Time of the rows of `Case.rows` that are served in turns; of others 0."""
+        time_ns = np.zeros(len(case))
+        for rows in self.rows:
+            time_ns[rows] = case.rows["time_ns"][rows]
+        return time_ns
+
+    def saved_ns(self, case: Case, elsewhere: float) -> tuple[np.ndarray, np.ndarray]:
+        """Bound what fewer turns save in each row: half of the turns are left, or one.
+
+        Their bytes take what they take at a rate that other phases have.
+
+        Parameters
+        ----------
+        case : Case
+        elsewhere : float
+            B/s.
+
+        Returns
+        -------
+        low, high : ndarray of float64, shape (n,)
+        """
+        time_ns = self.time_ns(case)
+        low, high = np.zeros((2, len(case)))
+        for rows, turns, moved in zip(self.rows, self.turns, self.bytes_per_phase(case), strict=True):
+            bytes_ns = 1e9 * float(moved) / elsewhere
+            low[rows] = np.maximum(time_ns[rows] / 2 - bytes_ns, 0.0)
+            high[rows] = np.maximum(time_ns[rows] - max(bytes_ns, turns.step_ns), 0.0)
+        return low, high
+
+    def rate(self, case: Case) -> float:
+        """Compute the rate in turns, B/s."""
+        return float(self.bytes_per_phase(case).sum()) / self.length_s
+
+    def rate_elsewhere(self, case: Case) -> float | None:
+        """Compute the rate of the best other phase that moves as many bytes in the same direction, B/s."""
+        first = self.rows[0][0]
+        mine = np.unique(case.rows["phase"][np.concatenate(self.rows)])
+        alike = _storage_calls(case) & (case.op == case.op[first])
+        alike &= ~np.isin(case.rows["phase"], mine)
+        if not alike.any():
+            return None
+        phase = np.unique(case.rows["phase"][alike], return_inverse=True)[1].reshape(-1)
+        size = int(phase.max()) + 1
+        begin, end = np.full(size, np.iinfo(np.int64).max), np.zeros(size, np.int64)
+        np.minimum.at(begin, phase, case.rows["start_ns"][alike])
+        np.maximum.at(end, phase, case.rows["end_ns"][alike])
+        moved = np.bincount(phase, case.rows["bytes"][alike])
+        comparable = moved >= np.median(self.bytes_per_phase(case))
+        rate = moved / (1e-9 * np.maximum(end - begin, 1))
+        return float(rate[comparable].max()) if comparable.any() else None
+
+
+def phases_in_turns(case: Case) -> PhasesInTurns | None:
+    """Find the phases in which nodes are served in turns; else those in which tasks are.
+
+    Of each phase, the reads or writes of one function and size class with most time are looked at, of which
+    each task makes one. Tasks that share processors may take turns there, so that only their nodes count.
+    """
+    groups = _calls_of_phases(case)
+    nodes = case.nodes_of_tasks()
+    found = None if nodes is None else _in_turns(case, groups, nodes, "node")
+    crowded = bool((on_crowded_nodes(case) >= 0).any())
+    if found is None and not crowded:
+        found = _in_turns(case, groups, np.arange(len(case.ranks)), "task")
+    return found
+
+
+def _storage_calls(case: Case) -> np.ndarray:
+    """Find transfers of POSIX in phases: tasks leave a collective call in turns because of its messages."""
+    rows: np.ndarray = transfers(case) & (case.layer == "posix") & (case.rows["phase"] > 0)
+    return rows
+
+
+def _calls_of_phases(case: Case) -> list[np.ndarray]:
+    """Return the rows of the calls of each phase that are looked at."""
+    chosen = np.flatnonzero(_storage_calls(case))
+    if not len(chosen):
+        return []
+    keys = [case.rows[name][chosen] for name in ("phase", "call", "size", "depth")]
+    group, first = groups_of_rows(keys)
+    once = np.bincount(group, case.rows["n"][chosen] != 1) == 0
+    once &= np.bincount(group) >= LEAST_UNITS
+    time_ns = np.bincount(group, case.rows["time_ns"][chosen]) * once
+    best = np.lexsort((-time_ns, keys[0][first]))
+    best = best[np.unique(keys[0][first][best], return_index=True)[1]]
+    best = best[once[best]]
+    order = np.argsort(group, kind="stable")
+    begin = np.searchsorted(group[order], np.arange(len(first) + 1))
+    return [chosen[order[begin[each] : begin[each + 1]]] for each in best.tolist()]
+
+
+def _in_turns(case: Case, groups: list[np.ndarray], units: np.ndarray, unit: str) -> PhasesInTurns | None:
+    names = ("start_ns", "end_ns", "bytes")
+    looked = [
+        (rows, turns_of(units[case.task[rows]], *(case.rows[name][rows] for name in names)))
+        for rows in groups
+    ]
+    tested = [(rows, turns) for rows, turns in looked if turns is not None]
+    even = [(rows, turns) for rows, turns in tested if turns.are_even]
+    if not even:
+        return None
+    every = [turns for _, turns in tested]
+    p = p_of_turns(every)
+    if p > LEVEL:
+        return None
+    rows, turns = (list(each) for each in zip(*even, strict=True))
+    return PhasesInTurns(unit, rows, turns, len(tested), largest_chance(every), p)
+
 
 LEAST_RATIO = 4.0
 """Other phases move bytes so many times faster: the bytes do not explain how long a turn takes."""
@@ -94,7 +254,9 @@ def _remedy(case: Case, found: PhasesInTurns, elsewhere: float, title: str) -> R
         "bytes_per_s": found.rate(case),
         "bytes_per_s_elsewhere": elsewhere,
     }
-    return Remedy(found.time_ns(case) > 0, (low + high) / 2, title, ADVICE_TURNS, checks, evidence, low, high)
+    return Remedy(
+        found.time_ns(case) > 0, (low + high) / 2, title, checks, evidence, low, high, advice=ADVICE_TURNS
+    )
 
 
 rule = EvidenceRule("node-serialisation", _find)

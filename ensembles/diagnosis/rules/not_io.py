@@ -7,17 +7,81 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.not_io import counted_bound_s, find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.finding import Finding, NotApplicable, Where
 from ensembles.diagnosis.remedy import little_io
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.summed.not_io import find_summed
+from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+
+
+def counted_bound_s(run: Run) -> float:
+    """Bound the time of any rank in counted calls, s; 0: nothing was counted.
+
+    Raises
+    ------
+    NotApplicable
+        The log has modules of I/O that are not read.
+    """
+    if run.counters.unread:
+        raise NotApplicable(
+            f"Darshan's module {' or '.join(run.counters.unread)} may hold more I/O, and is not read: record "
+            "the run with ensio run"
+        )
+    # Interfaces lie inside one another, and files of one are not always files of the other.
+    return sum(module.slowest_rank_s for module in run.counters.modules.values())
+
+
+def find_counted(run: Run, most_share: float) -> Finding | None:
+    """Compare the time of the slowest rank in all interfaces with the length of the job."""
+    counters = run.counters
+    if counters.run_time_s <= 0:
+        raise NotApplicable("the log has no counters of I/O: switch the module POSIX on when you record")
+    io_s = counted_bound_s(run)
+    share = io_s / counters.run_time_s
+    if share >= most_share:
+        return None
+    return little_io(
+        io_s,
+        counters.run_time_s,
+        Where(tasks=run.tasks, ranks=((0, run.tasks - 1),)),
+        f"no rank spends more than {seconds_text(io_s)} of {seconds_text(counters.run_time_s)} in calls of "
+        f"{', '.join(counters.modules)}",
+        f"I/O takes at most {share_text(share, 1)} of this job in any rank",
+    )
+
+
+def find_summed(run: Run, most_share: float) -> Finding | None:
+    """Compare the I/O time of the busiest task with the length of the run.
+
+    Parameters
+    ----------
+    run : Run
+    most_share : float
+        Share of the run below which I/O is not the cause.
+    """
+    case = SummedCase(run)
+    if not len(case) or case.run_s <= 0:
+        return None
+    # Tasks that do not meet may do their I/O one after the other, and the run waits for all of it.
+    is_summed = not tasks_meet(run.info, None)
+    io_s = float(case.busy_s.sum() if is_summed else case.busy_s.max())
+    if io_s >= most_share * case.run_s:
+        return None
+    return little_io(
+        io_s,
+        case.run_s,
+        Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS)),
+        f"{'all tasks together are' if is_summed else 'no task is'} in I/O for "
+        f"{'' if is_summed else 'more than '}{seconds_text(io_s)} of {seconds_text(case.run_s)}",
+        f"I/O takes at most {share_text(io_s / case.run_s, 1)} of this run in "
+        f"{'all tasks together' if is_summed else 'any task'}",
+    )
+
 
 MOST_SHARE = 0.05
 

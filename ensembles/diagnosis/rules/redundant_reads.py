@@ -6,12 +6,114 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import NOT_READ_BY_PROGRAM, FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import (
+    METADATA,
+    NOT_READ_BY_PROGRAM,
+    STORAGE,
+    FileUses,
+    Rows,
+    share_of_rows,
+)
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.read_again import read_again
-from ensembles.diagnosis.reads_of_files import reads_of_files
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.model.units import number_text, share_text
+from ensembles.model.distinct import distinct_rows
+from ensembles.model.units import bytes_text, count_text, number_text, share_text
+
+
+def reads_of_files(case: Case, uses: Rows) -> Rows:
+    """Add up what tasks read from files, without what libraries read in order to write.
+
+    Reads of the file system count, as those of the library above move the same bytes; of files without them,
+    those of the library.
+
+    Parameters
+    ----------
+    case : Case
+    uses : dict of str to ndarray
+        Columns of `FileUses.table`.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (m,)
+        By ``file`` and ``rank``: ``bytes``, ``low`` and ``high`` offset.
+    """
+    calls = case.run.calls
+    reads = np.array([call.op == "read" for call in calls] or [False])[uses["call"]]
+    storage = np.array([call.layer in STORAGE for call in calls] or [False])[uses["call"]]
+    size = int(uses["file"].max(initial=0)) + 1
+    has_storage = np.bincount(uses["file"][reads & storage], minlength=size)[uses["file"]] > 0
+    reads &= (storage | ~has_storage) & (uses["high"] > uses["low"])
+    reads &= ~np.isin(uses["kind"], NOT_READ_BY_PROGRAM)
+    names, where = distinct_rows(uses["file"][reads], uses["rank"][reads])
+    low, high = np.full(names.shape[1], np.iinfo(np.int64).max), np.zeros(names.shape[1], np.int64)
+    np.minimum.at(low, where, uses["low"][reads])
+    np.maximum.at(high, where, uses["high"][reads])
+    bytes_ = np.bincount(where, uses["bytes"][reads], names.shape[1]).astype(np.int64)
+    return {"file": names[0], "rank": names[1], "bytes": bytes_, "low": low, "high": high}
+
+
+LEAST_TIMES = 3.0
+"""Bytes read, as a multiple of their range in the file, from which reading again is a habit."""
+
+_LOW = 0.5
+
+KEEP = (
+    "read the bytes once and keep them in memory, where they fit; of a file that does not fit, finish all "
+    "work on a piece before the next one"
+)
+
+
+def read_again(case: Case, uses: FileUses) -> Remedy | None:
+    """Compute what a task saves that keeps what it read from a file.
+
+    A task that reads more bytes than the range in which they lie reads some of them again. What tasks wrote
+    to the file may be read once more. Reads that libraries make for themselves are left out.
+
+    Parameters
+    ----------
+    case : Case
+    uses : FileUses
+        Filled.
+    """
+    table = uses.table.columns()
+    op, layer = np.array([(call.op, call.layer) for call in case.run.calls] or [("", "")]).T
+    op, layer = op[table["call"]], layer[table["call"]]
+    rows = (op == "read") & np.isin(layer, STORAGE) & (table["high"] > table["low"])
+    rows &= ~np.isin(table["kind"], (*NOT_READ_BY_PROGRAM, METADATA))
+    writes = (op == "write") & np.isin(layer, STORAGE)
+    written = np.bincount(table["file"], table["bytes"] * writes)
+    if not rows.any():
+        return None
+    names, pair = distinct_rows(table["file"][rows], table["rank"][rows])
+    bytes_ = np.bincount(pair, (table["bytes"] - table["opening_bytes"])[rows])
+    low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
+    np.minimum.at(low, pair, table["low"][rows])
+    np.maximum.at(high, pair, table["high"][rows])
+    once = high - low + written[names[0]]
+    times = bytes_ / once
+    found = times >= LEAST_TIMES
+    if not found.any():
+        return None
+    part = np.zeros(len(rows))
+    part[rows] = np.where(found, 1 - 1 / times, 0.0)[pair]
+    share = share_of_rows(case, table, part > 0, part)
+    saved = share * case.rows["time_ns"]
+    files = np.unique(names[0][found])
+    held, read = int(once[found].sum()), int(bytes_[found].sum())
+    tasks = count_text(len(np.unique(names[1][found])), "task")
+    return Remedy(
+        share > 0,
+        saved,
+        f"{tasks} read{'s' * (tasks == '1 task')} the same bytes again and again: {bytes_text(read)} of "
+        f"{count_text(len(files), 'file')}, whose ranges and changes are {bytes_text(held)} in all",
+        (Check("more-than-the-range", True, f"{number_text(read / held)} times these bytes are read"),),
+        {"read_bytes": read, "held_bytes": held, "files": len(files)},
+        _LOW * saved,
+        saved,
+        tuple(case.run.files[number] for number in files.tolist()),
+        advice=KEEP,
+    )
+
 
 LEAST_REDUNDANCY = 2.0
 
@@ -20,12 +122,6 @@ MESSAGE_BYTES_PER_NS = (0.5, 1.0, 4.0)
 reads that memory serves are no slower."""
 
 _DENSE = 0.7
-
-ADVICE = (
-    "let one task (or each task its part) read the bytes once, and send them to the "
-    "others (MPI_Bcast, collective reads); "
-    "for many tasks of one node, a copy on node-local storage"
-)
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
@@ -85,7 +181,6 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         saved,
         f"tasks read the same bytes: {number_text(mean)} times what the files hold",
-        ADVICE,
         checks,
         {"redundancy": mean, "files": int(found.sum())},
         0.85 * low,

@@ -1,28 +1,206 @@
-"""Rule ``small-requests``: many small transfers, each with its fixed cost."""
+"""Rules ``small-requests``, ``seek-heavy`` and ``serialised-metadata``: many small transfers."""
 
 from __future__ import annotations
 
-from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.small_requests import find_counted
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import FROM_SHARE
+from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
+from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.small_calls import between_others, join_calls
-from ensembles.diagnosis.small_library_calls import join_library_calls
-from ensembles.diagnosis.summed.small_requests import find_summed
+from ensembles.diagnosis.rules.o_sync import flagged_files
+from ensembles.diagnosis.small_calls import between_others, join_calls, small_calls
+from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
+from ensembles.model.units import bytes_text, seconds_text
+from ensembles.structure.library_time import LIBRARIES
 
-ADVICE = (
-    "join small transfers in a buffer of 1 MiB or more, or use collective I/O (romio_cb_write=enable; "
-    "HDF5: chunk cache, H5Pset_sieve_buf_size; NetCDF: larger chunks)"
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+
+_LAYERS = ("hdf5", "netcdf")
+_SLOW_FILTER_NS_PER_BYTE = 4 * FILTER_NS_PER_BYTE
+
+JOIN = (
+    "move larger pieces in each call: whole rows, planes or time steps instead of parts of them (a larger "
+    "count or selection), or collect them in an array and write it at once"
 )
+
+
+def join_library_calls(case: Case) -> Remedy | None:
+    """Compute what joining small calls of libraries saves inside these libraries.
+
+    Their time without the calls inside, beyond what filters take for the bytes, is a cost of each call.
+
+    Returns
+    -------
+    Remedy or None
+        None: there are no such calls.
+    """
+    rows = np.isin(case.layer, _LAYERS) & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    data = (case.layer == "netcdf") | np.char.startswith(case.name, "H5D")
+    calls = np.maximum(case.rows["n"], 1)
+    mean_bytes, mean_ns = (case.rows[name] / calls for name in ("bytes", "time_ns"))
+    rows &= data & (mean_bytes < COPIED_BYTES)
+    outermost = rows & (case.rows["depth"] == 0)
+    tasks = len(case.ranks)
+    count, moved = (
+        np.bincount(case.task, np.where(outermost, case.rows[name], 0), tasks) for name in ("n", "bytes")
+    )
+    kept = np.divide(np.ceil(moved / JOINED_BYTES), count, out=np.ones(tasks), where=count > 0)
+    left_out = np.where(rows & (count >= LEAST_CALLS)[case.task], 1 - np.minimum(kept, 1.0)[case.task], 0.0)
+    if not left_out.any():
+        return None
+    usual_ns = np.minimum(case.usual_ns(), mean_ns)
+    least_ns = np.minimum(case.quartile_ns(0.25), mean_ns)
+    in_parallel = tasks > 1 and bool(((case.layer == "mpiio") & (case.rows["depth"] > 0)).any())
+    low, saved, high = (
+        calls * left_out * np.maximum(each_ns - mean_bytes * ns_per_byte, 0)
+        for each_ns, ns_per_byte in (
+            (least_ns * (not in_parallel), _SLOW_FILTER_NS_PER_BYTE),
+            (usual_ns, FILTER_NS_PER_BYTE),
+            (mean_ns, 0.0),
+        )
+    )
+    shown = outermost & (left_out > 0)
+    number = int(case.rows["n"][shown].sum())
+    size = float(case.rows["bytes"][shown].sum()) / number
+    each_s = 1e-9 * float(saved.sum()) / number
+    whose = " and ".join(LIBRARIES[layer] for layer in np.unique(case.layer[saved > 0]).tolist())
+    if not whose:
+        return None
+    of_size = f"{number:,} calls of {bytes_text(round(size))}"
+    checks = (
+        Check(
+            "cost-of-calls",
+            True,
+            f"{seconds_text(each_s)} of each call are in {whose} and in no call inside, more than filters "
+            "take for its bytes",
+        ),
+        Check("many", True, of_size),
+    )
+    return Remedy(
+        shown,
+        saved,
+        f"small requests: {of_size}, {seconds_text(each_s)} of fixed cost each inside {whose}",
+        checks,
+        {"mean_bytes": size, "fixed_cost_s": each_s},
+        low,
+        high,
+        fewer=np.where(outermost, calls * left_out, 0.0),
+        advice=JOIN,
+    )
+
+
+SMALL_BYTES = 128 << 10
+_MEMORY_BYTES_PER_S = 1e9
+_FLOORS = (0.3, 0.7, 1.0)
+"""Part of the mean duration that is a fixed cost: counters do not show the fastest calls."""
+
+
+def find_counted(run: Run) -> Finding | None:
+    """Take off the fixed cost of the calls of files with small requests, as far as they can be joined."""
+    case = counted_case(run)
+    files = case.files
+    calls = files["reads"] + files["writes"]
+    moved = files["bytes_read"] + files["bytes_written"]
+    chosen = (calls >= LEAST_CALLS * files["records"]) & (moved > 0) & (moved < SMALL_BYTES * calls)
+    spent = files["read_s"] + files["write_s"]
+    chosen &= spent > 0
+    if not chosen.any():
+        return None
+    whole = np.maximum(spent + files["meta_s"], 1e-12)
+    beyond = np.maximum(spent - moved / _MEMORY_BYTES_PER_S, 0) / whole
+    joined = np.ceil(moved / JOINED_BYTES)
+    left = np.minimum(joined / np.maximum(calls, 1), 1.0)
+    saved = np.where(chosen, case.time_s * beyond * (1 - left), 0.0)
+    low_s, likely_s, high_s = (case.gain_s(part * saved) for part in _FLOORS)
+    count, size = int(calls[chosen].sum()), float(moved[chosen].sum() / calls[chosen].sum())
+    each_s = float(spent[chosen].sum() / count)
+    checks = (
+        Check(
+            "many",
+            True,
+            f"{count:,} calls of {bytes_text(round(size))} on average take {seconds_text(each_s)}",
+        ),
+        Check(
+            "fixed-cost",
+            None,
+            "counters have no durations of single calls: record them with DXT or ensio to see what a call "
+            "costs whatever its size",
+        ),
+    )
+    return counted_finding(
+        case,
+        "small-requests",
+        f"small requests: {count:,} calls of {bytes_text(round(size))} in {chosen.sum():,} "
+        f"file{'s' * (int(chosen.sum()) != 1)}, {seconds_text(each_s)} each",
+        checks,
+        {"mean_bytes": size, "mean_s": each_s, "calls": count},
+        (low_s, likely_s, high_s),
+        chosen,
+    )
+
+
+SMALL_CLASS = 18
+
+
+def find_summed(run: Run) -> Finding | None:
+    """Take off the fixed cost of small reads and writes, as far as they can be joined."""
+    case = SummedCase(run)
+    rows = case.rows
+    small = (case.layer == "posix") & np.isin(case.op, ("read", "write"))
+    flagged = flagged_files(run)
+    if flagged and len(flagged) >= len(run.files) - 1:
+        small &= case.op == "read"  # writes wait for the device because of the flags
+    small &= (rows["size"] <= SMALL_CLASS) & (rows["bytes"] > 0)
+    count = int(rows["n"][small].sum())
+    if not count or count < LEAST_CALLS * len(case.ranks):
+        return None
+    mean_bytes, mean_ns = rows["bytes"] / rows["n"], rows["own_ns"] / rows["n"]
+    middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quantile_ns(0.5))
+    floors = [np.minimum(each, mean_ns) for each in (case.quantile_ns(0.25), middle_ns, mean_ns)]
+    fixed = fixed_costs_ns(mean_bytes, floors)
+    joined = np.ceil(rows["bytes"][small].sum() / JOINED_BYTES)
+    kept = min(float(joined) / count, 1.0)
+    low, likely, high = (case.divided(np.where(small, rows["n"] * each * (1 - kept), 0.0)) for each in fixed)
+    size = float(rows["bytes"][small].sum()) / count
+    each_s = float(np.average(fixed[1][small], weights=rows["n"][small])) * 1e-9
+    checks = [
+        Check(
+            "fixed-cost",
+            True,
+            f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
+            "cost is there whatever the size",
+        ),
+        Check("many", True, f"{count:,} calls of {bytes_text(round(size))} on average"),
+    ]
+    if (case.op[small] == "read").any():
+        checks.append(without_order("whether reads jump through the file"))
+    if flagged and (case.op[small] == "write").any():
+        checks.append(without_order("whether writes wait because of O_SYNC, O_DSYNC or O_DIRECT"))
+    return summed_finding(
+        case,
+        "small-requests",
+        f"small requests: {count:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost "
+        "each",
+        checks,
+        {"mean_bytes": size, "fixed_cost_s": each_s, "calls": count},
+        (low, likely, high),
+        calls=np.unique(case.name[small]).tolist(),
+    )
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     of_library = join_library_calls(case)
     try:
-        found = join_calls(case, "small-requests", "small requests", ADVICE, between_others(case, uses))
+        found = join_calls(case, "small-requests", "small requests", between_others(case, uses))
     except NotApplicable:
         if of_library is None or case.gain_s(of_library.saved_ns) < FROM_SHARE["warning"] * case.run_s:
             raise
@@ -38,7 +216,20 @@ rule = EvidenceRule(
     "small-requests",
     _find,
     FILE_USES,
-    counted=lambda run: find_counted(run, ADVICE),
-    summed=lambda run: find_summed(run, ADVICE),
-    of_each_call=True,
+    counted=find_counted,
+    summed=find_summed,
 )
+
+seek_heavy = EvidenceRule(
+    "seek-heavy", lambda case: join_calls(case, "seek-heavy", "reads jump through the file")
+)
+
+
+def _find_serialised(case: Case) -> Remedy | None:
+    makers = len(np.unique(case.rows["rank"][small_calls(case)["serialised-metadata"]]))
+    verb = "makes" if makers == 1 else "make"
+    what = f"{makers:,} of {len(case.ranks):,} tasks {verb} small calls one by one, and the others wait"
+    return join_calls(case, "serialised-metadata", what)
+
+
+serialised_metadata = EvidenceRule("serialised-metadata", _find_serialised)

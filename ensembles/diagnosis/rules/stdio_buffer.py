@@ -4,24 +4,54 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.below_streams import COUNTERS, pieces_below
 from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.small_calls import join_calls
+from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
+
+COUNTERS = {"write": ("write_calls", "written_by_calls"), "read": ("read_calls", "read_by_calls")}
+"""Counters of the calls and of the bytes, by operation."""
+
+_LEAST_PART, _MOST_PART = 0.9, 1.5
+
+
+def pieces_below(
+    case: Case, samples: SurroundingsTable, op: str, chosen: np.ndarray
+) -> tuple[float, float] | None:
+    """Compute the mean size and number of system calls below streams.
+
+    Parameters
+    ----------
+    case : Case
+    samples : SurroundingsTable
+        Of the run.
+    op : str
+        One of `COUNTERS`.
+    chosen : ndarray of bool, shape (n,)
+        Rows of the transfers on streams.
+
+    Returns
+    -------
+    (float, float) or None
+        Bytes of a piece, and number of pieces. None: the counters are missing, or they hold other transfers.
+    """
+    count, moved = (float(samples.rises(name).rise.sum()) for name in COUNTERS[op])
+    recorded = (case.layer == "posix") & (case.op == op)
+    below = moved - float(case.rows["bytes"][recorded].sum())
+    expected = float(case.rows["bytes"][chosen].sum())
+    # Transfers of other files, which are not recorded, may be among them.
+    if not _LEAST_PART * expected <= below <= _MOST_PART * expected:
+        return None
+    count -= float(case.rows["n"][recorded].sum())
+    return (below / count, count) if count > 0 else None
+
 
 MOST_BUFFER_BYTES = 64 << 10
 _MEMORY_BYTES_PER_NS = (4.0, 2.0)
 _JOINED_BYTES = 1 << 20
-
-ADVICE = (
-    "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 << 20) with "
-    "memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in Fortran the "
-    "compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << 20); "
-    "or move large pieces with read(2) and write(2)"
-)
 
 
 def _find(case: Case) -> Remedy | None:
@@ -51,7 +81,7 @@ def _find(case: Case) -> Remedy | None:
     if not said:
         ops = " and ".join(f"{op}s" for op in COUNTERS if (stdio & (case.op == op)).any())
         what = f"small {ops} through the C library's buffer"
-        return None if known else join_calls(case, "stdio-buffer", what, ADVICE)
+        return None if known else join_calls(case, "stdio-buffer", what)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )
@@ -74,11 +104,10 @@ def _find(case: Case) -> Remedy | None:
         rows,
         saved,
         f"streams with a small buffer: {text}",
-        ADVICE,
         checks,
         evidence,
         0.25 * low,
     )
 
 
-rule = EvidenceRule("stdio-buffer", _find, of_each_call=True)
+rule = EvidenceRule("stdio-buffer", _find)

@@ -2,18 +2,113 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_syncs_of_steps
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable
+from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.summed.sync_per_write import find_summed, how_often
-from ensembles.diagnosis.synced_files import before_moves, to_synced_files
-from ensembles.model.units import seconds_text
+from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.model.units import bytes_text, number_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+
+def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
+    """Compute which share of each row's calls (``n``) and ``bytes`` goes to files that its task syncs.
+
+    Where no file of a sync is known, all of them.
+    """
+    table = uses.table.columns()
+    syncs = np.array([call.op == "sync" and call.layer == "posix" for call in case.run.calls] or [False])
+    pairs = _pairs_of(table)
+    synced = (np.bincount(pairs, syncs[table["call"]]) > 0)[pairs]
+    if not synced.any():
+        return dict.fromkeys(("n", "bytes"), np.ones(len(case)))
+    return {what: share_of_rows(case, table, synced, of=what) for what in ("n", "bytes")}
+
+
+def before_moves(case: Case, uses: FileUses) -> np.ndarray:
+    """Find syncs of files that the task moves to their places as often: a file that is whole needs one.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    table = uses.table.columns()
+    calls = case.run.calls
+    syncs, moves = (
+        np.array([each.layer == "posix" and wanted(each) for each in calls] or [False])[table["call"]]
+        for wanted in (lambda call: call.op == "sync", lambda call: call.name in MOVING)
+    )
+    pairs = _pairs_of(table)
+    synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
+    before = syncs & (moved > 0) & (synced <= moved)
+    rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
+    return rows
+
+
+def _pairs_of(table: dict[str, np.ndarray]) -> np.ndarray:
+    """Number the pairs of a file and a task that occur: int64, shape (m,)."""
+    pairs: np.ndarray = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1].reshape(-1)
+    return pairs
+
+
+_LOW = 0.5
+
+
+def find_summed(run: Run, advice: str) -> Finding | None:
+    """Find tasks that sync after at most four writes, or at most 1 MiB, on average."""
+    case = SummedCase(run)
+    syncs, writes = case.of_tasks("n", ("sync",), "posix"), case.of_tasks("n", ("write",), "posix")
+    moved = case.of_tasks("bytes", ("write",), "posix")
+    few = (writes <= MOST_WRITES * syncs) | (moved <= MOST_BYTES * syncs)
+    often = (syncs >= LEAST_SYNCS_WITHOUT_PHASES) & (writes > 0) & few
+    if not often.any():
+        return None
+    time_s = case.of_tasks("own_ns", ("sync",), "posix") * 1e-9
+    saved = np.where(often, time_s * (1 - 1 / np.maximum(syncs, 1)), 0.0)
+    total, ratio = int(syncs[often].sum()), float(writes[often].sum() / syncs[often].sum())
+    each_s = float(time_s[often].sum()) / total
+    often_text = how_often(ratio)
+    checks = (
+        Check("after-few-writes", True, often_text),  # the title says it, and how many
+        Check("bytes-stay", None, "the bytes still have to be written by the last sync"),
+    )
+    return summed_finding(
+        case,
+        "sync-per-write",
+        f"{often_text}: {total:,} syncs, {seconds_text(each_s)} each",
+        checks,
+        {"syncs": total, "writes_per_sync": ratio},
+        (_LOW * saved, saved, saved),
+        op="sync",
+        advice=advice,
+    )
+
+
+def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> str:
+    """Say how many writes there are for a sync, or syncs for a write.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.rules.sync_per_write import how_often
+    >>> how_often(3.0), how_often(0.5, 131072)
+    ('a sync after every 3 writes', '2 syncs after every write of 256 KiB')
+    """
+    if writes_per_sync >= 1:
+        after = "write" if writes_per_sync == 1 else f"{number_text(writes_per_sync)} writes"
+        size = "" if bytes_per_sync is None else f" ({bytes_text(round(bytes_per_sync))})"
+        return f"a sync after every {after}{size}"
+    size = "" if bytes_per_sync is None else f" of {bytes_text(round(bytes_per_sync / writes_per_sync))}"
+    return f"{number_text(1 / writes_per_sync)} syncs after every write{size}"
+
 
 LEAST_SYNCS = 3
 """Syncs of a task in a phase at whose end tasks wait for each other."""
@@ -80,11 +175,11 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         saved,
         f"{often_text}: {total:,} syncs, {seconds_text(time_s / total)} each",
-        ADVICE.format(STEPS if each >= MOST_BYTES else RECORDS),
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
         fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
+        advice=ADVICE.format(STEPS if each >= MOST_BYTES else RECORDS),
     )
 
 

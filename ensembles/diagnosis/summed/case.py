@@ -12,19 +12,76 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.account import BYTES, CALLS, OUTSIDE, Account, Entry
-from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence
+from ensembles.diagnosis.account import Account, Entry
+from ensembles.diagnosis.division import divide
+from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable, Where
 from ensembles.diagnosis.fixed_cost import OUTLIER
-from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
+from ensembles.diagnosis.principles import BYTES, CALLS, LATE_TASK, MESSAGES, SLOW_TASK
+from ensembles.diagnosis.remedy import finding_of_bounds
+from ensembles.diagnosis.time_of_run import messages_s
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.spans import MOST_SPANS, find_spans
+from ensembles.model.units import seconds_text
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-MARGIN = 0.1
-"""Least uncertainty of a gain, as a part of it."""
+
+def check_straggler(run: Run) -> Finding | None:
+    """Refuse a run in which one task is in I/O for notably longer than the median task.
+
+    Raises
+    ------
+    NotApplicable
+        Without phases, chance and more bytes look like a slow task.
+    """
+    case = SummedCase(run)
+    if len(case.ranks) < 2:
+        raise NotApplicable("one task makes the I/O calls, and has no others to be compared with")
+    refuse(
+        case,
+        float(case.busy_s.max() - np.median(case.busy_s)),
+        "sums by task have no phases in which a slow task could be compared with the others",
+    )
+    return None
+
+
+def check_coordination(run: Run) -> Finding | None:
+    """Refuse a run whose collective calls take notably longer than the storage inside them.
+
+    Raises
+    ------
+    NotApplicable
+        In sums, waiting for the task that comes last looks like coordination.
+    """
+    case = SummedCase(run)
+    collective = np.char.endswith(case.name, "_all") & (case.layer == "mpiio")
+    if not collective.any():
+        return None
+    own = case.divided(np.where(collective, case.rows["own_ns"], 0.0))
+    refuse(
+        case,
+        float(own[own > 0].min(initial=np.inf)) if (own > 0).any() else 0.0,
+        "sums do not divide the time of collective calls into waiting for the last task and messages",
+    )
+    return None
+
+
+def refuse(case: SummedCase, at_most_s: float, why: str) -> None:
+    """Refuse a run of which a cause could take a notable part.
+
+    Raises
+    ------
+    NotApplicable
+    """
+    if at_most_s >= FROM_SHARE["warning"] * case.run_s:
+        raise NotApplicable(
+            f"it could cost up to {seconds_text(at_most_s)} of this run, and {why}: "
+            f"{case.run.info.how_to_keep_calls}",
+            at_most_s,
+            suspected=False,
+        )
 
 
 class SummedCase:
@@ -111,20 +168,25 @@ class SummedCase:
         )
         return counts.reshape(shape)
 
-    def account(self) -> Account:
+    def account(self, findings: Sequence[Finding] = ()) -> Account:
         """Divide the time of the run, as the busiest task spends it; sums do not show what findings share."""
         at = int(np.argmax(self.busy_s))
         mine = {name: column[self._task == at] for name, column in self._by_task.items()}
         moves = np.isin(self._functions[mine["call"], 0], ("read", "write")) & (mine["bytes"] > 0)
-        # Threads of a task together are in calls for longer than the run.
-        part = min(self.run_s / max(float(self.busy_s[at]), 1e-9), 1.0)
-        entries = []
+        exchanged = messages_s(self.run.reading.ranks)
+        waits = len(exchanged) == self.run.tasks > 1
+        most_s = float(exchanged.min()) if waits else 0.0
+        waited_s = float(np.median(exchanged)) - most_s if waits else 0.0
+        io_s = float(self.busy_s[at])  # threads of a task together may be in calls for longer than the run
+        slow_s = min(io_s - float(np.median(self.busy_s)), waited_s)
+        entries = [Entry(SLOW_TASK, slow_s, rank=int(self.ranks[at]))]
         for name, chosen in ((CALLS, ~moves), (BYTES, moves)):
             own_ns = np.where(chosen, mine["own_ns"], 0.0)
             call = str(self._functions[mine["call"][int(np.argmax(own_ns))], 2]) if own_ns.any() else ""
-            entries.append(Entry(name, 1e-9 * part * float(own_ns.sum()), call))
-        left_s = max(self.run_s - sum(entry.time_s for entry in entries), 0.0)
-        return Account(self.run_s, (*entries, Entry(OUTSIDE, left_s)), len(self.ranks) == 1)
+            entries.append(Entry(name, 1e-9 * float(own_ns.sum()) * (1 - slow_s / max(io_s, 1e-9)), call))
+        late = Entry(LATE_TASK, waited_s - slow_s, rank=int(np.argmin(exchanged)) if waits else None)
+        outside = late, Entry(MESSAGES, most_s)
+        return divide(self.run_s, io_s, findings, entries, outside, len(self.ranks) == 1)
 
     @cached_property
     def busy_s(self) -> np.ndarray:
@@ -199,7 +261,6 @@ def summed_finding(
     case: SummedCase,
     cause: str,
     title: str,
-    advice: str,
     checks: Sequence[Check],
     evidence: dict[str, Any],
     saved_s: Sequence[np.ndarray],
@@ -207,32 +268,21 @@ def summed_finding(
     layer: str | None = "posix",
     calls: Sequence[str] = (),
     files: tuple[str, ...] = (),
+    advice: str = "",
 ) -> Finding | None:
-    """Make a finding from sums.
+    """Make a finding from sums (`finding_of_bounds`).
 
     Parameters
     ----------
-    case : SummedCase
-    cause, title, advice, checks, evidence
-        As of `ensembles.diagnosis.finding.Finding`.
     saved_s : sequence of three ndarray of float64, shape (tasks,)
         What each task saves at least, likely and at most.
     op, layer, calls, files
         The calls that it concerns.
-
-    Returns
-    -------
-    Finding or None
-        None: next to nothing would be gained.
     """
     low_s, likely_s, high_s = saved_s
-    likely = case.gain_s(likely_s)
-    # Every task saves that, whichever comes last; and none saves more.
-    low = min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely) if len(low_s) else 0.0
-    high = min(max(float(high_s.max(initial=0.0)), (1 + MARGIN) * likely), case.span_s)
-    confidence = rate_confidence(tuple(checks))
-    if not confidence or high < LEAST_SHARE * case.run_s or high <= 0:
-        return None
+    # Every task saves the least, whichever comes last; and none saves more than the most.
+    low = float(low_s.min()) if len(low_s) else 0.0
+    bounds_s = (low, case.gain_s(likely_s), float(high_s.max(initial=0.0)))
     makers = case.ranks[likely_s > 0] if (likely_s > 0).any() else case.ranks
     where = Where(
         op=op,
@@ -243,17 +293,7 @@ def summed_finding(
         tasks=len(makers),
         ranks=find_spans(makers, MOST_SPANS),
     )
-    return Finding(
-        cause,
-        severity_of((low, high), likely, case.run_s),
-        confidence,
-        where,
-        {**evidence, "run_s": case.run_s},
-        tuple(checks),
-        advice,
-        (low, high),
-        title,
-    )
+    return finding_of_bounds(cause, case.run_s, bounds_s, case.span_s, where, title, checks, evidence, advice)
 
 
 def without_order(what: str) -> Check:

@@ -17,10 +17,10 @@ NEARLY_ALL = 0.9
 
 _DATA = {"MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block"}
 _UNEQUAL = {"MPI_Allgatherv", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Reduce_scatter"}
-_ENDS = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
+ENDS = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
 """Calls that bound the I/O of a run, and do not divide it."""
 
-SYNCHRONISING = frozenset({"MPI_Barrier", "MPI_Comm_split"} | _DATA | _UNEQUAL | _ENDS)
+SYNCHRONISING = frozenset({"MPI_Barrier", "MPI_Comm_split"} | _DATA | _UNEQUAL | ENDS)
 """Calls that no rank leaves before the last rank has entered. Other collective calls (``MPI_Bcast``,
 ``MPI_Reduce``) may release some ranks earlier."""
 
@@ -71,7 +71,7 @@ class Barriers(Summary):
 
     def __bool__(self) -> bool:
         """Whether there are any calls but those at the beginning and the end of MPI."""
-        at_ends = np.array([call.name in _ENDS for call in self._calls], bool)
+        at_ends = np.array([call.name in ENDS for call in self._calls], bool)
         return any(not at_ends[part[3]].all() for part in self._parts)
 
     def meetings(self, ranks: int, clock_error_ns: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -138,7 +138,7 @@ class Barriers(Summary):
         if len(members) < NEARLY_ALL * ranks:
             return []
         sized = np.array([known.name in _DATA for known in self._calls], bool)
-        at_ends = np.array([known.name in _ENDS for known in self._calls], bool)
+        at_ends = np.array([known.name in ENDS for known in self._calls], bool)
         _, kind = np.unique(
             np.stack([call.astype(np.uint64), np.where(sized[call], requested, 0)], axis=1),
             axis=0,

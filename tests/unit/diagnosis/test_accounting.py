@@ -10,7 +10,6 @@ from made_io import MIB, Made, io_run
 
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.diagnose import RULES
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import Finding, Where
@@ -33,12 +32,7 @@ def case(tmp_path) -> Case:
     return case_of(run, run.summarize({SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns)})[SUMMARY])
 
 
-OF_EACH_CALL = {rule.ID for rule in RULES if getattr(rule, "of_each_call", False)}
-
-
 def found(cause: str, gain_s: tuple[float, float], **more: object) -> Finding:
-    more["of_each_call"] = cause in OF_EACH_CALL
-    more["in_client"] = cause == "strided-readahead"
     return Finding(cause, "critical", 0.95, Where(op="read"), {}, (), "", gain_s, cause, **more)
 
 
@@ -52,7 +46,7 @@ def test_a_finding_that_knows_only_its_gain_gets_its_share(case):
 
 def test_more_stripes_do_not_shorten_what_calls_lose_in_the_client(case):
     # Half of all reads is lost in the client; eight stripes save 7/8 of what is left: 7/8 of 80 - 25 ms.
-    stripes = found("single-stripe", (0.06, 0.07), saved_ns=7 / 8 * case.rows["time_ns"], at_targets=True)
+    stripes = found("single-stripe", (0.06, 0.07), saved_ns=7 / 8 * case.rows["time_ns"])
     client = found("strided-readahead", (0.025, 0.025))
     shares = {each.id: each for each in share_out([client, stripes], case)[0]}
     alone_s = 7 / 8 * 0.055

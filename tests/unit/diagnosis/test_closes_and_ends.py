@@ -10,8 +10,8 @@ import pytest
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
-from ensembles.diagnosis.ragged_ends import slopes, whole_in_stripes
 from ensembles.diagnosis.rules import close_cost, misaligned
+from ensembles.diagnosis.rules.misaligned import slopes, whole_in_stripes
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import read_model

@@ -291,7 +291,7 @@ def filled(times: int, back: bool = False, chunks: int = 16, own_us: float = 600
 def test_bytes_that_are_written_twice_are_fill_values(tmp_path):
     found = finding(io_run(tmp_path / "a", [filled(2)], H5), "hdf5-refill")
     assert found.evidence["write_bytes"] == 2 * found.evidence["write_needed_bytes"] == 32 * MIB
-    assert found.severity == "warning"
+    assert found.severity == "critical"
     assert found.gain_s[0] <= 16 * 300e-6 <= found.gain_s[1]
 
 

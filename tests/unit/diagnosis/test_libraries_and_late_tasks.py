@@ -311,13 +311,13 @@ def test_time_above_storage_in_counters_is_told_and_bounds_sieving() -> None:
     assert sieving.gain_s == (0.0, pytest.approx(times["MPI-IO"][1]))
     assert sieving.gain_s[1] > 10 * times["POSIX"][1]
     assert "Where writes are collective already" in sieving.advice
-    assert found.above_storage is not None
-    assert found.above_storage.module == "H5D"
+    assert found.account is not None
+    (above,) = (each for each in found.account.entries if each.id == "above-storage")
+    assert above.call == "H5D"
     # STDIO has 17 short calls.
     above_s = (times["H5D"][0] - times["POSIX"][0]) / 16
-    assert found.above_storage.above_s == pytest.approx(above_s, rel=0.01)
-    share = f"{100 * 1.76 / en.open(str(log)).counters.run_time_s:.0f} % of the run"
-    assert f"1.76 s of a task's time on average ({share})" in " ".join(screen_text(found).split())
+    assert 0 < above.time_s < above_s < found.account.io_s  # a part may be of read-modify-write
+    assert "in a library outside of storage calls" in " ".join(screen_text(found).split())
 
 
 def writer(rank: int, mib: float = 4.0, others: str | None = None, late: bool = True) -> list[Made]:

@@ -46,4 +46,4 @@ def test_time_that_filters_may_take_for_the_bytes_is_not_certain(tmp_path: Path)
     assert found is None or found.gain_s[0] == 0
     # Large calls, and few, have none of it.
     assert small_requests(io_run(tmp_path / "b", [rows(150, MIB)])) is None
-    assert small_requests(io_run(tmp_path / "c", [rows(150, KIB, 20)])) is None
+    assert small_requests(io_run(tmp_path / "c", [rows(150, KIB, 7)])) is None

@@ -6,8 +6,7 @@ import pytest
 from made_io import KIB, MIB, Made, io_run
 
 from ensembles.diagnosis.diagnose import RULES
-from ensembles.diagnosis.finding import Finding
-from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.finding import Finding, NotApplicable
 
 SUMMED = {rule.ID: rule.summed for rule in RULES if getattr(rule, "summed", None) is not None}
 """How rules find their causes in sums. Made runs keep their calls too, and so have the sums of all modes."""

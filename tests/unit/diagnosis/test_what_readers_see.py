@@ -56,7 +56,7 @@ def test_all_shares_are_of_the_whole_run(tmp_path: Path, capsys: pytest.CaptureF
     assert {each.evidence["run_s"] for each in diagnosis.findings} == {diagnosis.run_s}
     assert not any("span_s" in each.evidence for each in diagnosis.findings)
     assert found["not-io"].evidence["io_share"] == pytest.approx(0.301 / 20, rel=0.01)
-    assert screen_text(diagnosis).startswith("the run, 20.0 s: outside of recorded I/O calls 98 %\n")
+    assert screen_text(diagnosis).startswith("I/O is 2 % of 20.0 s. Explained: 98 % of it.")
     assert main(["diagnose", run.path, "--json", "--fail-on", "warning"]) == 0
     assert json.loads(capsys.readouterr().out)["run_s"] == diagnosis.run_s
 

@@ -10,8 +10,7 @@ from made_io import KIB, Made, io_run
 import ensembles as en
 from ensembles.answers.info import info_parts
 from ensembles.cli.main import main
-from ensembles.diagnosis.with_meetings import Cells, WithMeetings
-from ensembles.diagnosis.without_meetings import WithoutMeetings
+from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.faces.text import answer_text
 from ensembles.run.information import collect_information
 

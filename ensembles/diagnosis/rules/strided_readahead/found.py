@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
+from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.rules.strided_readahead.checks import Verdict
 from ensembles.diagnosis.rules.strided_readahead.cost import estimate_loss
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 ID = "strided-readahead"
-
-ADVICE = (
-    "switch off or reduce the client's strided read-ahead for these files (Lustre: "
-    "llite.*.max_read_ahead_mb, or a client with the fix), or avoid its trigger: read without holes (whole "
-    "regions with their padding, or a layout without padding), declare random reads to the kernel "
-    "(posix_fadvise), or write dirty data to disk (fsync) before further reads"
-)
 
 
 def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns, found: Verdict) -> Finding:
@@ -73,9 +67,8 @@ def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         where=_where(run, slow, slow_phase),
         evidence=evidence,
         checks=checks,
-        advice=ADVICE,
+        advice=cause_of(ID).advice,
         gain_s=loss.gain_s,
-        in_client=True,
         title=(
             f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
             f"interleaved with writes, are slow from the {found.numbers['first_slow_read']}th on: "

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import Finding
-from ensembles.diagnosis.rule import NotApplicable, every_call_needed
+from ensembles.diagnosis.finding import Finding, NotApplicable
+from ensembles.diagnosis.rule import every_call_needed
 from ensembles.diagnosis.rules.strided_readahead.checks import verdict
 from ensembles.diagnosis.rules.strided_readahead.found import ID, describe
 from ensembles.diagnosis.rules.strided_readahead.profile import StridedRuns, judgeable

@@ -1,0 +1,231 @@
+"""The one table of what time is lost to: of each finding, and of each other entry of an account."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+COMPUTING, COMMUNICATION, WAITING = "computing", "communication", "waiting"
+FEWER_CALLS, FEWER_BYTES, NARROW, LIBRARY = "fewer-calls", "fewer-bytes", "narrow-resource", "library"
+RATE, UNDECIDED = "rate", "undecided"
+"""Principles: outside of calls; exchange of data; waiting for whom; calls that could be fewer;
+bytes that need not move; a resource that serves too few at once; inside a library; bytes at the rate
+attained; the rest."""
+
+OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "turns"
+SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"
+CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
+"""Entries besides those of findings."""
+
+
+class Cause(NamedTuple):
+    """What an id stands for.
+
+    Attributes
+    ----------
+    principle : str
+    of_each_call : bool
+        It explains what single calls cost, whatever else there is: of the same calls, one such cause does.
+    at_targets : bool
+        The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
+    in_client : bool
+        The calls lose their time in the client, where they do not wait for a target.
+    advice : str
+        What to do, in plain words, unless a finding says it more closely.
+    most_severe : str
+        Its largest severity: one run does not show whether a program needs what is a warning at most.
+    words : str
+        What texts call an entry that is no finding; ``{who}`` is the task for which others wait.
+    in_io : bool
+        The time is in I/O calls.
+    """
+
+    principle: str
+    of_each_call: bool = False
+    at_targets: bool = False
+    in_client: bool = False
+    advice: str = ""
+    most_severe: str = "critical"
+    words: str = ""
+    in_io: bool = True
+
+
+CAUSES = {
+    "small-requests": Cause(
+        FEWER_CALLS,
+        of_each_call=True,
+        advice=(
+            "join small transfers in a buffer of 1 MiB or more, or use collective I/O "
+            "(romio_cb_write=enable; HDF5: chunk cache, H5Pset_sieve_buf_size; NetCDF: larger chunks)"
+        ),
+    ),
+    "seek-heavy": Cause(
+        FEWER_CALLS,
+        of_each_call=True,
+        advice=(
+            "read the file in the order of its bytes and sort in memory, or read one large range and "
+            "pick from it"
+        ),
+    ),
+    "stdio-buffer": Cause(
+        FEWER_CALLS,
+        of_each_call=True,
+        advice=(
+            "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 <<"
+            " 20) with memory that lives as long as the stream (glibc ignores the size if buffer is "
+            "NULL), in Fortran the compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in "
+            "Python open(..., buffering=1 << 20); or move large pieces with read(2) and write(2)"
+        ),
+    ),
+    "o-sync": Cause(FEWER_CALLS, of_each_call=True),
+    "hdf5-metadata": Cause(FEWER_CALLS, of_each_call=True),
+    "serialised-metadata": Cause(
+        FEWER_CALLS,
+        of_each_call=True,
+        advice=(
+            "let the one task write its small pieces at once: buffer them, defer metadata until the "
+            "file is closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread "
+            "them over tasks"
+        ),
+    ),
+    "sync-per-write": Cause(FEWER_CALLS),
+    "metadata-storm": Cause(
+        FEWER_CALLS,
+        advice=(
+            "ask once and keep the answer: open a file once and keep it open, let one task look a "
+            "path up and broadcast the result, leave out stat and access before open; administrator: "
+            "look at the load of the metadata server"
+        ),
+    ),
+    "close-cost": Cause(
+        FEWER_CALLS,
+        advice=(
+            "open the file once and keep it open over the steps; where that is not possible, let "
+            "fewer tasks close it (one file for a node), or sync before the close in a place where "
+            "the program does not wait"
+        ),
+    ),
+    "fewer-calls": Cause(FEWER_CALLS, most_severe="warning"),
+    "strided-readahead": Cause(
+        FEWER_BYTES,
+        in_client=True,
+        advice=(
+            "switch off or reduce the client's strided read-ahead for these files (Lustre: "
+            "llite.*.max_read_ahead_mb, or a client with the fix), or avoid its trigger: read without"
+            " holes (whole regions with their padding, or a layout without padding), declare random "
+            "reads to the kernel (posix_fadvise), or write dirty data to disk (fsync) before further "
+            "reads"
+        ),
+    ),
+    "read-modify-write": Cause(FEWER_BYTES, of_each_call=True),
+    "hdf5-refill": Cause(FEWER_BYTES, of_each_call=True),
+    "redundant-reads": Cause(
+        FEWER_BYTES,
+        advice=(
+            "let one task (or each task its part) read the bytes once, and send them to the others "
+            "(MPI_Bcast, collective reads); for many tasks of one node, a copy on node-local storage"
+        ),
+    ),
+    "misaligned-requests": Cause(
+        FEWER_BYTES,
+        advice=(
+            "make records and their offsets multiples of the stripe size (HDF5: H5Pset_alignment; "
+            "MPI-IO: striping_unit), or choose a stripe size that divides the records"
+        ),
+    ),
+    "single-stripe": Cause(
+        NARROW,
+        at_targets=True,
+        advice=(
+            "stripe the folder of the file before it is written: lfs setstripe -c -1 (all targets) or"
+            " -c 8 and more for files of many tasks (MPI-IO: striping_factor, HDF5: the same hint by "
+            "H5Pset_fapl_mpio), or write a file for each task or node. Administrator: a progressive "
+            "layout as default (lfs setstripe -E 64M -c 1 -E -1 -c 8)"
+        ),
+    ),
+    "slow-target": Cause(
+        NARROW,
+        advice=(
+            "tell the administrator which target it is (its disks rebuild, or it is nearly full); "
+            "until then create the files anew on other targets (lfs setstripe -o, or a pool), or "
+            "stripe wide, so that no file lies on it alone"
+        ),
+    ),
+    "lock-contention": Cause(
+        NARROW,
+        advice=(
+            "let each stripe belong to one node: records that are multiples of the stripe size and "
+            "begin at stripes (pad them, or lfs setstripe -S with the size of a record), contiguous "
+            "parts for the tasks of a node, or collective writes with aggregators at stripe "
+            "boundaries (romio_cb_write=enable, striping_unit; Cray MPICH: cray_cb_write_lock_mode=2)"
+        ),
+    ),
+    "aggregation-mismatch": Cause(
+        NARROW,
+        advice=(
+            "use one aggregator or more on each node (cb_nodes), buffers of 16 MiB or more "
+            "(cb_buffer_size), and as many stripes as aggregators"
+        ),
+    ),
+    "write-back": Cause(
+        NARROW,
+        advice=(
+            "spread the writing over the computation (non-blocking or background writes), write less "
+            "at once, or begin the writing back early (sync_file_range after each piece). "
+            "Administrator: lower vm.dirty_background_bytes, so that writing back begins sooner; a "
+            "higher vm.dirty_ratio only puts the waiting off"
+        ),
+    ),
+    "cache-cliff": Cause(NARROW),
+    "interference": Cause(NARROW),
+    "too-many-writers": Cause(NARROW),
+    "node-serialisation": Cause(WAITING),
+    "imbalance": Cause(
+        WAITING,
+        advice=(
+            "give every task the same number of bytes (divide the domain by cost, not by index), or "
+            "write collectively, so that aggregators even the bytes out (MPI_File_write_at_all, "
+            "H5FD_MPIO_COLLECTIVE)"
+        ),
+    ),
+    "straggler-task": Cause(
+        WAITING,
+        advice=(
+            "look at what else runs on the core, and at what only this task does (logging, a "
+            "different path or file system); pin tasks; ask the administrator to check its node"
+        ),
+    ),
+    "straggler-node": Cause(
+        WAITING,
+        advice=(
+            "run without this node (--exclude in Slurm), and tell the administrator: its link, its "
+            "client or its memory is slow"
+        ),
+    ),
+    "single-large-call": Cause(WAITING),
+    "collective-coordination": Cause(
+        COMMUNICATION,
+        advice=(
+            "join collective calls into fewer and larger ones, write independently where the pieces "
+            "are large and contiguous (romio_cb_write=disable), or use fewer tasks in the "
+            "communicator"
+        ),
+    ),
+    "hdf5-filters": Cause(LIBRARY, most_severe="warning"),
+    "not-io": Cause(COMPUTING, in_io=False),
+    SLOW_TASK: Cause(WAITING, words="waiting for {who} in I/O"),
+    EXCHANGE: Cause(COMMUNICATION, words="exchange in collective calls"),
+    IN_LIBRARY: Cause(LIBRARY, words="inside libraries"),
+    ABOVE: Cause(UNDECIDED, words="in a library outside of storage calls: waiting, exchange or locks"),
+    AT_RATE: Cause(RATE, words="bytes at the best rate of this run"),
+    CALLS: Cause(UNDECIDED, words="calls without bytes"),
+    BYTES: Cause(UNDECIDED, words="reads and writes"),
+    TURNS: Cause(WAITING, words="waiting for the tasks before, one after the other", in_io=False),
+    LATE_TASK: Cause(WAITING, words="waiting for {who} outside of I/O", in_io=False),
+    MESSAGES: Cause(COMMUNICATION, words="communication", in_io=False),
+    OUTSIDE: Cause(COMPUTING, words="computing and other time outside of recorded I/O calls", in_io=False),
+}
+
+
+def cause_of(name: str) -> Cause:
+    """Return what an id stands for; rules of others have no principle that is known."""
+    return CAUSES.get(name, Cause(UNDECIDED))

@@ -1,0 +1,243 @@
+"""The account of a run whose calls are known one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ensembles.diagnosis.account import Account, Entry
+from ensembles.diagnosis.accounting import Mended
+from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.collective_calls import collective_calls
+from ensembles.diagnosis.division import divide
+from ensembles.diagnosis.finding import SEVERITIES, Finding, NotApplicable
+from ensembles.diagnosis.principles import (
+    AT_RATE,
+    BYTES,
+    CALLS,
+    EXCHANGE,
+    IN_LIBRARY,
+    LATE_TASK,
+    MESSAGES,
+    SLOW_TASK,
+    TURNS,
+)
+from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.with_meetings import MARGIN, Path
+from ensembles.model.distinct import distinct_rows
+from ensembles.structure.late_entry import LEVEL, LateEntry
+from ensembles.structure.phases.barriers import ENDS
+from ensembles.summaries.ranktable import RankTable
+
+
+def with_awaited(
+    findings: Sequence[Finding], case: Case, late: LateEntry | None
+) -> tuple[list[Finding], float]:
+    """Add to gains what others wait inside phases for I/O of a task; return what no finding explains, too.
+
+    A finding explains what the task would save off the path, beyond what the others would in the median.
+    """
+    if late is None or not late.is_of_io:
+        return list(findings), 0.0
+    time_ns, is_on = case.rows["time_ns"], case.model.path(np.zeros(len(case))).rows
+    mine, found = case.rows["rank"] == late.rank, []
+    left_s = min(late.late_s, late.io_s) - 1e-9 * float(time_ns[mine & is_on].sum())
+    for each in findings:
+        if left_s > 0 and each.share_s and each.gain_s is not None and each.saved_ns is not None:
+            others_ns = np.bincount(case.task, each.saved_ns * ~mine, len(case.ranks))
+            beyond_ns = float(each.saved_ns[mine & ~is_on].sum() - np.median(others_ns))
+            part_s = min(max(1e-9 * beyond_ns, 0.0), left_s)
+            left_s -= part_s
+            low_s, high_s = each.gain_s
+            gain_s = low_s + (1 - MARGIN) * part_s, min(high_s + (1 + MARGIN) * part_s, case.run_s)
+            share_s = each.share_s + part_s
+            severity = max(
+                each.severity, severity_of(gain_s, share_s, case.run_s, each.id), key=SEVERITIES.index
+            )
+            each = replace(each, gain_s=gain_s, share_s=share_s, severity=severity)
+        found.append(each)
+    return found, max(left_s, 0.0)
+
+
+def make_account(
+    findings: Sequence[Finding],
+    mended: Mended,
+    case: Case,
+    libraries: frozenset[str],
+    late: LateEntry | None,
+    awaited_s: float,
+) -> Account:
+    """Divide the time of a run.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        With `Finding.share_s`.
+    mended : Mended
+        All of their remedies.
+    libraries : frozenset of str
+        Layers whose own time is known, as the storage calls inside them were recorded.
+    late : LateEntry or None
+        The task that enters collective calls late.
+    awaited_s : float
+        What others wait inside phases for its I/O, and no finding explains.
+    """
+    left = mended.left_share()
+    path = case.model.path((1 - left) * case.rows["time_ns"])
+    in_turns_s = _in_turns_s(case)
+    slow = _of_task(SLOW_TASK, path.slow_s, case)
+    waiting = _of_task(LATE_TASK, path.late_s * (not in_turns_s), case)
+    if late is not None and not late.is_of_io and late.late_s > waiting.time_s and not in_turns_s:
+        waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
+    exchanged = messages_s(case.run.reading.known_ranks)
+    most_s = float(exchanged.min()) if len(exchanged) == case.run.tasks else 0.0
+    # Who waits for a message of the task before it waits for its turn.
+    outside = [Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
+    io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
+    inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
+    if late is not None and awaited_s > slow.time_s:
+        slow = replace(slow, rank=late.rank)
+    slow = replace(slow, time_s=slow.time_s + awaited_s)
+    return divide(
+        case.run_s,
+        io_s,
+        [each for each in findings if each.share_s is not None],
+        [slow, *inside],
+        outside,
+        case.model.shows_waiting or len(case.ranks) == 1,
+    )
+
+
+def messages_s(table: RankTable | None) -> np.ndarray:
+    """Return how long each task is in calls for messages and waits, but for I/O: shape (tasks,)."""
+    if table is None or not len(table.rank):
+        return np.zeros(0)
+    layers = ("mpisync", "mpimsg")
+    exchanges = np.array([each.layer in layers and each.name not in ENDS for each in table.calls])[table.call]
+    _, task = np.unique(table.rank, return_inverse=True)
+    found: np.ndarray = np.bincount(task, np.where(exchanges, table.time_ns - table.inner_ns, 0)) * 1e-9
+    return found
+
+
+def _of_task(name: str, time_s: np.ndarray, case: Case) -> Entry:
+    """Make the entry of waiting; the task is named if it has most of it."""
+    whole_s, last = float(time_s.sum()), int(np.argmax(time_s)) if len(time_s) else 0
+    is_one = whole_s > 0 and 2 * time_s[last] > whole_s
+    return Entry(name, whole_s, rank=int(case.ranks[last]) if is_one else None)
+
+
+def _of_calls(
+    case: Case, left: np.ndarray, path: Path, libraries: frozenset[str], io_s: float
+) -> list[Entry]:
+    """Divide the time of the calls on the path by what they do."""
+    time_ns = np.where(path.rows, left * case.rows["time_ns"], 0.0)
+    exchange_ns = np.zeros(len(case))
+    try:
+        collective = collective_calls(case)
+    except NotApplicable:
+        collective = None
+    if collective is not None:
+        # A task that makes no storage calls waits in collective ones for those of the slowest that does.
+        own = np.where(collective.rows, time_ns, 0.0)
+        of_window = case.by_cell(own).sum(axis=1)
+        part = np.minimum(collective.beyond / np.maximum(of_window, 1.0), 1.0)
+        exchange_ns = own * part[case.cell_of_rows(np.ones(len(case), bool))[0]]
+        inner = (case.layer == "posix") & (case.rows["depth"] > 0)
+        stored = case.by_cell(np.where(inner, left * case.rows["time_ns"], 0.0))
+        slowest = np.arange(stored.shape[1]) == stored.argmax(axis=1)[:, None]
+        awaited = np.divide(
+            of_window * (1 - part), stored.max(axis=1), out=np.zeros(len(part)), where=stored.max(axis=1) > 0
+        )
+        is_known = case.of_cells(np.broadcast_to(stored.max(axis=1)[:, None] > 0, stored.shape))
+        time_ns = np.where(collective.rows & is_known, 0.0, time_ns - exchange_ns)
+        time_ns += np.where(inner, left * case.rows["time_ns"], 0.0) * case.of_cells(
+            slowest * awaited[:, None]
+        )
+    of_library = np.isin(case.layer, list(libraries))
+    moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
+    at_rate_ns = np.where(moves, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
+    parts = (
+        (EXCHANGE, exchange_ns),
+        (IN_LIBRARY, np.where(of_library, time_ns, 0.0)),
+        (AT_RATE, at_rate_ns),
+        (CALLS, np.where(moves | of_library, 0.0, time_ns)),
+        (BYTES, np.where(moves, time_ns - at_rate_ns, 0.0)),
+    )
+    whole_ns = max(sum(float(values.sum()) for _, values in parts), 1.0)
+    entries = []
+    for name, values in parts:
+        of_call = np.bincount(case.rows["call"], values, 1)
+        call = case.run.calls[int(np.argmax(of_call))].name if of_call.any() else ""
+        entries.append(Entry(name, io_s * float(of_call.sum()) / whole_ns, call))
+    return entries
+
+
+def _at_best_rate_ns(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Compute what the bytes of rows take at the best rate that all tasks together show: shape (n,).
+
+    The rate is that of a phase, or of a quarter of the only one, with `LEAST_CALLS` calls of the function and
+    size class or more. If the kernel fetched or sent a part of the bytes only, this part has the best rate
+    of those that are slower than the rest.
+    """
+    table = {**case.rows, "quarter": np.zeros(len(case), np.int64)}
+    if len(np.unique(case.rows["phase"])) == 1:
+        table = case.evidence.quarters.columns()
+    kinds, kind = distinct_rows(*(np.concatenate([case.rows[x], table[x]]) for x in ("call", "size")))
+    place, kind = kind[: len(case)], kind[len(case) :]
+    (of_kind, *_), part = distinct_rows(kind, table["phase"], table["quarter"])
+    count, moved, time_ns = (
+        np.bincount(part, table[name], len(of_kind)) for name in ("n", "bytes", "time_ns")
+    )
+    each_ns = np.divide(time_ns, moved, out=np.full(len(of_kind), np.inf), where=moved > 0)
+    each_ns[count < LEAST_CALLS] = np.inf
+    order = np.lexsort((each_ns, of_kind))
+    of_kind, moved, each_ns = of_kind[order], moved[order], each_ns[order]
+    size = kinds.shape[1]
+    whole = np.bincount(of_kind, moved, size)
+    faster = np.cumsum(moved) - moved
+    faster -= (np.cumsum(whole) - whole)[of_kind]
+    stored = np.array([_stored_share(case, case.run.calls[call].op) for call in kinds[0].tolist()])
+    best_ns, best_stored_ns = np.full((2, size), np.inf)
+    np.minimum.at(best_ns, of_kind, each_ns)
+    slow = faster >= ((1 - stored) * whole)[of_kind]
+    np.minimum.at(best_stored_ns, of_kind[slow], each_ns[slow])
+    known = np.isfinite(best_ns)
+    best_stored_ns = np.where(np.isfinite(best_stored_ns), best_stored_ns, best_ns)
+    best_ns = (1 - stored) * np.where(known, best_ns, 0.0) + stored * np.where(known, best_stored_ns, 0.0)
+    found: np.ndarray = np.where(rows, case.rows["bytes"] * best_ns[place], 0.0)
+    return found
+
+
+def _stored_share(case: Case, op: str) -> float:
+    """Return which part of the bytes of an operation the kernel fetched or sent; 1: not known."""
+    kernel = case.run.info.kernel_bytes
+    moved, stored = (0, 0) if kernel is None else (kernel.read, kernel.fetched)
+    if kernel is not None and op == "write":
+        moved, stored = kernel.written, kernel.dirtied
+    return min(stored / moved, 1.0) if moved else 1.0
+
+
+def _in_turns_s(case: Case) -> float:
+    """Compute for how long the last tasks of phases wait for others that do their I/O one after the other.
+
+    In most phases no two are in it at once, although it fills so much that chance is excluded (`LEVEL`).
+    """
+    if not case.model.shows_waiting:
+        return 0.0
+    shape = case.present.shape
+    at = case.cell_of_rows(np.ones(len(case), bool))
+    begin, end = np.full(shape, np.inf), np.full(shape, -np.inf)
+    np.minimum.at(begin, at, case.rows["start_ns"])
+    np.maximum.at(end, at, case.rows["end_ns"])
+    found_ns, log_p, others = 0.0, 0.0, 0
+    for window in np.flatnonzero((case.present.sum(axis=1) > 1) & (case.windows > 0)).tolist():
+        order = np.argsort(begin[window])[: case.present[window].sum()]
+        first, last = begin[window][order], end[window][order]
+        if (first[1:] >= last[:-1]).all():
+            found_ns += float((last - first)[:-1].sum())
+            fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
+            log_p, others = log_p + len(order) * np.log(max(1 - fills, 1e-9)), others - 1
+        others += not (first[1:] >= last[:-1]).all()
+    return 1e-9 * found_ns if log_p < np.log(LEVEL) and others < 0 else 0.0
