@@ -340,17 +340,20 @@ def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
     Returns
     -------
     dict
-        With ``ops``, ``bytes_ratio`` (how many times the bytes of the first group the runs of each group
-        move; null: none) and ``minor_kinds``: those that share a line of the text, and their ``time_s`` a run
+        With ``ops``, ``differences`` (of whole runs), ``bytes_ratio`` (how many times the bytes of the first
+        group the runs of each group move; null: none) and ``minor_kinds``: those that share a line of the text, and their ``time_s`` a run
         by group; null: there are none.
     """
     minor = minor_kinds(found)
     kinds = {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
     ops = [each.to_json() for each in found]
+    of_runs = [each.pop("differences") for each in ops][0]
+    bytes_ratio = [1.0, *(one.bytes_ratio for one in found[0].differences)]
     return ops[0] | {
         "ops": ops,
+        "differences": of_runs,
         "minor_kinds": kinds,
-        "bytes_ratio": [1.0, *(one.bytes_ratio for one in found[0].differences)],
+        "bytes_ratio": bytes_ratio,
     }
 
 
