@@ -341,13 +341,13 @@ def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
     -------
     dict
         With ``ops``, ``differences`` (of whole runs), ``bytes_ratio`` (how many times the bytes of the first
-        group the runs of each group move; null: none) and ``minor_kinds``: those that share a line of the text, and their ``time_s`` a run
-        by group; null: there are none.
+        group the runs of each group move; null: none) and ``minor_kinds``: those that share a line of the
+        text, and their ``time_s`` a run by group; null: there are none.
     """
     minor = minor_kinds(found)
     kinds = {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
     ops = [each.to_json() for each in found]
-    of_runs = [each.pop("differences") for each in ops][0]
+    of_runs, *_ = [each.pop("differences") for each in ops]
     bytes_ratio = [1.0, *(one.bytes_ratio for one in found[0].differences)]
     return ops[0] | {
         "ops": ops,
