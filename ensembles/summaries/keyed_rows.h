@@ -72,17 +72,17 @@ static inline int grow_keyed(keyed_rows *table)
 }
 
 /* Find the record of a key that is not the one found last, or add one. */
-static __attribute__((noinline)) int64_t search_keyed(keyed_rows *table, const int64_t *key, int *is_new)
+static __attribute__((noinline)) int64_t search_keyed(keyed_rows *table, const int64_t *key, int keys, int *is_new)
 {
     if (table->rows == table->room && grow_keyed(table) != 0)
         return -1;
-    uint64_t at = hash_of_key(key, table->keys) & table->mask;
-    while (table->slots[at] && !is_key_of(table, table->slots[at] - 1, key, table->keys))
+    uint64_t at = hash_of_key(key, keys) & table->mask;
+    while (table->slots[at] && !is_key_of(table, table->slots[at] - 1, key, keys))
         at = (at + 1) & table->mask;
     if (!table->slots[at]) {
         char *const added = row_of(table, table->rows);
         memset(added, 0, table->bytes);
-        memcpy(added, key, (size_t)table->keys * sizeof *key);
+        memcpy(added, key, (size_t)keys * sizeof *key);
         table->slots[at] = ++table->rows;
         *is_new = 1;
     }
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) int64_t find_keyed(keyed_rows *tabl
     *is_new = 0;
     if (table->last && is_key_of(table, table->last - 1, key, keys))
         return table->last - 1;
-    return search_keyed(table, key, is_new);
+    return search_keyed(table, key, keys, is_new);
 }
 
 static inline void free_keyed(keyed_rows *table)

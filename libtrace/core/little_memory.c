@@ -57,8 +57,9 @@ char *const *ensio_lean_environment(char *const environment[], void *room)
     for (size_t i = 0; i < count; i++) {
         lean[i] = environment[i];
         if (is_preloaded(lean[i])) {
-            lean[i] = strcpy(text, lean[i]);
-            text += strlen(text) + 1;
+            const size_t bytes = strlen(lean[i]) + 1;
+            lean[i] = memcpy(text, lean[i], bytes);
+            text += bytes;
             char *path = strstr(lean[i], library), *const end = path + strcspn(path, " :");
             while (path[-1] != '=' && path[-1] != ' ' && path[-1] != ':')
                 path--;
