@@ -133,7 +133,7 @@ class FlightRows:
         EnsioError
             The file cannot be read or is damaged.
         """
-        with self._contents as contents:
+        with self._contents.opened() as contents:
             raw = b"".join(contents.read(count * FLIGHT.size, place) for place, count in self._windows)
         rows = np.frombuffer(raw, FLIGHT.dtype, len(raw) // FLIGHT.size)
         rows = rows[rows["call"] != 0]

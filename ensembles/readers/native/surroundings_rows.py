@@ -79,7 +79,7 @@ def read_surroundings(spools: Sequence[SampledSpool]) -> SurroundingsTable:
 def _columns(spool: SampledSpool) -> dict[str, np.ndarray]:
     """Decode the complete rows of a process with possible times; its bytes are untrusted."""
     decoding = spool.decoding
-    with spool.contents as contents:
+    with spool.contents.opened() as contents:
         raw = [contents.read(part.length * SURROUNDINGS.size, part.position) for part in spool.parts]
     rows = np.concatenate(
         [np.frombuffer(part, SURROUNDINGS.dtype, len(part) // SURROUNDINGS.size) for part in raw]

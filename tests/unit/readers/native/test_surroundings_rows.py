@@ -1,5 +1,7 @@
 """Samples of the kernel's counters in spools and trace files, whole or damaged."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import h5py
 import numpy as np
 import pytest
@@ -95,3 +97,14 @@ def test_columns_of_different_lengths_are_refused(tmp_path) -> None:
         file["surroundings/read_calls"] = np.arange(8)
     with pytest.raises(EnsioError, match=r"trace\.h5"):
         en.open(path).surroundings()
+
+
+def test_threads_read_the_samples_of_one_run_at_the_same_time(tmp_path) -> None:
+    # A table is asked for by each thread of a pass; one must not close what another one reads.
+    for rank in range(40):
+        one = {"rank": rank, "pid": 100 + rank, "surroundings": rows(9)}
+        spool(tmp_path / f"{rank}.spool", [made_events(5)], tasks=40, **one)
+    run = en.open(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        tables = list(pool.map(lambda _: len(run.surroundings()), range(160)))
+    assert tables == [360] * 160
