@@ -285,13 +285,14 @@ class DiagnosisPass:
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,
-            account=account,
+            account=None if run.lacks else account,
             late_outside=late_outside,
             late_entry=late_entry,
             above_storage=None if self.requests else above_storage(run),
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),
+            lacks=run.lacks or (run.unseen.sentence if run.unseen is not None and run.unseen.is_much else ""),
         )
 
 

@@ -37,7 +37,7 @@ LEAST_UNEXPLAINED = 1e-3
 
 def diagnosis_text(found: Diagnosis) -> str:
     """Return everything: evidence of each finding, and why causes could not be examined."""
-    parts = [found.account_text] if found.account_text else []
+    parts = [text for text in (_partial(found), found.account_text) if text]
     parts += [_with_cause(str(finding), finding, found) for finding in found.findings] or [_nothing(found)]
     if clean := _clean(found):
         parts.append(f"looked for and not found: {', '.join(clean)}")
@@ -76,8 +76,8 @@ def screen_text(found: Diagnosis) -> str:
     if left := len(found.not_examined):
         examined = count_text(len(found.examined), "cause")
         lines.append(_wrapped(f"{examined} examined, {left} not (--verbose says which, and why)"))
-    account = [_wrapped(found.account_text)] if found.account_text else []
-    return "\n\n".join([*account, *parts, *(["\n".join(lines)] if lines else [])])
+    first = [_wrapped(text) for text in (_partial(found), found.account_text) if text]
+    return "\n\n".join([*first, *parts, *(["\n".join(lines)] if lines else [])])
 
 
 _ENTRIES = {OUTSIDE: "outside of recorded I/O calls", CALLS: "calls without bytes", BYTES: "reads and writes"}
@@ -171,6 +171,10 @@ def _time_of_call(each: CallTime) -> str:
 
 def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+def _partial(found: Diagnosis) -> str:
+    return f"of a part of the run: {found.lacks}" if found.lacks else ""
 
 
 def _nothing(found: Diagnosis) -> str:

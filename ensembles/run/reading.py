@@ -191,9 +191,8 @@ class RunReading:
         damage : DamageReport
             Counts of the whole pass.
         """
-        for sentence in damage.sentences:
-            self._is_damaged = True
-            self.source.metadata.note(sentence)
+        self._is_damaged |= bool(damage.sentences)
+        self.source.metadata.note_damage(damage.sentences, damage.count)
 
     @property
     def is_final(self) -> bool:
