@@ -171,7 +171,7 @@ class Spool:
     rest_in_spool : bool
         Whether the spool holds events that the job file lacks.
     is_collected : bool
-        Whether a job file has the same process, when its spool was read.
+        Whether there was a file of its process, readable or not, when the spool was read.
     pieces : list of Piece
         Locations of other contents in the job file.
     job_summary : JobSummary or None

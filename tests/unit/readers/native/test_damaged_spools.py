@@ -249,3 +249,13 @@ def test_a_call_in_which_a_process_was_killed_is_not_damage(tmp_path: Path) -> N
     run = en.open(tmp_path)
     assert len(run.events) == 29
     assert not run.lacks
+
+
+@pytest.mark.parametrize("opened", ["", "1.spool"])
+def test_beside_a_damaged_file_of_its_process_a_spool_is_read(tmp_path: Path, opened: str) -> None:
+    spool(tmp_path / "1.spool", [made_events(30)], rank=0, tasks=2)
+    (tmp_path / "1.ensio").write_bytes(b"?" * 100)
+    run = read_all(tmp_path / opened)
+    assert len(run.events) == 30
+    assert any("1.ensio" in note for note in run.notes)
+    assert run.lacks
