@@ -325,7 +325,7 @@ class Run(RunWithTotals):
         EnsioError
             A file of the run cannot be read any more.
         """
-        return surroundings_of(self.reading.source)
+        return surroundings_of(self.reading.source, {each.rank: each.host for each in self.info.processes})
 
     @with_filters
     def select(self, **filters: Unpack[Filters]) -> Events:
