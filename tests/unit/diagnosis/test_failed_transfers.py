@@ -51,7 +51,14 @@ def test_objects_of_hdf5_that_cannot_be_closed_lose_nothing(call: str, is_lost: 
     """NetCDF closes attributes twice; the file is whole."""
     op = "close" if call.endswith("close") else "write"
     row = {"call": call, "layer": "hdf5", "op": op, "error": "EIO", "count": 3, "file": None, "inside": 3}
-    row |= {"file_count": 0, "first_rank": 0, "last_rank": 0, "first_s": 0.6, "last_s": 0.6}
+    row |= {
+        "file_count": 0,
+        "first_rank": 0,
+        "last_rank": 0,
+        "first_s": 0.6,
+        "last_s": 0.6,
+        "is_search": False,
+    }
     assert (f"{call}: 3 × EIO" in lost_data_sentence([row], tasks=1)) == is_lost
     assert lost_data_sentence([row | {"file": "/dev/infiniband/rdma_cm"}], tasks=1) == ""
     assert (lost_data_sentence([row | {"file": "/dev/shm/a"}], tasks=1) != "") == is_lost
