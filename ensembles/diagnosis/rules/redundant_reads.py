@@ -23,7 +23,7 @@ _DENSE = 0.7
 
 ADVICE = (
     "let one task (or each task its part) read the bytes once, and send them to the "
-    "others (MPI_Bcast, collective reads); "
+    "others (with MPI by MPI_Bcast or collective reads); "
     "for many tasks of one node, a copy on node-local storage"
 )
 

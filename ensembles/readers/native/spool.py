@@ -360,7 +360,9 @@ def checked_head(path: str, beginning: bytes) -> Any:
     if beginning[:8] == bytes(8):
         raise EnsioError(f"{path} is damaged, or its process was killed at its start: it begins with zeros")
     if beginning[:8] != MAGIC:
-        raise EnsioError(f"{path} is not a trace that ensio reads: {READABLE}")
+        raise EnsioError(
+            f"{path} is not a trace that ensio reads (exports to CSV, Parquet or Perfetto are none): {READABLE}"
+        )
     if len(beginning) < SPOOL.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = SPOOL.unpack(beginning)
