@@ -43,7 +43,7 @@ def execute(args: argparse.Namespace) -> int:
         warn(f"note: {note}")
     if args.fail_on is None:
         return 0
-    if lacks := NO_CALLS if has_no_calls(run) else run.lacks:
+    if lacks := NO_CALLS if has_no_calls(run) else run.reading.lacks:
         warn(f"{args.run}: --fail-on {args.fail_on} cannot be answered: {lacks}")
         return 2
     least = SEVERITIES.index(args.fail_on)

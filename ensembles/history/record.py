@@ -153,8 +153,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         from ensembles.run.selection import Selection
 
         read = read_run(run, Selection.parse(), single=False)
-        if run.lacks:
-            raise EnsioError(f"{run.path} is not added: {run.lacks}")
+        if run.reading.lacks:
+            raise EnsioError(f"{run.path} is not added: {run.reading.lacks}")
         if read.calls.counts:
             raise EnsioError(f"{run.path} holds counters, not calls: ensio history add --darshan {run.path}")
         return cls(

@@ -12,7 +12,6 @@ from ensembles.model.metadata import KernelBytes, Process
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
-from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import ReadRequest
 from ensembles.passes.start_order import sort_by_rank_and_start
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from ensembles.structure.unseen import Unseen
 
 __all__ = ["Process", "Run"]
-
-_NOT_SHOWN = "it does not show where the time of the run went, copy it again or record the run again"
 
 
 class Run(RunWithTotals):
@@ -113,25 +110,8 @@ class Run(RunWithTotals):
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
         unseen = [self.unseen.sentence] if self.unseen else []
-        lacks = [self.lacks] if self.lacks else []
+        lacks = [self.reading.lacks] if self.reading.lacks else []
         return list(dict.fromkeys([*self.info.notes, *lacks, *unseen, *self._implausible]))
-
-    @property
-    def lacks(self) -> str:
-        """A sentence if the record lacks so much that it does not show what the run did; ``""``: it does.
-
-        That is a hundredth of the calls: lost because there was no room for them, or damaged since. Calls
-        that are damaged are known once the events have been read.
-        """
-        missing = self.info.missing_calls
-        if missing < 0:
-            return f"parts of the record are missing or damaged: {_NOT_SHOWN}"
-        ranks = self.reading.known_ranks if missing else None
-        there = self.reading.most_events if ranks is None else int(ranks.count.sum())
-        if 100 * missing <= missing + there:
-            return ""
-        share = share_text(missing / (missing + there))
-        return f"{share} of the calls are missing in the record, {missing:,} or more: {_NOT_SHOWN}"
 
     @property
     def counters(self) -> Counters:

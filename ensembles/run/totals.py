@@ -51,8 +51,9 @@ class RunWithTotals:
     def length_s(self) -> float:
         """Length of the run, s: from the start of its first process to the end of its last.
 
-        Severities and shares of the run are parts of it. It is at least the span of its calls: a process may
-        not have ended in order, and other tools keep its times in whole seconds, or not at all.
+        Severities and shares of the run are parts of it. It is at least the span of its calls: some are made
+        after the last reading of the clock, by other threads and in processes that did not end in order, and
+        other tools keep times of processes in whole seconds, or not at all.
 
         Examples
         --------
@@ -66,11 +67,7 @@ class RunWithTotals:
             if 0 < each.start_unix_ns < each.end_unix_ns
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        is_exact = all(end % NS_PER_S for _, end in lives) and all(each.ended for each in processes)
-        cells = {} if lives and is_exact else self.summary.cells
-        if len(cells.get("end_ns", ())):
-            life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
-        return life_ns * 1e-9
+        return max(life_ns, self._run.reading.span_ns) * 1e-9
 
     @cached_property
     def _implausible(self) -> list[str]:

@@ -80,8 +80,8 @@ def _loop_text(case: Case, lasts_s: float) -> str:
 
 def _refuse_unseen(run: Run) -> None:
     """Refuse a run with I/O that was not recorded or is lost, whose time is unknown."""
-    if run.lacks:
-        raise NotApplicable(run.lacks)
+    if run.reading.lacks:
+        raise NotApplicable(run.reading.lacks)
     if run.unseen is not None:
         raise NotApplicable(f"unseen: {run.unseen.sentence}")
 

@@ -361,7 +361,7 @@ def checked_head(path: str, beginning: bytes) -> Any:
         raise EnsioError(f"{path} is damaged, or its process was killed at its start: it begins with zeros")
     if beginning[:8] != MAGIC:
         raise EnsioError(
-            f"{path} is not a trace that ensio reads (exports to CSV, Parquet or Perfetto are none): {READABLE}"
+            f"{path} is not a trace that ensio reads (no export to CSV or the like is): {READABLE}"
         )
     if len(beginning) < SPOOL.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")

@@ -248,7 +248,7 @@ def test_a_call_in_which_a_process_was_killed_is_not_damage(tmp_path: Path) -> N
     spool(tmp_path / "1.spool", [impossible(made_events(30), 1)], rank=0, state=RUNNING)
     run = en.open(tmp_path)
     assert len(run.events) == 29
-    assert not run.lacks
+    assert not run.reading.lacks
 
 
 @pytest.mark.parametrize("opened", ["", "1.spool"])
@@ -258,4 +258,4 @@ def test_beside_a_damaged_file_of_its_process_a_spool_is_read(tmp_path: Path, op
     run = read_all(tmp_path / opened)
     assert len(run.events) == 30
     assert any("1.ensio" in note for note in run.notes)
-    assert run.lacks
+    assert run.reading.lacks
