@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from ensembles.model.c_layout import CONSTANTS
@@ -226,12 +226,11 @@ class RunMetadata:
         losses = [(each.dropped_events, each.lost_calls) for each in self.processes]
         return self.mode, losses, self.counters.tool
 
-    def note_damage(self, sentences: Iterable[str], left_out: int) -> None:
-        """Note events that are damaged or incomplete; −1: parts are missing whose events nobody counted."""
+    def note_damage(self, sentences: Iterable[str], left_out: Collection[int]) -> None:
+        """Note how many events are damaged or incomplete; −1: of parts that nobody can count."""
         for sentence in sentences:
             self.note(sentence)
-        if self.left_out >= 0:
-            self.left_out = left_out if left_out < 0 else max(self.left_out, left_out)
+        self.left_out = -1 if -1 in (self.left_out, *left_out) else max(self.left_out, sum(left_out))
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the notes unless it is there already."""

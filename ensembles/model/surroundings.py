@@ -180,18 +180,7 @@ class SurroundingsTable:
         return self[self.columns[name] != UNKNOWN]
 
     def series(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the known samples of a counter: of which task or, for counters of the node, of its first.
-
-        Parameters
-        ----------
-        name : str
-            A key of `COUNTERS`.
-
-        Returns
-        -------
-        rank, time, value : ndarray
-            Sorted by rank and time.
-        """
+        """Return the task (or the first of the node), time and value of known samples, sorted by these."""
         columns = self.known(name).columns
         rank, time, value = columns["rank"], columns["time"], columns[name]
         if name in OF_NODE and self._hosts:
@@ -260,8 +249,8 @@ def surroundings_of(source: object, hosts: Mapping[int, str] | None = None) -> S
     ----------
     source : object
         A reader, or any other source of a run.
-    hosts : mapping of int to str, optional
-        Node of each rank.
+    hosts
+        As for `SurroundingsTable`.
     """
     if not isinstance(source, SampledSource):
         return SurroundingsTable.empty()

@@ -45,11 +45,6 @@ class DamageReport:
         self.unknown_files += other.unknown_files
 
     @property
-    def count(self) -> int:
-        """Number of events that are left out."""
-        return sum(self.left_out.values())
-
-    @property
     def sentences(self) -> list[str]:
         """The notes of a run that describe the damage, one sentence each."""
         notes = [

@@ -197,7 +197,7 @@ class RunReading:
             Counts of the whole pass.
         """
         self._is_damaged |= bool(damage.sentences)
-        self.source.metadata.note_damage(damage.sentences, damage.count)
+        self.source.metadata.note_damage(damage.sentences, damage.left_out.values())
 
     @property
     def lacks(self) -> str:

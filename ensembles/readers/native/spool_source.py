@@ -128,7 +128,7 @@ class SpoolSource:
         add_facts(self.metadata, members)
         self.is_complete = all(process.ended for process in processes)
         if notes or any(spool.notes for spool in spools):
-            self.metadata.note_damage(notes, -1)
+            self.metadata.note_damage(notes, [-1])
         tasks, rank_notes = count_tasks(spools, members)
         self.metadata.tasks = tasks
         for sentence in (
