@@ -86,3 +86,15 @@ def test_nothing_is_idle_between_failed_calls(
     assert found["why_no_idle"] in text
     assert "Idle, because" not in text
     assert "came last" not in text
+
+
+@pytest.mark.parametrize(("below", "is_said"), [(2 * KIB, True), (60 * KIB, False)])
+def test_the_table_of_files_says_whose_bytes_are_shown_where_a_library_compresses_them(
+    tmp_path: Path, below: int, is_said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = Made("pwrite", 100, below, 0)
+    io_run(tmp_path / "run", [[Made("H5Dwrite", 400, 64 * KIB, 0, inside=(stored,))] * 3], {1: "/scratch/a"})
+    for more in ([], ["--layer", "posix"]):
+        assert main(["files", str(tmp_path / "run"), *more]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("these moved 6.00 KiB for 192 KiB" in said) == (is_said and not more)
