@@ -221,7 +221,7 @@ def _call_table(information: Information, kind: str) -> Iterator[Part]:
         (
             name,
             call["count"],
-            call["bytes"] if call["op"] in ("read", "write") else None,
+            call["bytes"] if call["op"] in ("read", "write") and "scanf" not in name else None,
             call["exclusive_time_s"],
             call["io_share"],
             call["wait_share"],

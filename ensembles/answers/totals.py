@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ensembles.faces.answer import PlainAnswer
 from ensembles.model.statement import Statement, Table
 from ensembles.model.units import count_text
+from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.tables import file_table, rank_table, sums_of_totals, totals_by_file, totals_by_rank
+from ensembles.structure.library_time import LIBRARIES, STORAGE
+from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -26,7 +29,22 @@ def answer_files(run: Run, selection: Selection, by: Order, filters: Filters) ->
     refuse_nothing(run, selection, len(files))
     # The row of calls without a file does not count as a file.
     named = sum(bool(file.path) for file in files)
-    return _answer(run, files, by, file_table(files), named, {})
+    return _answer(run, files, by, file_table(files), named, {}, _above_storage(run, selection))
+
+
+def _above_storage(run: Run, selection: Selection) -> list[Statement]:
+    """Say whose the bytes are where libraries moved far fewer below, as they compress or keep them."""
+    if not any(call.layer in LIBRARIES for call in run.calls):
+        return []
+    traffic = run.summarize(ignoring_run(LayerTraffic), selection=selection.for_run(run))
+    said = []
+    for op, word in (("read", "read"), ("write", "written")):
+        taken = sum(each.bytes for key, each in traffic.outer.items() if key[0] in LIBRARIES and key[1] == op)
+        inner = [(key, each.bytes) for key, each in traffic.inner.items() if key[0] in LIBRARIES]
+        below = sum(moved for (_, _, by, what), moved in inner if by in STORAGE and what == op)
+        if taken > 2 * below > 0:
+            said.append(Statement("files.above", {"word": word, "taken": taken, "below": below}))
+    return said
 
 
 def answer_ranks(run: Run, selection: Selection, by: Order, filters: Filters) -> PlainAnswer:

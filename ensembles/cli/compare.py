@@ -120,8 +120,11 @@ def execute(args: argparse.Namespace) -> int:
     count = sum(map(len, groups))
     runs = [[open_run(args, path, count) for path in group] for group in groups]
     found = compare_runs(runs, selection=selection, margin=args.margin, level=args.level)
-    judged = None
-    if args.fail_on is not None:
+    judged, lacking = (
+        None,
+        [f"{run.path}: {run.reading.lacks}" for group in runs for run in group if run.reading.lacks],
+    )
+    if args.fail_on is not None and not lacking:
         from ensembles.comparison.gate import gate
 
         judged = gate(found, args.fail_on, of_whole_runs=selection == type(selection)())
@@ -143,7 +146,9 @@ def execute(args: argparse.Namespace) -> int:
         warn(f"note: {path} is in both groups: a run is the same as itself")
     warn_of(dict.fromkeys(note for group in runs for run in group for note in run.notes))
     if judged is None:
-        return 0
+        if lacking and args.fail_on is not None:
+            warn(f"--fail-on {_asked(args.fail_on)} cannot be answered: {lacking[0]}")
+        return 2 * (args.fail_on is not None)
     for reason in judged.failed:
         warn(f"failed: {reason}")
     for reason in judged.undecided:

@@ -43,8 +43,8 @@ def execute(args: argparse.Namespace) -> int:
         warn(f"note: {note}")
     if args.fail_on is None:
         return 0
-    if has_no_calls(run):
-        warn(f"{args.run}: --fail-on {args.fail_on} cannot be answered: {NO_CALLS}")
+    if lacks := NO_CALLS if has_no_calls(run) else run.reading.lacks:
+        warn(f"{args.run}: --fail-on {args.fail_on} cannot be answered: {lacks}")
         return 2
     least = SEVERITIES.index(args.fail_on)
     return int(any(SEVERITIES.index(finding.severity) >= least for finding in found.findings))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ensembles.cli.history_options import add_action, open_history
 from ensembles.cli.options import parse_path
+from ensembles.model.units import count_text
 
 
 def add_output_actions(subparsers: Any) -> None:
@@ -27,7 +28,7 @@ def _site(args: argparse.Namespace) -> int:
     from ensembles.viz.history.site import write_site
 
     written = write_site(open_history(args), args.folder)
-    print(f"{written[0]}: {len(written) - 1} experiments")
+    print(f"{written[0]}: {count_text(len(written) - 1, 'experiment')}")
     return 0
 
 

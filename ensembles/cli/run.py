@@ -125,13 +125,14 @@ def execute(args: argparse.Namespace) -> int:
         warn(f"note: {text}")
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command), extend=args.extend)
+    before = set(directory.iterdir())
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
         environment[b"ENSIO_COMMAND"] = command_text(mask_command(command))
         let_address_sanitizer_start(environment, command)
         begin_ns = time.time_ns()
         status = run_command(
-            command, environment, lambda pid: keep_account(directory, pid, command[0], begin_ns)
+            command, environment, lambda pid: keep_account(directory, before, pid, command[0], begin_ns)
         )
     except OSError as error:
         if not was_there:
@@ -145,7 +146,7 @@ def execute(args: argparse.Namespace) -> int:
         cut_spools(directory)
     if any(word.startswith("LD_PRELOAD=") for word in command):
         unseen.append("LD_PRELOAD was set anew, without the preload library of ensio")
-    _report_outcome(directory, unseen[0] if unseen else "")
+    _report_outcome(directory, before, unseen[0] if unseen else "")
     return status
 
 
@@ -402,11 +403,12 @@ def _ignored_by_shell(pid: int) -> set[int]:
     return {number for number in _IGNORED_BY_PYTHON if ignored >> (number - 1) & 1}
 
 
-def keep_account(directory: Path, pid: int, program: str, begin_ns: int) -> None:
+def keep_account(directory: Path, before: set[Path], pid: int, program: str, begin_ns: int) -> None:
     """Keep what the kernel counted in the command, which has ended.
 
     The spool of a process without a recorded end is completed. Of one that is not recorded, or was a shell
-    before, the counters are kept: they contain those of all processes that it waited for.
+    before, the counters are kept: they contain those of all processes that it waited for; without a record,
+    beyond those `before`, of none.
     """
     end = read_counter(), time.monotonic_ns(), time.time_ns()
     spools = list(directory.glob(f"*-{pid}-*"))
@@ -418,7 +420,7 @@ def keep_account(directory: Path, pid: int, program: str, begin_ns: int) -> None
                 complete_account(path, pid, end)
         last = Path(f"/proc/{pid}/comm").read_bytes().strip()
         is_same = os.fsencode(os.path.basename(program)).startswith(last)
-        if not (spools and is_same) and any(directory.iterdir()):
+        if not (spools and is_same) and not before.issuperset(directory.iterdir()):
             host = os.uname().nodename
             facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={end[2]}\0io=".encode()
             path = directory / f"{host}-{pid}-{begin_ns}{LAUNCHER_SUFFIX}"
@@ -431,11 +433,11 @@ def _cannot_start(program: str, problem: str, status: int) -> int:
     return status
 
 
-def _report_outcome(directory: Path, why_nothing: str) -> None:
+def _report_outcome(directory: Path, before: set[Path], why_nothing: str) -> None:
     """Report where the record is or, if there is none, the known reason."""
     try:
         place = shown(directory)
-        recorded = any(directory.iterdir())
+        recorded = not before.issuperset(directory.iterdir())
     except OSError as error:
         warn(
             f"{directory}: the run directory can no longer be read ({error.strerror}); if it was moved, the "

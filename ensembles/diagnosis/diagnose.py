@@ -64,6 +64,7 @@ from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.recorder_time import python_lines_text
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.collective_entries import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -188,6 +189,7 @@ _IO = "io-by-phase"
 
 _FAILED = "failed"
 _TRAFFIC = "traffic"
+_TABLE = "table"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 NO_CALLS = (
@@ -271,6 +273,7 @@ class DiagnosisPass:
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
         if SUMMARY in self.requests:
             self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
+            self.requests[_TABLE] = SummaryRequest(ignoring_run(CallTable))
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -288,6 +291,8 @@ class DiagnosisPass:
         findings: list[Finding] = []
         hints: list[str] = []
         summaries = {} if group is None else group.summaries
+        if _TABLE in summaries:
+            run.reading.keep_span(summaries[_TABLE])
         if SUMMARY in summaries:
             case_of(run, summaries[SUMMARY]).failed = summaries.get(_FAILED)
         with announced("examining", run.path, len(self._wanted), "causes"):
@@ -365,12 +370,14 @@ class DiagnosisPass:
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,
-            account=account,
+            account=None if run.reading.lacks else account,
             late_outside=late_outside,
             late_entry=late_entry,
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),
+            lacks=run.reading.lacks
+            or (run.unseen.sentence if run.unseen is not None and run.unseen.is_much else ""),
         )
 
 

@@ -33,7 +33,7 @@ class ShownDiagnosis(Diagnosis):
 
 def diagnosis_text(found: Diagnosis) -> str:
     """Return everything: evidence of each finding, and why causes could not be examined."""
-    parts = [account_text(found)] if account_text(found) else []
+    parts = [text for text in (_partial(found), account_text(found)) if text]
     parts += [_with_cause(str(finding), finding, found) for finding in found.findings] or [_nothing(found)]
     if clean := _clean(found):
         parts.append(f"looked for and not found: {', '.join(clean)}")
@@ -72,8 +72,8 @@ def screen_text(found: Diagnosis) -> str:
     if left := len(found.not_examined):
         examined = count_text(len(found.examined), "cause")
         lines.append(_wrapped(f"{examined} examined, {left} not (--verbose says which, and why)"))
-    account = [_wrapped(account_text(found))] if account_text(found) else []
-    return "\n\n".join([*account, *parts, *(["\n".join(lines)] if lines else [])])
+    first = [_wrapped(text) for text in (_partial(found), account_text(found)) if text]
+    return "\n\n".join([*first, *parts, *(["\n".join(lines)] if lines else [])])
 
 
 def account_text(found: Diagnosis) -> str:
@@ -177,6 +177,10 @@ def _time_of_call(each: CallTime) -> str:
 
 def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+def _partial(found: Diagnosis) -> str:
+    return f"of a part of the run: {found.lacks}" if found.lacks else ""
 
 
 def _nothing(found: Diagnosis) -> str:

@@ -71,6 +71,10 @@ WORDS = {
     "totals.sums": (
         "{count} · {calls:n call}[ · {read:bytes} read][ · {written:bytes} written] · {io_time_s:s} in I/O"
     ),
+    "files.above": (
+        "Bytes {word} are those of the program, before compression and caches of its libraries: these moved "
+        "{below:bytes} for {taken:bytes} (--layer posix has what files got)."
+    ),
     "ranks.waiting": (
         "Calls that wait for other tasks are among the calls; their time is waiting, and not in I/O time."
     ),

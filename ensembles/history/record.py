@@ -142,7 +142,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         Raises
         ------
         EnsioError
-            A file of the run cannot be read, or it has only sums of calls.
+            A file of the run cannot be read, the record lacks calls, or it has only sums of them.
 
         Examples
         --------
@@ -156,6 +156,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         from ensembles.run.selection import Selection
 
         read = read_run(run, Selection.parse(), single=False)
+        if run.reading.lacks:
+            raise EnsioError(f"{run.path} is not added: {run.reading.lacks}")
         if read.calls.counts:
             raise EnsioError(f"{run.path} holds counters, not calls: ensio history add --darshan {run.path}")
         return cls(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from ensembles.model.c_layout import CONSTANTS
@@ -202,6 +203,7 @@ class RunMetadata:
     summed: str = ""
     flights: dict[str, Flights] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
+    left_out: int = 0
     has_events: bool = field(default=True, init=False)
 
     @property
@@ -223,6 +225,12 @@ class RunMetadata:
     def _made(self) -> tuple[str, list[tuple[int, int]], str]:
         losses = [(each.dropped_events, each.lost_calls) for each in self.processes]
         return self.mode, losses, self.counters.tool
+
+    def note_damage(self, sentences: Iterable[str], left_out: Collection[int]) -> None:
+        """Note how many events are damaged or incomplete; −1: of parts that nobody can count."""
+        for sentence in sentences:
+            self.note(sentence)
+        self.left_out = -1 if -1 in (self.left_out, *left_out) else max(self.left_out, sum(left_out))
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the notes unless it is there already."""

@@ -255,6 +255,16 @@ class RunInfo:
         return sum(process.lost_calls for process in self.processes)
 
     @property
+    def missing_calls(self) -> int:
+        """Completed calls that are in neither events nor summary, lost or damaged; −1: nobody counted them.
+
+        A thread of a process that was killed may have been within a call.
+        """
+        left_out = self._metadata.left_out
+        begun = sum(process.threads for process in self.processes if not process.ended)
+        return left_out if left_out < 0 else self.lost_calls + max(left_out - begun, 0)
+
+    @property
     def clock_error_ns(self) -> int:
         """`clock_error_s` in ns; 0 if it is unknown."""
         return round((self.clock_error_s or 0.0) * 1e9)

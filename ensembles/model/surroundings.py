@@ -57,6 +57,9 @@ COUNTERS: dict[str, tuple[str, str]] = {
 }
 """Unit and meaning of each counter. The names are those of ``struct ensio_surroundings`` in ``event.h``."""
 
+OF_NODE = frozenset(tuple(COUNTERS)[tuple(COUNTERS).index("available_bytes") :])
+"""Counters that are equal in all processes of a node."""
+
 COLUMNS: dict[str, np.dtype] = {
     "rank": np.dtype("u4"),
     "time": np.dtype("i8"),
@@ -97,13 +100,16 @@ class SurroundingsTable:
     """Samples of the kernel's counters: one NumPy array per column, all of length n.
 
     Rows are sorted by rank and time. A run returns its table from `Run.surroundings`. The first and last
-    sample of a task include all of its counters, the others some of them. Those of the node are in the rows
-    of one task of each node. Boolean masks, slices and arrays of positions select rows.
+    sample of a task include all of its counters, the others some of them. Those in `OF_NODE` are in the rows
+    of one task of each node, or without MPI of each process: a node's count once. Boolean masks, slices and
+    arrays of positions select rows.
 
     Parameters
     ----------
     columns : mapping of str to array_like, shape (n,)
         The columns by name, in any order of rows. `COLUMN_MEANINGS` has their units and meanings.
+    hosts : mapping of int to str, optional
+        Node of each rank. Default: each has its own.
 
     Raises
     ------
@@ -128,12 +134,13 @@ class SurroundingsTable:
     array([1., 2.])
     """
 
-    __slots__ = ("columns",)
+    __slots__ = ("_hosts", "columns")
 
     columns: dict[str, np.ndarray]
     """The columns by name. Each is an attribute, too."""
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Mapping[str, Any], hosts: Mapping[int, str] | None = None) -> None:
+        self._hosts = hosts or {}
         order = np.lexsort((columns["time"], columns["rank"]))
         self.columns = {}
         for name, dtype in COLUMNS.items():
@@ -160,7 +167,7 @@ class SurroundingsTable:
         """Select rows by a mask, a slice or an array of positions."""
         if isinstance(index, (int, np.integer)):
             index = slice(index, index + 1 or None)
-        return SurroundingsTable({name: column[index] for name, column in self.columns.items()})
+        return SurroundingsTable({name: column[index] for name, column in self.columns.items()}, self._hosts)
 
     def known(self, name: str) -> SurroundingsTable:
         """Select the samples that include a counter.
@@ -172,8 +179,21 @@ class SurroundingsTable:
         """
         return self[self.columns[name] != UNKNOWN]
 
+    def series(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the task (or the first of the node), time and value of known samples, sorted by these."""
+        columns = self.known(name).columns
+        rank, time, value = columns["rank"], columns["time"], columns[name]
+        if name in OF_NODE and self._hosts:
+            ranks, place = np.unique(rank, return_inverse=True)
+            first: dict[str, int] = {}
+            nodes = [first.setdefault(self._hosts.get(each) or str(each), each) for each in ranks.tolist()]
+            rank = np.array(nodes, rank.dtype)[place]
+            order = np.lexsort((time, rank))
+            rank, time, value = rank[order], time[order], value[order]
+        return rank, time, value
+
     def rises(self, name: str) -> Rises:
-        """Compute the increases of a counter between consecutive samples of each task.
+        """Compute the increases of a counter between consecutive samples of each task, or node.
 
         Parameters
         ----------
@@ -186,8 +206,7 @@ class SurroundingsTable:
             A row for each pair of consecutive samples that include the counter. A counter that fell, because
             a device or a mount went away, rises by 0.
         """
-        columns = self.known(name).columns
-        rank, time, value = columns["rank"], columns["time"], columns[name]
+        rank, time, value = self.series(name)
         same = rank[1:] == rank[:-1]
         rise = np.maximum(value[1:] - value[:-1], 0)
         return Rises(rank[1:][same], time[:-1][same], time[1:][same], rise[same])
@@ -223,12 +242,16 @@ class SampledSource(Protocol):
         ...
 
 
-def surroundings_of(source: object) -> SurroundingsTable:
+def surroundings_of(source: object, hosts: Mapping[int, str] | None = None) -> SurroundingsTable:
     """Return the samples of a source, without rows if it has none.
 
     Parameters
     ----------
     source : object
         A reader, or any other source of a run.
+    hosts
+        As for `SurroundingsTable`.
     """
-    return source.surroundings() if isinstance(source, SampledSource) else SurroundingsTable.empty()
+    if not isinstance(source, SampledSource):
+        return SurroundingsTable.empty()
+    return SurroundingsTable(source.surroundings().columns, hosts)

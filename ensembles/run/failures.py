@@ -9,7 +9,13 @@ from ensembles.model.error_names import error_name
 from ensembles.model.units import NS_PER_S, seconds_text
 from ensembles.summaries.failed_calls import FailedCalls
 
-_NO_SUCH_FILE = ("ENOENT", "ENOTDIR")
+_SEARCHES = {
+    "ENOENT": "no such file or link",
+    "EINVAL": "no such file or link",
+    "ENOTDIR": "not a directory",
+    "EBADF": "closed what was not open",
+}
+"""What a program learned by a call that failed with an error and is no loss; EINVAL is of reads of links."""
 _READS_OF_LINKS = ("readlink", "readlinkat")
 _OPS_WITH_DATA = ("write", "sync", "close")
 _CLOSES_OF_HDF5 = ("H5Fclose", "H5Dclose")
@@ -37,7 +43,8 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
     -------
     list of dict
         ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that a
-        file does not exist, or is not a link. Times are in seconds since the origin of the run.
+        file does not exist, is not a directory or link, or was not open. Times are in seconds since the
+        origin of the run.
     """
     rows = [
         {
@@ -61,7 +68,9 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
     for row in rows:
         looks = row["layer"] in ("posix", "stdio") and row["op"] in ("open", "meta")
         is_no_link = row["call"] in _READS_OF_LINKS and row["error"] == "EINVAL"
-        row["is_search"] = looks and (row["error"] in _NO_SUCH_FILE or is_no_link)
+        row["is_search"] = looks and (row["error"] in ("ENOENT", "ENOTDIR") or is_no_link)
+        if row["op"] == "close" and not row["files"]:  # a number or id of nothing, in a clean-up
+            row["is_search"] = row["error"] == "EBADF" or (row["error"] is None and row["layer"] == "hdf5")
     return sorted(rows, key=lambda row: (row["is_search"], _RANKS_OF_OPS.get(row["op"], 0)))
 
 
@@ -92,14 +101,15 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
     sentences = [_sentence(row, tasks) for row in others[:_MOST_LINES]]
     if len(others) > _MOST_LINES:
         sentences.append("and others: ensio events RUN --failed")
-    found = [
-        f"{row['count']:,} × {row['call']}" + (f", last on {row['last_file']}" if row["last_file"] else "")
-        for row in rows
-        if row["is_search"]
-    ]
-    if found:
+    learned: dict[str, list[str]] = {}
+    for row in rows:
+        if row["is_search"]:
+            place = f", last on {row['last_file']}" if row["last_file"] else ""
+            what = _SEARCHES[row["error"] or "EBADF"]
+            learned.setdefault(what, []).append(f"{row['count']:,} × {row['call']}{place}")
+    for what, found in learned.items():
         more = "; and others" if len(found) > _MOST_PROBES else ""
-        sentences.append(f"no such file or link: {'; '.join(found[:_MOST_PROBES])}{more}")
+        sentences.append(f"{what}: {'; '.join(found[:_MOST_PROBES])}{more}")
     return sentences
 
 
@@ -121,6 +131,7 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
         of files, such as one of a network that a library looks for.
     """
     lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
+    lost = [row for row in lost if not row["is_search"]]
     lost = [
         row
         for row in lost

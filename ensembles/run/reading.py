@@ -14,17 +14,19 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
 from ensembles.model.regions import KINDS
+from ensembles.model.units import share_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import Ranges, ReadRequest, ascending_ranges, sample_size
 from ensembles.passes.spec import Choose, PassRun, PassSpec, compute_fingerprint
-from ensembles.passes.summary import BY_RANK, RANK_ORDER
+from ensembles.passes.summary import BY_RANK, RANK_ORDER, ignoring_run
 from ensembles.readers.common.source import EventSource
 from ensembles.run.kept import KeptSummaries
 from ensembles.run.read_limits import limits_of
 from ensembles.run.selection import Selection, select_chunks
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import from_sums
 from ensembles.summaries.ranktable import RankTable, empty_ranks
 
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.sampled_ranks import ExtraSummary
     from ensembles.structure.recorded_run import RecordedRun
+
+
+_NOT_SHOWN = "it does not show where the time of the run went, copy it again or record the run again"
 
 
 class RunReading:
@@ -184,9 +189,25 @@ class RunReading:
 
     def note_damage(self, damage: DamageReport) -> None:
         """Add the damage that a whole pass found to the notes of the run."""
-        for sentence in damage.sentences:
-            self._is_damaged = True
-            self.source.metadata.note(sentence)
+        self._is_damaged |= bool(damage.sentences)
+        self.source.metadata.note_damage(damage.sentences, damage.left_out.values())
+
+    @property
+    def lacks(self) -> str:
+        """A sentence if the record lacks so much that it does not show what the run did; ``""``: it does.
+
+        That is a hundredth of the calls: lost because there was no room for them, or damaged since. Calls
+        that are damaged are known once the events have been read.
+        """
+        missing = self._run.info.missing_calls
+        if missing < 0:
+            return f"parts of the record are missing or damaged: {_NOT_SHOWN}"
+        ranks = self.known_ranks if missing else None
+        there = self.most_events if ranks is None else int(ranks.count.sum())
+        if 100 * missing <= missing + there:
+            return ""
+        share = share_text(missing / (missing + there))
+        return f"{share} of the calls are missing in the record, {missing:,} or more: {_NOT_SHOWN}"
 
     @property
     def is_final(self) -> bool:
@@ -380,6 +401,15 @@ class RunReading:
     def needs_pass_for_ranks(self) -> bool:
         """Whether `ranks` would make a pass over the events."""
         return "known_ranks" not in self.__dict__ and self.source.ranks() is None
+
+    @cached_property
+    def span_ns(self) -> int:
+        """Time from the first call to the end of the last, ns."""
+        return self._run.summarize(ignoring_run(CallTable)).span_ns
+
+    def keep_span(self, table: CallTable) -> None:
+        """Keep the span of all calls as `span_ns`, which then makes no pass."""
+        self.__dict__["span_ns"] = table.span_ns
 
     def keep_ranks(self, ranks: RankTable | None) -> None:
         """Keep the sums of a pass over all events as `ranks`, which then makes no pass.

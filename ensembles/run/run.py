@@ -81,7 +81,8 @@ class Run:
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
         unseen = [self.unseen.sentence] if self.unseen else []
-        return list(dict.fromkeys([*self.info.notes, *unseen, *self._implausible]))
+        lacks = [self.reading.lacks] if self.reading.lacks else []
+        return list(dict.fromkeys([*self.info.notes, *lacks, *unseen, *self._implausible]))
 
     @property
     def counters(self) -> Counters:
@@ -247,7 +248,7 @@ class Run:
         EnsioError
             A file of the run cannot be read any more.
         """
-        return surroundings_of(self.reading.source)
+        return surroundings_of(self.reading.source, {each.rank: each.host for each in self.info.processes})
 
     def select(self, **filters: Unpack[Filters]) -> Events:
         """Read the events that match filters, as `ensembles.Run.select` documents."""
@@ -267,8 +268,9 @@ class Run:
     def length_s(self) -> float:
         """Length of the run, s: from the start of its first process to the end of its last.
 
-        Severities and shares of the run are parts of it. It is at least the span of its calls: a process may
-        not have ended in order, and other tools keep its times in whole seconds, or not at all.
+        Severities and shares of the run are parts of it. It is at least the span of its calls: some are made
+        after the last reading of the clock, by other threads and in processes that did not end in order, and
+        other tools keep times of processes in whole seconds, or not at all.
 
         Examples
         --------
@@ -282,11 +284,7 @@ class Run:
             if 0 < each.start_unix_ns < each.end_unix_ns
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        is_exact = all(end % NS_PER_S for _, end in lives) and all(each.ended for each in processes)
-        cells = {} if lives and is_exact else self.summary.cells
-        if len(cells.get("end_ns", ())):
-            life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
-        return life_ns * 1e-9
+        return max(life_ns, self.reading.span_ns) * 1e-9
 
     @cached_property
     def _implausible(self) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.model.surroundings import COUNTERS, LEVELS, SurroundingsTable
+from ensembles.model.surroundings import COUNTERS, LEVELS, OF_NODE, SurroundingsTable
 from ensembles.model.units import NS_PER_S
 
 _US_PER_S = 1e6
@@ -17,7 +17,7 @@ NOTABLE_DIRTY_SHARE = 0.05
 NOTABLE_PRESSURE = 0.05
 """I/O pressure is notable above this share of the time."""
 
-_PROCESS = tuple(COUNTERS)[: tuple(COUNTERS).index("available_bytes")]
+_PROCESS = tuple(name for name in COUNTERS if name not in OF_NODE)
 _NETWORK = tuple(name for name in COUNTERS if name.startswith(("nfs_", "lustre_")) and name not in LEVELS)
 
 

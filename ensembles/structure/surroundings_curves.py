@@ -70,12 +70,12 @@ def sum_levels(table: SurroundingsTable, name: str) -> Levels:
     >>> sum_levels(SurroundingsTable(columns), "dirty_bytes").value
     array([ 50., 150., 250.])
     """
-    known = table.known(name)
-    times = _thinned(np.unique(known.time))
+    ranks, sampled, value = table.series(name)
+    times = _thinned(np.unique(sampled))
     total = np.zeros(len(times))
-    for rank in np.unique(known.rank):
-        mine = known.rank == rank
-        total += np.interp(times, known.time[mine], known.columns[name][mine])
+    for rank in np.unique(ranks):
+        mine = ranks == rank
+        total += np.interp(times, sampled[mine], value[mine])
     return Levels(times, total)
 
 
@@ -117,7 +117,7 @@ def sum_rates(table: SurroundingsTable, name: str) -> Rates:
 
 def count_sampled(table: SurroundingsTable, name: str) -> int:
     """Count the tasks with at least one sample of a counter: for those of the node, its nodes."""
-    return len(np.unique(table.known(name).rank))
+    return len(np.unique(table.series(name)[0]))
 
 
 def _thinned(times: np.ndarray) -> np.ndarray:

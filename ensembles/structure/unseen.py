@@ -67,9 +67,11 @@ def find_unseen(
     """Compare what the kernel counted with what was recorded.
 
     A recorded write makes the pages dirty that it touches, so that each call explains a page more than its
-    bytes. Bytes that may have gone to a pipe count only if files became dirty, and those that may have come
-    from one are not much. What is fetched from storage may be read-ahead, or the loading of the program: it
-    counts only where something was seen that fetches without calls.
+    bytes. Bytes that may have gone to a pipe count only if files became dirty; where not even the recorded
+    writes are among what became dirty, as in many small processes and on tmpfs, that is not known, and they
+    are not much. Neither are those that may have come from a pipe. What is fetched from storage may be
+    read-ahead, or the loading of the program: it counts only where something was seen that fetches without
+    calls.
 
     Parameters
     ----------
@@ -115,7 +117,8 @@ def find_unseen(
     written = written if comparable and written >= least else 0
     edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
     of_files = kernel.dirtied - recorded["write"] - edges
-    if "piped-out" in kernel.facts and of_files < _LEAST_BYTES <= written:
+    perhaps_piped = "piped-out" in kernel.facts and of_files < _LEAST_BYTES <= written
+    if perhaps_piped and kernel.dirtied >= recorded["write"]:
         written = 0  # on pipes
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
     ways: list[str] = [name for name in ("libaio", "io_uring") if name in kernel.facts]
@@ -138,7 +141,8 @@ def find_unseen(
     scans = read > 0 and not written and any(call.name == "fscanf" for call in calls)
     if by_calls:
         parts.append(
-            f"the kernel counted {', and '.join(by_calls)}: {_why(kernel, linked, libraries, scans)}"
+            f"the kernel counted {', and '.join(by_calls)}: "
+            f"{_why(kernel, linked, libraries, scans, perhaps_piped and written > 0)}"
         )
     if dirtied or fetched:
         moved = [f"made at least {bytes_text(dirtied)} of files dirty"] if dirtied else []
@@ -164,7 +168,14 @@ def find_unseen(
         return None
     by_kernel = fetched and {"libaio", "io_uring"} & set(ways)
     read_files = read and not scans and "piped-in" not in kernel.facts
-    is_much = bool(written or dirtied or read_files or by_kernel or hidden or "unchecked" in kernel.facts)
+    is_much = bool(
+        (written and not perhaps_piped)
+        or dirtied
+        or read_files
+        or by_kernel
+        or hidden
+        or "unchecked" in kernel.facts
+    )
     return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much)
 
 
@@ -188,7 +199,9 @@ def _dirty_bytes(call: Call) -> int:
     return _PAGE_BYTES if call.op == "write" else 0
 
 
-def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -> str:
+def _why(
+    kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool, piped_out: bool = False
+) -> str:
     if linked and libraries:
         # A program loads dozens of libraries; those that may well have moved the bytes come first.
         named = [name for name in libraries if _OF_IO.match(name)] or libraries
@@ -203,6 +216,7 @@ def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -
     if scans:
         return "the bytes of fscanf are not counted"
     piped = "may have come through a pipe, or " if "piped-in" in kernel.facts else ""
+    piped = "may have gone through a pipe, or " if piped_out else piped
     return (
         f"the rest {piped}went through raw system calls, static child programs or inline stdio "
         f"(getc_unlocked); {STRACE}"

@@ -103,7 +103,7 @@ def facts(
 
 
 def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
-    """Return how many calls failed; those that only found no file, as at each start, are not errors."""
+    """Return how many calls failed; those that only found that something is not there are not errors."""
     totals = summaries.table.totals
     failed = {call.name: each.errors for call, each in totals.items() if each.errors}
     if not failed:
@@ -119,7 +119,7 @@ def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]
             )
         ]
     rows = failed_calls_json(summaries.failed, run.files)
-    searches = sum(row["count"] for row in rows if row["is_search"])
+    searches = [row for row in rows if row["is_search"]]
     others = [row for row in rows if not row["is_search"]]
     facts = []
     if others:
@@ -127,8 +127,8 @@ def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]
         said = f"failed. {failure_sentences(others, run.tasks)[0]}; see Failed calls"
         facts.append((name, count_text(sum(row["count"] for row in others), "call"), said))
     if searches:
-        said = "looked for files or links that do not exist, as programs do when they start; see Failed calls"
-        facts.append(("not found", count_text(searches, "call"), said))
+        said = f"{'. '.join(failure_sentences(searches, run.tasks))}; see Failed calls"
+        facts.append(("not there", count_text(sum(row["count"] for row in searches), "call"), said))
     return facts
 
 

@@ -143,7 +143,9 @@ def _loop_text(case: Case, lasts_s: float) -> str:
 
 
 def _refuse_unseen(run: Run) -> None:
-    """Refuse a run with I/O that was not recorded, whose time is unknown."""
+    """Refuse a run with I/O that was not recorded or is lost, whose time is unknown."""
+    if run.reading.lacks:
+        raise NotApplicable(run.reading.lacks)
     if run.unseen is not None:
         raise NotApplicable(f"unseen: {run.unseen.sentence}")
 

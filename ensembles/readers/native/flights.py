@@ -95,7 +95,7 @@ class FlightRows:
 
         The parameters are those of `ensembles.readers.native.window_decoder.Decoding`.
         """
-        with self._contents as contents:
+        with self._contents.opened() as contents:
             rows, lost = contents.rows(FLIGHT, "call", self._windows)
         ticks = (rows["start"] - np.uint64(first_ticks)).view("i8")
         waited = (rows["wait_start"] - np.uint64(first_ticks)).view("i8")

@@ -45,7 +45,7 @@ def read_summary(
     EnsioError
         The spool cannot be read any more.
     """
-    with spool.contents as contents:
+    with spool.contents.opened() as contents:
         raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]
         blocks = [contents.read(part.length * BLOCK_BYTES, part.position) for part in spool.blocks]
     used = [_array(part, CELL.dtype) for part in raw]

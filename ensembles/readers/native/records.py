@@ -27,9 +27,14 @@ def open_spool(path: str) -> SpoolSource:
     """
     spool = read_spool(path)
     process_file = process_file_of(path)
+    notes = []
     if os.path.exists(process_file):
-        spool.leave_to(job_file.read_job_file(process_file)[0])
-    return SpoolSource([spool])
+        spool.is_collected = True
+        try:
+            spool.leave_to(job_file.read_job_file(process_file)[0])
+        except EnsioError as error:
+            notes.append(str(error))
+    return SpoolSource([spool], notes)
 
 
 def open_job_file(path: str) -> SpoolSource:
@@ -95,6 +100,9 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
     for name in collected.keys() & spools.keys():
         spools[name].leave_to(collected[name])
+    listed = set(paths)
+    for spool in spools.values():
+        spool.is_collected |= process_file_of(spool.path) in listed
     everything = [_with_rest(spool) for spool in (collected | spools).values()]
     if not everything:
         if len(sentences) == 1:

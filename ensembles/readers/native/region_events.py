@@ -15,7 +15,7 @@ from ensembles.readers.common.call_dictionary import Dictionary
 from ensembles.readers.native.block_reader import BLOCK_EVENTS
 from ensembles.readers.native.rank_assignment import Member
 from ensembles.readers.native.spool import Window
-from ensembles.readers.native.spool_bytes import Contents
+from ensembles.readers.native.spool_bytes import Contents, OpenContents
 from ensembles.readers.native.window_decoder import Decoding
 
 
@@ -116,7 +116,7 @@ _MARK = np.dtype([("thread", "i8"), ("call", "i8"), ("id", "i8"), ("start", "i8"
 def _marks(spool: MarkedSpool, damage: DamageReport) -> tuple[np.ndarray, int]:
     """Return the marks of a spool sorted by start, and the last known time of its process, ticks."""
     decoding = spool.decoding
-    with spool.contents as contents:
+    with spool.contents.opened() as contents:
         rows, lost = contents.rows(EVENT, "call", spool.windows)
         # A killed process may have made calls after the last reading of its clock.
         calls = [] if spool.ended else _events(contents, decoding.windows)
@@ -128,7 +128,7 @@ def _marks(spool: MarkedSpool, damage: DamageReport) -> tuple[np.ndarray, int]:
     return marks, max(end, last, min(spool.last_ticks - decoding.first_ticks, decoding.most_ticks))
 
 
-def _events(contents: Contents, windows: Sequence[Window]) -> Iterator[np.ndarray]:
+def _events(contents: OpenContents, windows: Sequence[Window]) -> Iterator[np.ndarray]:
     """Yield the completed events in windows, a block at a time."""
     for window in windows:
         for slot in range(0, window.slots, BLOCK_EVENTS):

@@ -169,7 +169,7 @@ class Spool:
     rest_in_spool : bool
         Whether the spool holds events that the job file lacks.
     is_collected : bool
-        Whether a job file has the same process, when its spool was read.
+        Whether there was a file of its process, readable or not, when the spool was read.
     pieces : list of Piece
         Locations of other contents in the job file.
     job_summary : JobSummary or None
@@ -358,7 +358,9 @@ def checked_head(path: str, beginning: bytes) -> Any:
     if beginning[:8] == bytes(8):
         raise EnsioError(f"{path} is damaged, or its process was killed at its start: it begins with zeros")
     if beginning[:8] != MAGIC:
-        raise EnsioError(f"{path} is not a trace that ensio reads: {READABLE}")
+        raise EnsioError(
+            f"{path} is not a trace that ensio reads (no export to CSV or the like is): {READABLE}"
+        )
     if len(beginning) < SPOOL.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = SPOOL.unpack(beginning)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,12 +55,13 @@ class JobSummary(NamedTuple):
     length: int
 
 
+@dataclass(frozen=True, slots=True)
 class Contents:
-    """The bytes of a spool by their offsets in it; a context manager.
+    """Where the bytes of a spool are; each reader opens them for itself, as threads share this.
 
     A job file provides only the parts that are neither events nor texts.
 
-    Parameters
+    Attributes
     ----------
     path : str
         Path of the spool.
@@ -68,34 +71,39 @@ class Contents:
         Parts in the job file.
     """
 
-    _file: BinaryIO
+    path: str
+    job_path: str = ""
+    pieces: Sequence[Piece] = ()
 
-    def __init__(self, path: str, job_path: str = "", pieces: Sequence[Piece] = ()) -> None:
-        self.path = path
-        self._job_path = job_path
-        self._pieces = pieces
-        self._last: tuple[Piece | None, bytes] = (None, b"")
-
-    def __enter__(self) -> Contents:
-        path = self._job_path or self.path
+    @contextmanager
+    def opened(self) -> Iterator[OpenContents]:
+        """Open the file, and close it at the end of the context."""
+        path = self.job_path or self.path
         with Reading(path):
-            self._file = open_regular(path)
-        return self
+            file = open_regular(path)
+        with file:
+            yield OpenContents(self, file.fileno())
 
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
+
+class OpenContents:
+    """The bytes of a spool by their offsets in it, for one reader."""
+
+    def __init__(self, place: Contents, descriptor: int) -> None:
+        self._at, self._descriptor = place, descriptor
+        self._last: tuple[Piece | None, bytes] = (None, b"")
 
     def read(self, length: int, position: int) -> bytes:
         """Read bytes of the spool from an offset in it on: fewer at its end."""
+        at = self._at
         try:
-            if not self._job_path:
-                return os.pread(self._file.fileno(), length, position)
-            found = b"".join(self._part(piece, position, position + length) for piece in self._pieces)
+            if not at.job_path:
+                return os.pread(self._descriptor, length, position)
+            found = b"".join(self._part(piece, position, position + length) for piece in at.pieces)
         except OSError as error:
-            raise EnsioError(f"{self._job_path or self.path} cannot be read: {error.strerror}") from error
+            raise EnsioError(f"{at.job_path or at.path} cannot be read: {error.strerror}") from error
         except ValueError as error:
             raise EnsioError(
-                f"{self._job_path} is damaged: its part of {os.path.basename(self.path)} cannot be decoded"
+                f"{at.job_path} is damaged: its part of {os.path.basename(at.path)} cannot be decoded"
             ) from error
         return found
 
@@ -121,6 +129,6 @@ class Contents:
         if low >= high:
             return b""
         if self._last[0] != piece:
-            coded = os.pread(self._file.fileno(), piece.coded, piece.place)
+            coded = os.pread(self._descriptor, piece.coded, piece.place)
             self._last = piece, decode_text(coded, b"", piece.length)
         return self._last[1][low - piece.position : high - piece.position]

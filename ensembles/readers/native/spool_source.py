@@ -131,10 +131,11 @@ class SpoolSource:
         self.metadata.clock_step_s = clocks.step_s()
         add_facts(self.metadata, members)
         self.is_complete = all(process.ended for process in processes)
+        if notes or any(spool.notes for spool in spools):
+            self.metadata.note_damage(notes, [-1])
         tasks, rank_notes = count_tasks(spools, members)
         self.metadata.tasks = tasks
         for sentence in (
-            *notes,
             *notes_on_spools(spools, rank_notes),
             *notes_on_clocks(spools, clocks, alignment),
             *notes_on_ends(processes),

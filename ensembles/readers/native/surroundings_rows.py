@@ -74,7 +74,7 @@ def read_surroundings(spools: Sequence[SampledSpool], damage: DamageReport) -> S
 def _columns(spool: SampledSpool, damage: DamageReport) -> dict[str, np.ndarray]:
     """Decode the complete rows of a process with possible times; its bytes are untrusted."""
     decoding = spool.decoding
-    with spool.contents as contents:
+    with spool.contents.opened() as contents:
         rows, lost = contents.rows(SURROUNDINGS, "read", spool.parts)
     since = (rows["ticks"] - np.uint64(decoding.first_ticks)).view("i8")
     most = decoding.most_ticks

@@ -437,6 +437,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         kernel_bytes=kernel,
         summed=os.fsdecode(read_attribute(file, "summed")) if "summed" in file.attrs else "",
         counters=Counters(),
+        left_out=operator.index(read_attribute(file, "left_out")) if "left_out" in file.attrs else 0,
         **text,
     )
 

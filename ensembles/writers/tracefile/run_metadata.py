@@ -36,6 +36,7 @@ def write_metadata(
     file.attrs["complete"] = np.uint8(complete)
     file.attrs["tasks"] = metadata.tasks
     file.attrs["threads"] = metadata.threads
+    file.attrs["left_out"] = metadata.left_out
     file.attrs["origin_unix_ns"] = metadata.origin_unix_ns
     if metadata.clock_error_s is not None:
         file.attrs["clock_error_s"] = metadata.clock_error_s

@@ -105,8 +105,7 @@ def write_trace_file(
         if summaries is not None:
             chunks = summaries.watch(chunks)
         count, contents = write_events(file, chunks, capacity, compression, _scratch_folder(path))
-        for sentence in damage.sentences:
-            source.metadata.note(sentence)
+        source.metadata.note_damage(damage.sentences, damage.left_out.values())
         summary = source.summary()
         if summary is not None:
             _write_arrays(file.create_group("summary"), summary.to_arrays())

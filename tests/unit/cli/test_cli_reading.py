@@ -184,7 +184,7 @@ def test_wrong_usage_and_unreadable_input_are_one_sentence(
 ) -> None:
     (tmp_path / "letter.txt").write_text("Dear Sir or Madam")
     of_letter = refused("info", tmp_path / "letter.txt")
-    assert "letter.txt is not a trace that ensio reads: name a run directory of ensio run, a" in of_letter
+    assert "letter.txt is not a trace that ensio reads (no export to CSV or the like is): name a" in of_letter
     assert "spool" not in of_letter
     assert 'no argument "3rd": ensio report takes RUN [RUN]; see' in refused("report", folder, folder, "3rd")
     assert "nowhere cannot be read: No such file or directory" in refused("info", tmp_path / "nowhere")

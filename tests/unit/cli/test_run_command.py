@@ -323,3 +323,12 @@ def test_missing_library_is_told_with_the_remedy(ensio):
 )
 def test_run_is_named_after_the_program_and_not_its_launchers(command, name):
     assert program_name(command.split()) == name
+
+
+def test_what_lay_in_the_directory_before_was_not_recorded_now(ensio) -> None:
+    assert "recorded in run" in sentence(ensio("run", "-o", "run", "--", "ls", "/"))
+    again = ("run", "-o", "run", "--extend", "--", "env")
+    names = sorted(os.listdir("run"))
+    assert "nothing was recorded in run" in sentence(ensio(*again, "ENSIO_DISABLE=1", "ls", "/"))
+    assert sorted(os.listdir("run")) == names
+    assert "recorded in run" in sentence(ensio(*again, "ls", "/"))

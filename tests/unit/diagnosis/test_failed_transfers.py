@@ -51,7 +51,14 @@ def test_objects_of_hdf5_that_cannot_be_closed_lose_nothing(call: str, is_lost: 
     """NetCDF closes attributes twice; the file is whole."""
     op = "close" if call.endswith("close") else "write"
     row = {"call": call, "layer": "hdf5", "op": op, "error": "EIO", "count": 3, "file": None, "inside": 3}
-    row |= {"file_count": 0, "first_rank": 0, "last_rank": 0, "first_s": 0.6, "last_s": 0.6}
+    row |= {
+        "file_count": 0,
+        "first_rank": 0,
+        "last_rank": 0,
+        "first_s": 0.6,
+        "last_s": 0.6,
+        "is_search": False,
+    }
     assert (f"{call}: 3 × EIO" in lost_data_sentence([row], tasks=1)) == is_lost
     assert lost_data_sentence([row | {"file": "/dev/infiniband/rdma_cm"}], tasks=1) == ""
     assert (lost_data_sentence([row | {"file": "/dev/shm/a"}], tasks=1) != "") == is_lost
@@ -79,3 +86,15 @@ def test_nothing_is_idle_between_failed_calls(
     assert found["why_no_idle"] in text
     assert "Idle, because" not in text
     assert "came last" not in text
+
+
+@pytest.mark.parametrize(("below", "is_said"), [(2 * KIB, True), (60 * KIB, False)])
+def test_the_table_of_files_says_whose_bytes_are_shown_where_a_library_compresses_them(
+    tmp_path: Path, below: int, is_said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = Made("pwrite", 100, below, 0)
+    io_run(tmp_path / "run", [[Made("H5Dwrite", 400, 64 * KIB, 0, inside=(stored,))] * 3], {1: "/scratch/a"})
+    for more in ([], ["--layer", "posix"]):
+        assert main(["files", str(tmp_path / "run"), *more]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("these moved 6.00 KiB for 192 KiB" in said) == (is_said and not more)

@@ -99,7 +99,7 @@ def test_the_report_has_a_table_of_failed_calls(log: Path, tmp_path: Path) -> No
     assert "failed. write: 8 × ENOSPC on /scratch/out, from" in page
     # Lost data are marked; searches, as at each start of an interpreter, are not errors.
     assert page.count('class="fact alarm"') == 1
-    searches = page[page.index(">not found<") :]
+    searches = page[page.index(">not there<") :]
     assert "30 calls" in searches[:120]
 
 

@@ -144,3 +144,15 @@ def test_libraries_of_mpi_on_several_nodes_may_use_sockets() -> None:
     kernel = KernelBytes(0, 80 * MIB, 0, 0, facts=("linked",), libraries=("libgfortran.so.5",))
     assert find_unseen(kernel, {WRITE: (16, 16 * MIB)}, nodes=2) is None
     assert find_unseen(kernel, {OPEN: (1, 0)}, nodes=2) is not None
+
+
+def test_in_many_small_processes_dirty_pages_do_not_show_that_bytes_went_to_a_pipe() -> None:
+    """Each had less dirty pages than its record has: the recorded writes are not among them either."""
+    facts = ("piped-in", "piped-out")
+    unseen = find_unseen(KernelBytes(0, 3 * MIB, 0, 0, facts=facts), {WRITE: (300, MIB)}, processes=200)
+    assert unseen is not None
+    assert unseen.written_bytes == 2 * MIB
+    assert "the rest may have gone through a pipe, or went through" in unseen.sentence
+    assert not unseen.is_much
+    on_pipes = KernelBytes(0, 3 * MIB, 0, MIB, facts=facts)
+    assert find_unseen(on_pipes, {WRITE: (300, MIB)}, processes=200) is None

@@ -7,7 +7,7 @@ from generated_events import CALLS, events
 from hypothesis import given
 
 from ensembles.model.events import Call, Events
-from ensembles.run.failures import failed_calls_json, failure_sentences
+from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.summaries.failed_calls import FailedCalls
 
 FUNCTIONS = (
@@ -16,6 +16,8 @@ FUNCTIONS = (
     Call("stat", "posix", "meta"),
     Call("MPI_File_open", "mpiio", "open"),
     Call("readlink", "posix", "meta"),
+    Call("H5Dclose", "hdf5", "close"),
+    Call("close", "posix", "close"),
 )
 FILES = ["", "/a/lib.so", "/b/lib.so", "/dev/full", "/scratch/in"]
 
@@ -89,3 +91,21 @@ def test_an_unknown_errno_is_not_named() -> None:
         "write: 2 × an error that the trace does not name, from 1.00 ms to 2.00 ms"
     ]
     assert failure_sentences([], tasks=1) == []
+
+
+def test_a_close_of_what_was_not_open_loses_nothing() -> None:
+    """A clean-up closes ids without a look: HDF5 gives no errno, and no object has a file."""
+    rows = failed_calls_json(failed_of([(0, 5, 0, 0, 1), (0, 6, 0, errno.EBADF, 2)]), FILES)
+    assert lost_data_sentence(rows, tasks=1) == ""
+    assert failure_sentences(rows, tasks=1) == ["closed what was not open: 1 × H5Dclose; 1 × close"]
+    for lost in ((0, 5, 4, 0, 1), (0, 6, 4, errno.EBADF, 1), (0, 6, 0, errno.EIO, 1), (0, 6, 0, 0, 1)):
+        rows = failed_calls_json(failed_of([lost, (0, 5, 0, 0, 1)]), FILES)
+        assert "files may lack data" in lost_data_sentence(rows, tasks=1)
+
+
+def test_a_file_that_is_no_directory_exists() -> None:
+    rows = failed_calls_json(failed_of([(0, 0, 4, errno.ENOTDIR, 1), (0, 0, 1, errno.ENOENT, 2)]), FILES)
+    assert sorted(failure_sentences(rows, tasks=1)) == [
+        "no such file or link: 1 × open, last on /a/lib.so",
+        "not a directory: 1 × open, last on /scratch/in",
+    ]

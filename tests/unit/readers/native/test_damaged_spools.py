@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_spools import made_events, spool
+from made_spools import RUNNING, made_events, spool
 
 import ensembles as en
+from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, EVENT, SPOOL
 from ensembles.model.events import Call
+from ensembles.run.collect import collect
 from ensembles.writers.native.spool import HEAD_BYTES
 
 FOREIGN = {
@@ -199,3 +201,70 @@ def test_a_damaged_table_of_calls_puts_no_control_characters_out(tmp_path: Path)
     assert [call.name for call in run.calls] == ["unknown", "pwrite"]
     assert "a table of calls is damaged (1 line): functions have no name" in run.notes
     assert all(map(str.isprintable, run.notes))
+
+
+def impossible(events: np.ndarray, count: int) -> np.ndarray:
+    """Damage some calls."""
+    events["duration"][5 : 5 + count] = 1 << 62
+    return events
+
+
+LACKING = {
+    "damaged events": lambda path: spool(path, [impossible(made_events(300), 60)], rank=0),
+    "lost calls": lambda path: spool(path, [made_events(300)], rank=0, dropped_events=60, lost_calls=60),
+    "a lost window": lambda path: path.write_bytes(
+        spool(path, [made_events(3000)], rank=0).read_bytes()[:60_000]
+    ),
+    "another process": lambda path: (
+        spool(path, [made_events(30)], rank=0),
+        path.with_name("2.spool").write_bytes(b"?"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LACKING)
+@pytest.mark.parametrize("is_collected", [False, True])
+def test_of_a_run_that_lacks_many_calls_no_answer_is_certain(
+    tmp_path: Path, kind: str, is_collected: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spool(tmp_path / "good/0.spool", [made_events(300)], rank=0)
+    (tmp_path / "bad").mkdir()
+    LACKING[kind](tmp_path / "bad/1.spool")
+    good, bad = str(tmp_path / "good"), str(tmp_path / "bad")
+    if is_collected:
+        bad = collect(bad, str(tmp_path / "trace.h5"))[0]
+    found = en.diagnose(en.open(bad))
+    assert found.lacks
+    assert str(found).startswith("of a part of the run: ")
+    assert "not-io" not in found.examined
+    assert found.account is None
+    for command in (
+        ["diagnose", bad, "--fail-on", "warning"],
+        ["compare", good, "--with", bad, "--fail-on", "slower"],
+    ):
+        assert main(command) == 2
+        shown = capsys.readouterr()
+        assert "cannot be answered" in shown.err
+        assert "passes" not in shown.out
+    database = str(tmp_path / "runs.db")
+    assert main(["history", "add", "--db", database, "--experiment", "e", bad]) == 2
+    assert "is not added: " in capsys.readouterr().err
+    assert main(["history", "add", "--db", database, "--experiment", "e", good]) == 0
+    assert not en.diagnose(en.open(good)).lacks
+
+
+def test_a_call_in_which_a_process_was_killed_is_not_damage(tmp_path: Path) -> None:
+    spool(tmp_path / "1.spool", [impossible(made_events(30), 1)], rank=0, state=RUNNING)
+    run = en.open(tmp_path)
+    assert len(run.events) == 29
+    assert not run.reading.lacks
+
+
+@pytest.mark.parametrize("opened", ["", "1.spool"])
+def test_beside_a_damaged_file_of_its_process_a_spool_is_read(tmp_path: Path, opened: str) -> None:
+    spool(tmp_path / "1.spool", [made_events(30)], rank=0, tasks=2)
+    (tmp_path / "1.ensio").write_bytes(b"?" * 100)
+    run = read_all(tmp_path / opened)
+    assert len(run.events) == 30
+    assert any("1.ensio" in note for note in run.notes)
+    assert run.reading.lacks

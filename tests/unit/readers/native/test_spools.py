@@ -13,6 +13,7 @@ from made_spools import MONOTONIC, RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.model.events import COLUMNS, Call
+from ensembles.run.information import collect_information
 from ensembles.summaries.calltable import CallTable
 from ensembles.writers.native.spool import HEAD_BYTES
 
@@ -415,3 +416,18 @@ def test_two_machines_of_the_same_name_keep_their_own_rates(tmp_path: Path) -> N
     spool(tmp_path / "a.spool", [written], rank=0, **clock_of(60 * 10**9, 0.4))
     spool(tmp_path / "b.spool", [written], rank=1, pid=101, **clock_of(10**7, 0.3))
     assert en.open(tmp_path).events.duration.tolist() == [400_000, 300_000]
+
+
+def test_a_run_lasts_at_least_from_its_first_call_to_the_end_of_its_last(tmp_path: Path) -> None:
+    """A thread may make calls before the first and after the last reading of the process's clock."""
+    events = made_events(2, first_ticks=500)
+    events["start"][1] = 1_000_002_000 + 700_000_000
+    spool(tmp_path / "0.spool", [events], rank=0)
+    run = en.open(tmp_path)
+    assert all(process.ended for process in run.info.processes)
+    span = int(run.events.end.max() - run.events.start.min())
+    assert span > 1_700_000_000
+    assert run.length_s == span * 1e-9
+    information = collect_information(en.open(tmp_path))
+    assert information["run_s"] == pytest.approx(information["span_s"])
+    assert en.diagnose(en.open(tmp_path)).run_s == span * 1e-9

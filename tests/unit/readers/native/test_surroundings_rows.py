@@ -1,6 +1,7 @@
 """Samples of the kernel's counters in spools and trace files, whole or damaged."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy as np
@@ -12,6 +13,8 @@ from ensembles.model.c_layout import CONSTANTS, SURROUNDINGS
 from ensembles.model.errors import EnsioError
 from ensembles.model.surroundings import COUNTERS, UNKNOWN
 from ensembles.run.collect import collect
+from ensembles.structure.surroundings import summarize_surroundings
+from ensembles.structure.surroundings_curves import count_sampled, sum_levels
 
 PROCESS, MEMORY, NFS = (CONSTANTS[f"ENSIO_READ_{kind}"] for kind in ("PROCESS", "MEMORY", "NFS"))
 
@@ -110,3 +113,32 @@ def test_columns_of_different_lengths_are_refused(tmp_path) -> None:
         file["surroundings/read_calls"] = np.arange(8)
     with pytest.raises(EnsioError, match=r"trace\.h5"):
         en.open(path).surroundings()
+
+
+def test_threads_read_the_samples_of_one_run_at_the_same_time(tmp_path) -> None:
+    # A table is asked for by each thread of a pass; one must not close what another one reads.
+    for rank in range(40):
+        one = {"rank": rank, "pid": 100 + rank, "surroundings": rows(9)}
+        spool(tmp_path / f"{rank}.spool", [made_events(5)], tasks=40, **one)
+    run = en.open(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        tables = list(pool.map(lambda _: len(run.surroundings()), range(160)))
+    assert tables == [360] * 160
+
+
+@pytest.mark.parametrize("hosts", [("alpha", "alpha"), ("alpha", "beta")])
+def test_counters_of_a_node_count_once_although_each_of_its_processes_samples_them(tmp_path, hosts) -> None:
+    """Processes without MPI do not know of each other."""
+    for rank, host in enumerate(hosts):
+        made = rows(3, read=PROCESS | MEMORY | NFS)
+        made["nfs_reads"] = [0, 5, 9]
+        spool(tmp_path / f"{rank}.spool", [made_events(5)], rank=rank, tasks=2, surroundings=made, host=host)
+    for opened in (tmp_path, collect(str(tmp_path), str(tmp_path / "trace.h5"))[0]):
+        table = en.open(opened).surroundings()
+        nodes = len(set(hosts))
+        assert sum_levels(table, "dirty_bytes").value.tolist() == [7 * nodes] * 3
+        assert count_sampled(table, "dirty_bytes") == nodes
+        assert count_sampled(table, "written_by_calls") == 2
+        totals = summarize_surroundings(table)
+        assert totals.network["nfs_reads"] == 9 * nodes
+        assert totals.process["written_by_calls"] == 2 * (2 << 20)
