@@ -316,17 +316,16 @@ def _verdicts(found: Sequence[Comparison]) -> str:
 
 
 def minor_kinds(found: Sequence[Comparison]) -> list[Comparison]:
-    """Return inconclusive kinds after the first that are single calls or take hardly any time; or none."""
+    """Return inconclusive kinds after the first that are single calls or take hardly any time."""
     means_s = [one.totals[1].typical for one in found if one.totals]
     least_s = LEAST_SHARE * min(map(sum, zip(*means_s, strict=True)), default=0.0)
-    minor = [
+    return [
         one
         for one in found[1:]
         if one.verdict == "inconclusive"
         and one.totals
         and (max(one.totals[0].high) <= 1 or max(one.totals[1].typical) < least_s)
     ]
-    return minor if len(minor) > 1 else []
 
 
 def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:

@@ -291,9 +291,11 @@ class Run:
         """Sentences about what cannot be so: without checksums, damaged times are seen only here."""
         from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
 
-        made = {self.calls[number].name for number in set(self.summary.cells["call"].tolist())}
-        names = sorted(name for name in made if name.startswith(_NON_BLOCKING))
-        if self.reading.source.is_checked and (self.info.flights or not names):
+        known = {number for number, call in enumerate(self.calls) if call.name.startswith(_NON_BLOCKING)}
+        if self.reading.source.is_checked and (self.info.flights or not known):
+            return []
+        names = sorted({self.calls[n].name for n in known & set(self.summary.cells["call"].tolist())})
+        if self.reading.source.is_checked and not names:
             return []
         table = table_from_cells(self.summary, self.files)
         io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, self.info.counted_io_s)

@@ -11,7 +11,6 @@ from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
@@ -130,12 +129,7 @@ def tasks_of(data: Any, ensemble: Ensemble) -> int:
     EnsioError
         Neither is known.
     """
-    known = getattr(data, "tasks", None)
-    if known is None and ensemble.rank is not None:
-        known = len(np.unique(ensemble.rank))
-    if known is None:
-        raise EnsioError("the number of tasks of this ensemble is unknown: pass it as tasks")
-    return max(int(known), 1)
+    return max(int(getattr(data, "tasks", None) or ensemble.tasks), 1)
 
 
 def _title(ensemble: Ensemble, answer: Tail) -> str:

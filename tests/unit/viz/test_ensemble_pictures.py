@@ -156,7 +156,7 @@ def test_what_cannot_be_said_is_said_so() -> None:
     nothing, no_time = en.Ensemble([]), en.Ensemble([0.0], rank=[0])
     for fig in (viz.modes(nothing), viz.tail(nothing, 4), viz.modes(no_time), viz.tail(no_time)):
         assert fig.x_range.start < fig.x_range.end
-    with pytest.raises(en.EnsioError, match="pass it as tasks"):
+    with pytest.raises(en.EnsioError, match="unknown: give it"):
         viz.tail(en.Ensemble([0.1, 0.2]))
     with pytest.raises(TypeError, match="an ensemble, events or a run"):
         viz.modes([0.1, 0.2])
