@@ -371,6 +371,7 @@ class DiagnosisPass:
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),
+            unseen=run.unseen.sentence if run.unseen is not None and run.unseen.is_much else "",
         )
 
 

@@ -374,6 +374,8 @@ class Diagnosis:
         Which tasks share processors, so that calls and tasks wait for one; ``""``: none, or not known.
     lost_data : str
         Which writes, syncs and closes failed, after which files may lack data; ``""``: none, or not known.
+    unseen : str
+        What was not recorded, where it is so much that findings say little; ``""``: little, or not known.
     """
 
     run: str
@@ -390,6 +392,7 @@ class Diagnosis:
     most_time: tuple[CallTime, ...] = ()
     crowded: str = ""
     lost_data: str = ""
+    unseen: str = ""
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
 
@@ -424,6 +427,7 @@ class Diagnosis:
             "account": None if self.account is None else self.account.to_json(),
             "crowded": self.crowded,
             "lost_data": self.lost_data,
+            **({"unseen": self.unseen} if self.unseen else {}),
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
             "most_time": [each.to_json() for each in self.most_time],

@@ -77,10 +77,11 @@ def screen_text(found: Diagnosis) -> str:
 
 
 def account_text(found: Diagnosis) -> str:
-    """Return where the time of the run goes, in a few short sentences; ``""`` if that is not known."""
+    """Return where the time of the run goes, and how much is not recorded; ``""`` if that is not known."""
     account = found.account
+    unseen = f"Not recorded: {sanitize_text(found.unseen)}" if found.unseen else ""
     if account is None:
-        return ""
+        return unseen
     run_s, io_s = account.run_s, account.io_s
     whose = "" if account.is_of_run else " of the task with most I/O"
     said = [f"I/O is {share_text(io_s / run_s)} of {seconds_text(run_s)}{whose}"]
@@ -96,7 +97,7 @@ def account_text(found: Diagnosis) -> str:
             said.append(f"{words}: {share_text(notable_s / io_s)}{' of it' * (len(said) == 1)}{detail}")
     if parts := [_entry_text(each, run_s) for each in notable if not each.is_in_io]:
         said.append(f"Of the run: {'; '.join(parts)}")
-    return ". ".join(said) + "."
+    return ". ".join([*said, *([unseen] if unseen else [])]) + "." * (not unseen)
 
 
 def _entry_text(entry: Entry, whole_s: float) -> str:
@@ -184,7 +185,7 @@ def _nothing(found: Diagnosis) -> str:
         reasons = {entry.reason for entry in found.not_examined}
         why = f": {reasons.pop()}" if len(reasons) == 1 else ""
         return f"no finding (nothing could be examined{why})"
-    return "no finding that matters"
+    return "no finding in what was recorded" if found.unseen else "no finding that matters"
 
 
 def _clean(found: Diagnosis) -> list[str]:
