@@ -56,7 +56,8 @@ class Account:
     entries : tuple of Entry
         Their times add up to `run_s`; those of findings come first, then what they leave.
     is_of_run : bool
-        False: nothing shows which tasks wait for which, and the account is of the task with most I/O.
+        False: nothing shows which tasks wait for which, and the account is of the task with most I/O, or of
+        several that live one after the other.
     record : str
         What to record next, to decide what is not; ``""``: nothing in particular.
     """
