@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ensembles.diagnosis.principles import RATE, UNDECIDED, cause_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -250,10 +250,10 @@ class Case:
         return found
 
     def habitual_ns(self, rows: np.ndarray, bearing: np.ndarray | None = None) -> np.ndarray:
-        """Compute the time of each row's calls that bear a cost, long ones as others where they are no habit.
+        """Compute the time of each row's calls that bear a cost, rare long ones as others.
 
-        They are one if calls bear the time of the function, `LEAST_CALLS` a task or more, and one in `OUTLIER`
-        or more is of more than `OUTLIER` times the median: others wait for a processor, or for the disk.
+        Those of more than `OUTLIER` times the median are rare if fewer than `LEAST_CALLS` a task make up the
+        time, or fewer than one in `OUTLIER` is so long: they wait for a processor, or for the disk.
 
         Parameters
         ----------

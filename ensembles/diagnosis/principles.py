@@ -186,9 +186,7 @@ CAUSES = {
     "node-serialisation": Cause(WAITING),
     "imbalance": Cause(
         WAITING,
-        advice=(
-            "give every task the same number of bytes (divide the domain by cost, not by index)"
-        ),
+        advice=("give every task the same number of bytes (divide the domain by cost, not by index)"),
         of_ranks=(
             ", or write collectively, so that aggregators even the bytes out (MPI_File_write_at_all, "
             "H5FD_MPIO_COLLECTIVE)"

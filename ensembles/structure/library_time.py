@@ -44,7 +44,6 @@ _WORK_ON_OBJECTS = {
 """The same where most of the time is in calls that move no data of the program."""
 
 _DATA_CALLS = ("H5Dread", "H5Dwrite", "H5Dget_chunk", "nc_get_", "nc_put_", "nc_read", "nc_write")
-_WRITES = (True, "write")
 _MOST_ON_OBJECTS = 0.5
 """Share of the time inside a library in calls that move data, below which it is work on objects."""
 
@@ -104,12 +103,9 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
         that move data of the program, or compress it later), and ``calls``: ``call``, ``time_s``
         (exclusive) and ``whole_s`` of its functions, the longest first.
     """
-    given = sum(sums.bytes for (layer, op), sums in traffic.outer.items() if (layer in LIBRARIES, op) == _WRITES)
-    stored = sum(
-        sums.bytes
-        for (layer, _, by, op), sums in traffic.inner.items()
-        if by in STORAGE and (layer in LIBRARIES, op) == _WRITES
-    )
+    given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in LIBRARIES)
+    inside = traffic.inner.items()
+    stored = sum(sums.bytes for (_, _, by, op), sums in inside if by in STORAGE and op == "write")
     # Chunks that wait in a cache pass their filters in flushes and closes.
     filters = ("sync", "close") if 0 < stored < COMPRESSED * given else ()
     own_ns = {call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks}

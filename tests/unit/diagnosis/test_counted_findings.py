@@ -284,8 +284,10 @@ def test_who_writes_collectively_by_the_counters_of_a_dxt_log_is_not_told_to(
             BYTES_WRITTEN=384 * MIB,
             F_WRITE_TIME=48.0,
         )
-        times = dict(F_READ_TIME=24.0, F_WRITE_TIME=22.0)
-        log.count("POSIX", FILE, rank, READS=12, BYTES_READ=192 * MIB, WRITES=12, BYTES_WRITTEN=408 * MIB, **times)
+        times = {"F_READ_TIME": 24.0, "F_WRITE_TIME": 22.0}
+        log.count(
+            "POSIX", FILE, rank, READS=12, BYTES_READ=192 * MIB, WRITES=12, BYTES_WRITTEN=408 * MIB, **times
+        )
         asked, written, read = [], [], []
         for step in range(12):
             begin_s, at = 1 + 4.5 * step, (step * 4 + rank) * 34 * MIB

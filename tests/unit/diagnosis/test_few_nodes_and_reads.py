@@ -193,7 +193,9 @@ def test_advice_names_mpi_for_ranks_that_do_not_move_data_together_yet(
     head = None if is_mpi else {"rank": -1, "tasks": 0}
     calls = [Made(name, 5_000, 1000, 1000 * at) for at in range(64)]
     calls += [Made("pread", 500_000, 64 * MIB, 0, 2)]
-    run = io_run(tmp_path / "run", [calls] * 4, {1: "/d/a", 2: "/d/b"}, head=head, recorder="1.0.0" if head else "")
+    run = io_run(
+        tmp_path / "run", [calls] * 4, {1: "/d/a", 2: "/d/b"}, head=head, recorder="1.0.0" if head else ""
+    )
     found = {each.id: each.advice for each in diagnose(run).findings}
     assert "redundant-reads" in found
     for advice in found.values():
