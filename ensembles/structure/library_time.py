@@ -103,9 +103,12 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
         that move data of the program, or compress it later), and ``calls``: ``call``, ``time_s``
         (exclusive) and ``whole_s`` of its functions, the longest first.
     """
-    given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in LIBRARIES)
-    inside = traffic.inner.items()
-    stored = sum(sums.bytes for (_, _, by, op), sums in inside if by in STORAGE and op == "write")
+    given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in _WORK_ON_OBJECTS)
+    stored = sum(
+        sums.bytes
+        for (layer, _, by, op), sums in traffic.inner.items()
+        if layer in _WORK_ON_OBJECTS and by in STORAGE and op == "write"
+    )
     # Chunks that wait in a cache pass their filters in flushes and closes.
     filters = ("sync", "close") if 0 < stored < COMPRESSED * given else ()
     own_ns = {call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks}
@@ -117,10 +120,11 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
             reverse=True,
         )
         total_ns = sum(ns for ns, _, _ in mine)
+        moving = filters if layer in _WORK_ON_OBJECTS else ()
         data_ns = sum(
             ns
             for call, ns in own_ns.items()
-            if call.layer == layer and (call.name.startswith(_DATA_CALLS) or call.op in filters)
+            if call.layer == layer and (call.name.startswith(_DATA_CALLS) or call.op in moving)
         )
         rows.append(
             {
