@@ -83,7 +83,7 @@ REWRITE = (
 
 
 def written_anew(case: Case, uses: FileUses, counted: np.ndarray) -> str:
-    """Say how much large files get that are written whole after each open; ``""``: most opens are others."""
+    """Say how much large files get that are written whole after each open; ``""``: most opens differ."""
     table, files = uses.table.columns(), len(case.run.files)
     op, layer = np.array([(call.op, call.layer) for call in case.run.calls])[table["call"]].T
     stored = np.isin(layer, STORAGE)
