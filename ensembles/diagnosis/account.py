@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ensembles.diagnosis.principles import RATE, UNDECIDED, cause_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,8 @@ class Account:
     entries : tuple of Entry
         Their times add up to `run_s`; those of findings come first, then what they leave.
     is_of_run : bool
-        False: nothing shows which tasks wait for which, and the account is of the task with most I/O.
+        False: nothing shows which tasks wait for which, and the account is of the task with most I/O, or of
+        several that live one after the other.
     record : str
         What to record next, to decide what is not; ``""``: nothing in particular.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case, how_long
+from ensembles.diagnosis.case import LEAST_CALLS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import without_the_flush_ns
@@ -12,6 +12,7 @@ from ensembles.diagnosis.path_calls import MOVING, REMOVING, Avoidable, asked_ag
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, share_text
+from ensembles.structure.library_time import STORAGE
 
 LEAST_FILES = 32
 """Files that several tasks open from which one task could open them for all."""
@@ -75,6 +76,33 @@ MOVE_LESS = (
 )
 
 
+REWRITE = (
+    "write only the bytes that change: open the file once and write to their places in it, or write the file "
+    "less often; an open that empties it (O_TRUNC, mode w) waits until all that it held is thrown away"
+)
+
+
+def written_anew(case: Case, uses: FileUses, counted: np.ndarray) -> str:
+    """Say how much large files get that are written whole after each open; ``""``: most opens differ."""
+    table, files = uses.table.columns(), len(case.run.files)
+    op, layer = np.array([(call.op, call.layer) for call in case.run.calls])[table["call"]].T
+    stored = np.isin(layer, STORAGE)
+    moved, *opens = (
+        np.bincount(table["file"], table[name] * (np.isin(layer, layers) & (op == kind)), files)
+        for name, layers, kind in (("bytes", STORAGE, "write"), *(("n", (each,), "open") for each in STORAGE))
+    )
+    times = np.maximum(*opens)  # a stream is opened by a call inside
+    held = np.zeros(files, np.int64)
+    np.maximum.at(held, table["file"], np.where(stored & (op == "write"), table["high"], 0))
+    anew = (times >= LEAST_CALLS) & (moved >= times * np.maximum(held / 2, MOST_FILE_BYTES))
+    time_ns = case.rows["time_ns"] * counted
+    of_opens = share_of_rows(case, table, stored & (op == "open") & anew[table["file"]])
+    if 2 * float(of_opens @ time_ns) <= time_ns.sum():
+        return ""
+    written, sizes = (bytes_text(int(each[anew].sum())) for each in (moved, held))
+    return f"{written} are written to {count_text(int(anew.sum()), 'file')} of {sizes}"
+
+
 def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     """Compute what calls on paths cost that a program could leave out.
 
@@ -119,13 +147,15 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     if removes and temporary.check is not None:
         what = f"for files that are made and {'moved' if moves else 'removed'} again"
         advice = MOVE_LESS if moves else KEEP_FILE
+    anew = "" if removes else written_anew(case, uses, counted)
+    advice = REWRITE if anew else advice
     low = np.where(temporary.share > asked, _LOW_OF_REMOVED, _LOW) * saved
     return Remedy(
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
         counted & rows if (counted & rows).any() else rows,
         saved,
         f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
-        f"{how_long(case, counted)}",
+        f"{how_long(case, counted)}{f'; {anew}' * bool(anew)}",
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),

@@ -249,20 +249,33 @@ class Case:
         found: np.ndarray = mean[at]
         return found
 
-    def habitual_ns(self, rows: np.ndarray) -> np.ndarray:
-        """Compute the time of each row; where few calls make up that of a function, what they usually take.
+    def habitual_ns(self, rows: np.ndarray, bearing: np.ndarray | None = None) -> np.ndarray:
+        """Compute the time of each row's calls that bear a cost, rare long ones as others.
+
+        Those of more than `OUTLIER` times the median are rare if fewer than `LEAST_CALLS` a task make up the
+        time, or fewer than one in `OUTLIER` is so long: they wait for a processor, or for the disk.
 
         Parameters
         ----------
         rows : ndarray of bool, shape (n,)
-            Those that are looked at: a function has to make up its time by `LEAST_CALLS` calls a task there.
+            Those that are looked at.
+        bearing : ndarray of float64, shape (n,), optional
+            How many calls of each row bear it: the slowest of the function. Default: all.
         """
         time_ns = self.rows["time_ns"].astype(np.float64)
-        usual_ns = np.minimum(self.rows["n"] * self.usual_ns(), time_ns)
+        bearing = self.rows["n"] if bearing is None else bearing
         for call in np.unique(self.rows["call"][rows]):
             mine = rows & (self.rows["call"] == call)
-            if self.effective_count(mine) < LEAST_CALLS * len(np.unique(self.task[mine])):
-                time_ns[mine] = usual_ns[mine]
+            each_ns, count = self.durations_of(mine)
+            whole_ns = max(float(count @ each_ns), 1.0)
+            slowest = np.minimum(np.cumsum(count[::-1]), float(bearing[mine].sum()))[::-1]
+            count = slowest - np.append(slowest[1:], 0.0)
+            median_ns = each_ns[np.searchsorted(-slowest, -0.5 * slowest[0], side="right") - 1]
+            is_long = each_ns > OUTLIER * median_ns
+            is_few = self.effective_count(mine) < LEAST_CALLS * len(np.unique(self.task[mine]))
+            if is_few or OUTLIER * count[is_long].sum() < slowest[0]:
+                each_ns = np.where(is_long, np.average(each_ns, weights=count * ~is_long), each_ns)
+            time_ns[mine] *= float(count @ each_ns) / whole_ns
         return time_ns
 
     @cached_property

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import NotApplicable
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
 
 
 class CollectiveCalls(NamedTuple):
@@ -76,3 +79,17 @@ def collective_calls(case: Case) -> CollectiveCalls | None:
     beyond = np.where(busy & np.isfinite(whole), np.maximum(np.where(busy, whole, 0) - slowest, 0), 0)
     piece_bytes = float(case.rows["bytes"][inner].sum() / max(case.rows["n"][inner].sum(), 1))
     return CollectiveCalls(rows, own, storage, slowest, beyond, piece_bytes, aggregators, nodes)
+
+
+def counted_writes(run: Run) -> tuple[int, int]:
+    """Return how many collective and independent writes of MPI-IO counters tell."""
+    totals = run.counters.modules["MPI-IO"].totals if "MPI-IO" in run.counters.modules else {}
+    return int(totals.get("COLL_WRITES") or 0), int(totals.get("INDEP_WRITES") or 0)
+
+
+def moves_together(run: Run) -> bool:
+    """Tell whether a program moves data in collective calls of MPI-IO already, by its calls or counters."""
+    table = run.reading.known_ranks
+    made = [] if table is None else [table.calls[at] for at in np.unique(table.call).tolist()]
+    is_called = any(call.layer == "mpiio" and call.name.endswith("_all") for call in made)
+    return is_called or counted_writes(run)[0] > 0

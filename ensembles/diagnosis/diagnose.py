@@ -12,6 +12,7 @@ from ensembles.diagnosis.account import Account, CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.collective_calls import moves_together
 from ensembles.diagnosis.counted.case import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
 from ensembles.diagnosis.fewer_calls import find_summed as summed_fewer_calls
@@ -352,6 +353,13 @@ class DiagnosisPass:
             late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
         if run_s is None and account is not None:
             run_s = account.run_s
+        if run.tasks > 1 and not (run.info.has_plain_processes or moves_together(run)):
+            findings = [
+                replace(each, advice=each.advice + each.kind.of_ranks)
+                if each.advice == each.kind.advice
+                else each
+                for each in findings
+            ]
         findings = with_sites(run, findings)
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]

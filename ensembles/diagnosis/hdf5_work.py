@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.units import bytes_text
-from ensembles.structure.library_time import MOST_COMPRESSED
+from ensembles.structure.library_time import COMPRESSED, MOST_COMPRESSED
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
@@ -19,9 +19,6 @@ for each call, and one run does not show their parts."""
 
 FILTER_NS_PER_BYTE = 5.0
 """From this time on, the work is that of filters: copies of elements take less, compression takes more."""
-
-COMPRESSED = 0.9
-"""Bytes of storage calls below this part of the program's: something makes them fewer."""
 
 CALL_NS = 20_000
 """Time of a call of HDF5 whatever its bytes: selection, metadata, the interpreter around it."""

@@ -31,6 +31,8 @@ class Cause(NamedTuple):
         The calls lose their time in the client, where they do not wait for a target.
     advice : str
         What to do, in plain words, unless a finding says it more closely.
+    of_ranks : str
+        What follows it where tasks are ranks of MPI and do not move data in collective calls yet.
     most_severe : str
         Its largest severity: one run does not show whether a program needs what is a warning at most.
     words : str
@@ -44,6 +46,7 @@ class Cause(NamedTuple):
     at_targets: bool = False
     in_client: bool = False
     advice: str = ""
+    of_ranks: str = ""
     most_severe: str = "critical"
     words: str = ""
     in_io: bool = True
@@ -54,9 +57,10 @@ CAUSES = {
         FEWER_CALLS,
         of_each_call=True,
         advice=(
-            "join small transfers in a buffer of 1 MiB or more, or use collective I/O "
-            "(romio_cb_write=enable; HDF5: chunk cache, H5Pset_sieve_buf_size; NetCDF: larger chunks)"
+            "join small transfers in a buffer of 1 MiB or more (HDF5: chunk cache, H5Pset_sieve_buf_size; "
+            "NetCDF: larger chunks)"
         ),
+        of_ranks=", or use collective I/O (romio_cb_write=enable)",
     ),
     "seek-heavy": Cause(
         FEWER_CALLS,
@@ -92,7 +96,7 @@ CAUSES = {
         FEWER_CALLS,
         advice=(
             "ask once and keep the answer: open a file once and keep it open, let one task look a "
-            "path up and broadcast the result, leave out stat and access before open; administrator: "
+            "path up for the others, leave out stat and access before open; administrator: "
             "look at the load of the metadata server"
         ),
     ),
@@ -121,9 +125,10 @@ CAUSES = {
     "redundant-reads": Cause(
         FEWER_BYTES,
         advice=(
-            "let one task (or each task its part) read the bytes once, and send them to the others "
-            "(MPI_Bcast, collective reads); for many tasks of one node, a copy on node-local storage"
+            "let one task (or each task its part) read the bytes once, and hand them to the others; for "
+            "many tasks of one node, a copy on node-local storage"
         ),
+        of_ranks="; with MPI, MPI_Bcast and collective reads send them",
     ),
     "misaligned-requests": Cause(
         FEWER_BYTES,
@@ -181,9 +186,9 @@ CAUSES = {
     "node-serialisation": Cause(WAITING),
     "imbalance": Cause(
         WAITING,
-        advice=(
-            "give every task the same number of bytes (divide the domain by cost, not by index), or "
-            "write collectively, so that aggregators even the bytes out (MPI_File_write_at_all, "
+        advice=("give every task the same number of bytes (divide the domain by cost, not by index)"),
+        of_ranks=(
+            ", or write collectively, so that aggregators even the bytes out (MPI_File_write_at_all, "
             "H5FD_MPIO_COLLECTIVE)"
         ),
     ),

@@ -180,7 +180,7 @@ def _joined(names: list[str]) -> str:
 
 
 def _partial(found: Diagnosis) -> str:
-    return f"of a part of the run: {found.lacks}" if found.lacks else ""
+    return f"of a part of the run: {sanitize_text(found.lacks)}" if found.lacks else ""
 
 
 def _nothing(found: Diagnosis) -> str:
@@ -188,7 +188,7 @@ def _nothing(found: Diagnosis) -> str:
         reasons = {entry.reason for entry in found.not_examined}
         why = f": {reasons.pop()}" if len(reasons) == 1 else ""
         return f"no finding (nothing could be examined{why})"
-    return "no finding that matters"
+    return "no finding in what was recorded" if found.lacks else "no finding that matters"
 
 
 def _clean(found: Diagnosis) -> list[str]:

@@ -106,7 +106,7 @@ def make_account(
         [each for each in findings if each.share_s is not None],
         [slow, *inside],
         outside,
-        case.model.shows_waiting or len(case.ranks) == 1,
+        case.model.is_of_run,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.structure.late_entry import is_habit
 from ensembles.structure.phases.outside import LateOutside, late_outside
 
+_NEARLY_ALL = 0.9
 MARGIN = 0.1
 """Least relative margin of a gain to each side: calls of other tasks change too."""
 
@@ -135,6 +136,10 @@ class WithoutMeetings:
         self._of_all = Busy(rows, np.zeros_like(task), 1)
         self._ends = np.zeros(len(threads), np.int64)
         np.maximum.at(self._ends, task, rows["end_ns"])
+        first = np.full(len(threads), np.iinfo(np.int64).max)
+        np.minimum.at(first, task, rows["start_ns"])
+        self._order = np.argsort(self._ends, kind="stable")
+        self._before = np.searchsorted(self._ends[self._order], first[self._order], side="right")
 
     @cached_property
     def io_s(self) -> float:
@@ -151,16 +156,36 @@ class WithoutMeetings:
         saved = np.where(self._threads > 1, 0.0, self._of_tasks.most_ns(saved_ns))
         return 1e-9 * max(float(self._ends.max() - (self._ends - saved).max()), 0.0)
 
+    @cached_property
+    def is_of_run(self) -> bool:
+        """Whether tasks that live one after the other have nearly all of the I/O."""
+        of_all_s = 1e-9 * float(self._of_tasks.most_ns(self._time_ns).sum())
+        return self.likely_s(self._time_ns) >= _NEARLY_ALL * of_all_s
+
+    def _in_turn(self, time_ns: np.ndarray) -> tuple[float, list[int]]:
+        """Find the tasks that live one after the other and have most of some time: its sum, and who."""
+        each_ns = self._of_tasks.most_ns(time_ns)[self._order].tolist()
+        before = self._before.tolist()
+        most_ns, ends_with = [0.0], [-1]  # of the tasks that have ended first
+        for place, mine_ns in enumerate(each_ns):
+            taken_ns = most_ns[min(before[place], place)] + mine_ns
+            ends_with.append(place if taken_ns > most_ns[-1] else ends_with[-1])
+            most_ns.append(max(taken_ns, most_ns[-1]))
+        place, found = ends_with[-1], []
+        while place >= 0:
+            found.append(int(self._order[place]))
+            place = ends_with[min(before[place], place)]
+        return 1e-9 * most_ns[-1], found
+
     def likely_s(self, saved_ns: np.ndarray) -> float:
-        """Compute the most that one task saves."""
-        return 1e-9 * float(self._of_tasks.most_ns(saved_ns).max()) if len(self._task) else 0.0
+        """Compute the most that one task saves, or several that live one after the other."""
+        return self._in_turn(saved_ns)[0]
 
     def path(self, saved_ns: np.ndarray) -> Path:
-        """Take the task with most I/O; nothing shows that others wait for it."""
-        left = self._of_tasks.most_ns(np.maximum(self._time_ns - saved_ns, 0.0))
-        io_s = self.likely_s(self._time_ns) - self.likely_s(saved_ns) if len(self._task) else 0.0
-        last = int(np.argmax(left)) if len(left) else -1
-        return Path(self._task == last, max(io_s, 0.0), *np.zeros((2, len(left))))
+        """Take the tasks with most I/O that live one after the other; nothing shows that others wait."""
+        last = self._in_turn(np.maximum(self._time_ns - saved_ns, 0.0))[1]
+        io_s = max(self.likely_s(self._time_ns) - self.likely_s(saved_ns), 0.0)
+        return Path(np.isin(self._task, last), io_s, *np.zeros((2, len(self._threads))))
 
     def most_s(self, time_ns: np.ndarray) -> float:
         """Bound the time in which at least one of some calls was under way."""
@@ -193,11 +218,11 @@ class WithMeetings:
 
     Attributes
     ----------
-    shows_waiting : bool
+    shows_waiting, is_of_run : bool
         True: the run shows who waits for whom.
     """
 
-    shows_waiting = True
+    shows_waiting = is_of_run = True
 
     def __init__(
         self,

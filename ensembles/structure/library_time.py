@@ -22,6 +22,9 @@ STORAGE = ("posix", "stdio")
 MOST_COMPRESSED = 1100
 """Bytes of a program that a library makes one byte of, at most: deflate reaches 1,032."""
 
+COMPRESSED = 0.9
+"""Bytes of storage calls below this part of the program's: something makes them fewer."""
+
 LEAST_SHARE = 0.1
 """Share of the time in I/O calls from which on time inside libraries is named."""
 
@@ -97,9 +100,17 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
         A row for each library whose storage calls were recorded, the one with most time first: ``layer``,
         ``time_s`` (exclusive: in its calls and in no recorded call inside them), ``io_share`` (of the
         exclusive time in all I/O calls), ``io_time_s`` (that time), ``data_share`` (of `time_s`, in calls
-        that move data of the program), and ``calls``: ``call``, ``time_s``
+        that move data of the program, or compress it later), and ``calls``: ``call``, ``time_s``
         (exclusive) and ``whole_s`` of its functions, the longest first.
     """
+    given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in _WORK_ON_OBJECTS)
+    stored = sum(
+        sums.bytes
+        for (layer, _, by, op), sums in traffic.inner.items()
+        if layer in _WORK_ON_OBJECTS and by in STORAGE and op == "write"
+    )
+    # Chunks that wait in a cache pass their filters in flushes and closes.
+    filters = ("sync", "close") if 0 < stored < COMPRESSED * given else ()
     own_ns = {call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks}
     io_ns = sum(own_ns.values())
     rows = []
@@ -109,14 +120,19 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
             reverse=True,
         )
         total_ns = sum(ns for ns, _, _ in mine)
+        moving = filters if layer in _WORK_ON_OBJECTS else ()
+        data_ns = sum(
+            ns
+            for call, ns in own_ns.items()
+            if call.layer == layer and (call.name.startswith(_DATA_CALLS) or call.op in moving)
+        )
         rows.append(
             {
                 "layer": layer,
                 "time_s": total_ns * 1e-9,
                 "io_time_s": io_ns * 1e-9,
                 "io_share": total_ns / io_ns if io_ns else 0.0,
-                "data_share": sum(ns for ns, _, name in mine if name.startswith(_DATA_CALLS))
-                / max(total_ns, 1),
+                "data_share": data_ns / max(total_ns, 1),
                 "calls": [
                     {"call": name, "time_s": ns * 1e-9, "whole_s": whole * 1e-9}
                     for ns, whole, name in mine[:_FUNCTIONS]

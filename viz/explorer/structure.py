@@ -125,7 +125,8 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
     """
     sentences = [f"Findings, phases and call indices are those of {of_run}."] if of_run else []
     if not diagnosis.findings:
-        sentences.append(f"No finding: {len(diagnosis.examined)} causes were examined.")
+        where = " in what was recorded" * bool(diagnosis.lacks)
+        sentences.append(f"No finding{where}: {len(diagnosis.examined)} causes were examined.")
     said = [
         account_text(diagnosis),
         diagnosis.lost_data,

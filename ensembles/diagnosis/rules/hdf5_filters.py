@@ -8,10 +8,11 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
-from ensembles.diagnosis.hdf5_work import CALL_NS, COMPRESSED, LIKELY_PART, filter_ns_per_byte
+from ensembles.diagnosis.hdf5_work import CALL_NS, FILTERED, filter_ns_per_byte
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
 from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.structure.library_time import COMPRESSED
 
 FASTER = (
     "choose a faster filter or a lower level (h5py: compression='lzf', or 'gzip' with compression_opts=1; "
@@ -84,7 +85,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
     return Remedy(
         own_ns > 0,
-        LIKELY_PART * own_ns,
+        FILTERED[1] * own_ns,
         f"HDF5 spends {seconds_text(own_s)}{summed} in {work}, not in the file system",
         checks,
         {"hdf5_time_s": own_s, "asked_bytes": given_bytes, "moved_bytes": moved_bytes},

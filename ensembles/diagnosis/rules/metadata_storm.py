@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import leave_out_calls
+from ensembles.diagnosis.avoidable_calls import REWRITE, leave_out_calls, written_anew
 from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
@@ -215,10 +215,11 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         assert paths.high_ns is not None
         bounds = zip((low, saved, high), (paths.low_ns, paths.saved_ns, paths.high_ns), strict=True)
         low, saved, high = (np.maximum(*each) for each in bounds)
+    anew = written_anew(case, uses, opened.opens)
     return Remedy(
         opened.opens,
         saved,
-        opened.title,
+        f"{opened.title}; {anew}" if anew else opened.title,
         (opened.check,),
         opened.evidence,
         low,
@@ -226,7 +227,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         opened.files,
         fewer=case.rows["n"] * opened.share * (case.rows["depth"] == 0),
         parts=SHORTER_QUEUES,
-        advice=KEEP_OPEN,
+        advice=REWRITE if anew else KEEP_OPEN,
     )
 
 

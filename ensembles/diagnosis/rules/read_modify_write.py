@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.collective_calls import counted_writes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where, rate_confidence
@@ -55,6 +56,12 @@ BOTH_ADVICE = f"{ADVICE.removesuffix(_LOCKS)}Where writes are collective already
 """For logs that count collective writes, and do not tell which of the writes have holes."""
 
 
+def _advice(collective: float, others: float) -> str:
+    if collective > others:
+        return COLLECTIVE_ADVICE
+    return BOTH_ADVICE if collective else ADVICE
+
+
 def find_counted(run: Run) -> Finding | None:
     """Compare the bytes of MPI-IO and of POSIX, file by file: who asked for the reads is not in counters."""
     modules = run.counters.modules
@@ -75,7 +82,6 @@ def find_counted(run: Run) -> Finding | None:
     # a write of MPI-IO takes outside of POSIX may be the lock of its range, or waiting for other tasks.
     slowest = (np.nan_to_num(each["slowest_s"][at]) for each, at in ((above, mine), (below, theirs)))
     most_s = min(float(np.maximum(*slowest)[sieved].sum()), run.counters.run_time_s)
-    at_once = int(modules["MPI-IO"].totals.get("COLL_WRITES") or 0) > 0
     checks = (
         Check(
             "nobody-asked",
@@ -99,7 +105,7 @@ def find_counted(run: Run) -> Finding | None:
         ),
         {"asked_bytes": asked_bytes, "written_bytes": written_bytes, "read_bytes": read_bytes},
         checks,
-        BOTH_ADVICE if at_once else ADVICE,
+        _advice(*counted_writes(run)),
         (0.0, most_s),
         f"POSIX wrote {number_text(written_bytes / asked_bytes)} times the bytes of MPI-IO, and read "
         f"{bytes_text(read_bytes)} for it (data sieving)",
@@ -160,7 +166,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         f"{number_text(written / max(asked, 1))} times"
     )
     title += " the bytes that MPI-IO was asked for (data sieving)"
-    advice = COLLECTIVE_ADVICE if 2 * asked_at_once > asked else ADVICE
+    counted = counted_writes(case.run)  # the calls of a DXT log do not tell which are collective
+    advice = _advice(*counted) if any(counted) else _advice(asked_at_once, asked - asked_at_once)
     if written <= asked:
         advice = WHOLE_ADVICE
         title = f"writes read {bytes_text(round(read))} although they have no holes (data sieving)"

@@ -259,3 +259,44 @@ def test_calls_that_dxt_does_not_trace_are_not_called_little_io():
     assert "not-io" not in [finding.id for finding in diagnosis.findings]
     reason = {each.id: each.reason for each in diagnosis.not_examined}["not-io"]
     assert reason.startswith("the counters hold 3 h 07 min")
+
+
+@pytest.mark.parametrize(
+    ("at_once", "alone", "says"),
+    [
+        (12, 0, "the writes are collective already"),
+        (11, 1, "the writes are collective already"),
+        (1, 11, "Where writes are collective already"),
+        (0, 12, "a collective write (MPI_File_write_all"),
+    ],
+)
+def test_who_writes_collectively_by_the_counters_of_a_dxt_log_is_not_told_to(
+    tmp_path: Path, at_once: int, alone: int, says: str
+) -> None:
+    log = MadeLog(tasks=4, names={FILE: "/scratch/a.h5"})
+    for rank in range(4):
+        log.count(
+            "MPI-IO",
+            FILE,
+            rank,
+            COLL_WRITES=at_once,
+            INDEP_WRITES=alone,
+            BYTES_WRITTEN=384 * MIB,
+            F_WRITE_TIME=48.0,
+        )
+        times = {"F_READ_TIME": 24.0, "F_WRITE_TIME": 22.0}
+        log.count(
+            "POSIX", FILE, rank, READS=12, BYTES_READ=192 * MIB, WRITES=12, BYTES_WRITTEN=408 * MIB, **times
+        )
+        asked, written, read = [], [], []
+        for step in range(12):
+            begin_s, at = 1 + 4.5 * step, (step * 4 + rank) * 34 * MIB
+            asked.append(Segment(at, 32 * MIB, begin_s, begin_s + 4))
+            read.append(Segment(at, 34 * MIB, begin_s + 0.05, begin_s + 2))
+            written.append(Segment(at, 34 * MIB, begin_s + 2.05, begin_s + 3.9))
+        log.trace("DXT_MPIIO", FILE, rank, asked)
+        log.trace("DXT_POSIX", FILE, rank, written, read)
+    found = found_in(log, tmp_path, "read-modify-write")
+    assert found is not None
+    assert says in found.advice
+    assert ("all pieces of all tasks at once" in found.advice) == (2 * at_once <= alone + at_once)

@@ -183,3 +183,21 @@ def test_a_habit_without_cost_counts_as_harmless_in_the_scores() -> None:
     habit, twin = Measured(Planted(HABITS[0], "relinked", ""), *rounds).judged()
     assert habit.truth["harmless"] == {HABITS[0].cause: 0.0}
     assert twin.truth["harmless"] == {}
+
+
+@pytest.mark.parametrize("name", ["pread", "MPI_File_read_at_all", "pwrite"])
+@pytest.mark.parametrize("is_mpi", [True, False])
+def test_advice_names_mpi_for_ranks_that_do_not_move_data_together_yet(
+    tmp_path: Path, name: str, is_mpi: bool
+) -> None:
+    head = None if is_mpi else {"rank": -1, "tasks": 0}
+    calls = [Made(name, 5_000, 1000, 1000 * at) for at in range(64)]
+    calls += [Made("pread", 500_000, 64 * MIB, 0, 2)]
+    run = io_run(
+        tmp_path / "run", [calls] * 4, {1: "/d/a", 2: "/d/b"}, head=head, recorder="1.0.0" if head else ""
+    )
+    found = {each.id: each.advice for each in diagnose(run).findings}
+    assert "redundant-reads" in found
+    for advice in found.values():
+        assert ("MPI_Bcast" in advice or "romio" in advice) <= (is_mpi and not name.endswith("_all")), advice
+    assert ("MPI_Bcast" in found["redundant-reads"]) == (is_mpi and not name.endswith("_all"))

@@ -111,6 +111,21 @@ def test_pieces_of_a_small_buffer_are_counted_by_the_kernel(tmp_path):
     assert "glibc ignores the size" in found.advice
 
 
+@pytest.mark.parametrize(
+    ("every", "us", "long_us"), [(16, 4, 4_000), (16, 0.5, 8_000), (64, 4, 20_000), (16, 4, 400)]
+)
+def test_pieces_cost_what_they_usually_take_and_long_calls_wait_for_a_processor(tmp_path, every, us, long_us):
+    calls = streams(us, 16 * 4096, every)
+    pieces = len(calls) // every
+    for number in range(every - 1, len(calls), 32 * every):  # more than `LEAST_CALLS` of them
+        calls[number] = calls[number]._replace(us=long_us)
+    total = 256 * len(calls)
+    run = io_run(tmp_path / "a", [calls], samples=counted(pieces, total))
+    found = en.diagnose(run)
+    assert sum(each.share_s or 0 for each in found.findings if each.id == "stdio-buffer") < pieces * us * 1e-6
+    assert not [each for each in found.findings if each.severity == "critical"]
+
+
 def test_a_large_buffer_is_no_finding(tmp_path):
     run = io_run(tmp_path / "a", [streams(us=150, every=1024)], samples=counted(4, 4096 * 256))
     assert "stdio-buffer" not in found_ids(run)

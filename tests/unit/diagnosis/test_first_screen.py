@@ -218,3 +218,19 @@ def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_be
     assert below in words(capsys.readouterr().out)
     main(["diagnose", str(tmp_path / "enough")])
     assert "collective-coordination (confidence" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hiding", ["io_uring_enter(4, 1, 1, 0, NULL, 8)", "io_submit(0x7f, 1, [{}])", ""])
+def test_what_was_not_recorded_stands_in_the_place_of_no_finding(tmp_path: Path, hiding: str) -> None:
+    lines = ['openat(AT_FDCWD, "/d/a", O_RDONLY) = 3</d/a>', "pread64(3</d/a>, ..., 4096, 0) = 4096"]
+    lines += [f"{hiding} = 1"] if hiding else []
+    log = tmp_path / "log"
+    text = "".join(f"7 17000000{at:02}.000100 {line} <0.000010>\n" for at, line in enumerate(lines))
+    log.write_text(text)
+    found = en.diagnose(en.open(log))
+    page = tmp_path / "report.html"
+    assert main(["report", str(log), "-o", str(page)]) == 0
+    for told in (words(screen_text(found)), words(diagnosis_text(found)), html.unescape(page.read_text())):
+        assert ("may have moved bytes of files" in told) == bool(hiding)
+        assert "no finding that matters" not in told or not hiding
+    assert ("lacks" in found.to_json()) == bool(hiding)

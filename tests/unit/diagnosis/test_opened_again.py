@@ -127,3 +127,30 @@ def test_opens_of_as_many_files_are_a_finding_that_may_gain_nothing(tmp_path: Pa
     assert found.gain_s[0] == 0
     assert found.share_s is not None
     assert 0.9 * 60e-3 < found.share_s < 60e-3
+
+
+@pytest.mark.parametrize(
+    ("open_", "size", "grows", "is_anew"),
+    [
+        ("open", 4 * MIB, False, True),
+        ("fopen", 4 * MIB, False, True),
+        ("open", 64 * KIB, False, False),
+        ("open", 4 * MIB, True, False),
+    ],
+)
+def test_a_large_file_that_each_open_empties_is_told_as_such(
+    tmp_path: Path, open_: str, size: int, grows: bool, is_anew: bool
+) -> None:
+    write = "fwrite" if open_ == "fopen" else "pwrite"
+    calls = [
+        made
+        for step in range(40)
+        for made in (
+            Made("open", 9_000) if open_ == "open" else Made("fopen", 9_000, inside=[Made("open", 8_900)]),
+            Made(write, 900, size, step * size * grows),
+            Made("close" if open_ == "open" else "fclose", 5),
+        )
+    ]
+    found = findings(io_run(tmp_path / "a", [calls]))["metadata-storm"]
+    assert ("write only the bytes that change" in found.advice) == is_anew
+    assert ("160 MiB are written to 1 file of 4.00 MiB" in found.title) == is_anew

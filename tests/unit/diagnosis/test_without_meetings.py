@@ -116,7 +116,7 @@ def test_threads_of_a_task_count_once_where_they_overlap() -> None:
 
 
 def test_tasks_of_one_thread_shorten_the_run_at_least_if_they_end_last() -> None:
-    rows = {"start_ns": np.array([0, 100]), "end_ns": np.array([100, 200]), "time_ns": np.zeros(2)}
+    rows = {"start_ns": np.array([0, 99]), "end_ns": np.array([100, 200]), "time_ns": np.zeros(2)}
     apart = WithoutMeetings(rows, np.array([0, 1]), np.array([1, 1]))
     assert apart.least_s(np.array([80.0, 30.0])) == pytest.approx(30e-9)
     assert apart.likely_s(np.array([80.0, 30.0])) == pytest.approx(80e-9)
@@ -168,3 +168,26 @@ def test_only_calls_that_were_made_are_named_as_non_blocking(tmp_path: Path, nam
     run = io_run(tmp_path / "run", [[Made(name, 100, 4096, gap_us=-50), Made(name, 100, 4096)]])
     named = [note for note in run.notes if "durations of non-blocking requests" in note]
     assert [name in note for note in named] == [True] * (name != "pwrite")
+
+
+@pytest.mark.parametrize(
+    ("starts_us", "lives"), [((0, 50_000, 100_000), 3), ((0, 10_000, 100_000), 2), ((0, 1_000, 2_000), 1)]
+)
+def test_programs_one_after_the_other_are_the_run_together(
+    tmp_path: Path, starts_us: tuple[int, ...], lives: int
+) -> None:
+    each = [Made("stat", 10_000) for _ in range(4)]
+    run = run_of(tmp_path / "run", [each] * 3, list(starts_us))
+    found = en.diagnose(run)
+    assert found.account is not None
+    assert found.account.io_s == pytest.approx(lives * 0.04, rel=0.01)
+    assert found.account.is_of_run == (lives == 3)
+
+
+def test_a_shell_around_programs_does_not_hide_that_they_live_one_after_the_other() -> None:
+    start, end = np.array([0, 10, 50, 90]), np.array([100, 50, 90, 95])
+    rows = {"start_ns": start, "end_ns": end, "time_ns": np.array([1.0, 30.0, 40.0, 5.0])}
+    apart = WithoutMeetings(rows, np.arange(4), np.ones(4, np.int64))
+    assert apart.likely_s(rows["time_ns"]) == pytest.approx(75e-9)
+    assert apart.path(np.zeros(4)).rows.tolist() == [False, True, True, True]
+    assert apart.is_of_run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ensembles.model.events import Call, Events
 from ensembles.structure.library_time import (
@@ -21,8 +22,10 @@ CALLS = (
     Call("nc_put_vara", "netcdf", "write"),
     Call("MPI_Barrier", "mpisync", "wait"),
     Call("H5Oopen", "hdf5", "open"),
+    Call("H5Fflush", "hdf5", "sync"),
+    Call("H5Dclose", "hdf5", "close"),
 )
-WRITE, MPI, H5, NC, BARRIER, OPEN = range(6)
+WRITE, MPI, H5, NC, BARRIER, OPEN, FLUSH, CLOSE = range(8)
 Row = tuple[int, int, int, int, int]
 
 
@@ -93,6 +96,16 @@ def test_work_on_objects_is_not_called_a_filter() -> None:
     assert "not in the file system: work on its objects (groups," in library_sentences([row])[0]
     (row,) = rows_of([*data, (OPEN, 0, 0, 2000, 500)])
     assert "not in the file system: filters such as compression" in library_sentences([row])[0]
+
+
+@pytest.mark.parametrize("stored", [MIB // 100, MIB // 2, MIB, 2 * MIB])
+@pytest.mark.parametrize("late", [FLUSH, CLOSE])
+def test_flushes_and_closes_of_compressed_chunks_are_filters(late: int, stored: int) -> None:
+    (row,) = rows_of([(H5, 0, MIB, 0, 300), (WRITE, 1, stored, 1010, 10), (late, 0, 0, 1000, 2000)])
+    said = "filters such as compression" if stored < MIB else "work on its objects"
+    assert f"not in the file system: {said}" in library_sentences([row])[0]
+    (row,) = rows_of([(H5, 0, MIB, 0, 300), (WRITE, 1, stored, 1010, 10), (OPEN, 0, 0, 1000, 2000)])
+    assert "work on its objects" in library_sentences([row])[0]
 
 
 def test_below_a_tenth_nothing_is_said() -> None:
