@@ -47,24 +47,7 @@ def version() -> str:
 
 
 def write(name: str, command: str, commit: str, began: float) -> Path:
-    """Write the tables between the marks of the page, with command, date and version.
-
-    Parameters
-    ----------
-    name : str
-        Name of the calibration; `PAGES` has its page.
-    command : str
-        Command line that produced the tables.
-    commit : str
-        Result of `version` when the calibration began.
-    began : float
-        `processor_s` at the beginning, in seconds.
-
-    Returns
-    -------
-    Path
-        The page.
-    """
+    """Write the tables between the marks of the page, with command, date and version."""
     page = FOLDER / f"{PAGES.get(name, name)}.md"
     write_page(page, f"calibrate {name}", command, commit, began)
     return page

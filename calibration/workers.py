@@ -28,11 +28,6 @@ def in_order(function: Callable[..., Result], cases: Sequence[tuple[Any, ...]]) 
         A function of a module, so that other processes find it.
     cases : sequence of tuple
         Arguments. Each has its own seed, so that results do not depend on the number of processes.
-
-    Yields
-    ------
-    object
-        What the function returned.
     """
     # Matrices are small: threads of the linear algebra would only wait for each other.
     os.environ.update(dict.fromkeys(_THREADS, "1"))

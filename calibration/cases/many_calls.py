@@ -136,11 +136,8 @@ def many_calls_coverage(
 
     Parameters
     ----------
-    truth : Independent
-    calls : int
     ratios : tuple of float
         All of one trial share its calls, so that what they tell is not independent.
-    trials, seed : int
     exactly : bool
         The longest calls are known one by one; else, as of a run that is counted while it is read, by
         their bins.

@@ -106,12 +106,8 @@ def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
 
     Parameters
     ----------
-    seed : int
-        Draws everything.
     healthy : bool
         Plant nothing that is meant to be slow; the program keeps its harmless habits.
-    pair : bool
-        Plant two causes.
     """
     rng = np.random.default_rng([seed, 17])
     kind = str(rng.choice(["records", "collective", "madbench"], p=[0.8, 0.12, 0.08]))

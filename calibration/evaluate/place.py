@@ -35,8 +35,6 @@ def place_is_right(cause: str, where: dict[str, Any], finding: dict[str, Any]) -
 
     Parameters
     ----------
-    cause : str
-        Cause that was planted and found.
     where : dict
         Its place in the truth: ``ranks`` (first and last), ``target``, or empty.
     finding : dict

@@ -21,14 +21,7 @@ _LEAST_T = 2.0
 
 
 class Costs:
-    """Spans of a drawn run with and without its habits, with the same noise wherever the calls are the same.
-
-    Parameters
-    ----------
-    drawn : Drawn
-    folder : Path
-        Where the pattern is written.
-    """
+    """Spans of a drawn run with and without its habits, with equal noise wherever the calls are equal."""
 
     def __init__(self, drawn: Drawn, folder: Path) -> None:
         self._drawn, self._pattern = drawn, drawn.pattern(folder)
@@ -75,7 +68,6 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
 
     Parameters
     ----------
-    drawn : Drawn
     folder : Path
         New folder of the run. The answer is in ``<folder>.truth.json``.
 

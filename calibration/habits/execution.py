@@ -57,9 +57,6 @@ class Machine:
 
     Parameters
     ----------
-    scratch : Path
-        Folder on a disk.
-    places : Places
     ior : str
         Path of IOR; ``""``: habits of it are skipped.
     """
@@ -69,13 +66,7 @@ class Machine:
         self._built: dict[tuple[str, str, str], list[str]] = {}
 
     def check(self, planted: Planted) -> None:
-        """Check that this machine can make a run.
-
-        Raises
-        ------
-        Skipped
-            It cannot; the text is the reason.
-        """
+        """Check that this machine can make a run."""
         self._command(planted)
         for place in _PLACES:
             if f"{{{place}}}" in planted.habit.text:

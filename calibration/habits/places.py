@@ -47,8 +47,6 @@ class Places:
 
     Parameters
     ----------
-    scratch : Path
-        Folder on a disk.
     first : bool
         Programs get most of the processors, whatever else runs on the machine.
     """
@@ -76,13 +74,7 @@ class Places:
         self._stack.close()
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a place: ``data``, ``slow``, ``model`` or ``memory``.
-
-        Raises
-        ------
-        Skipped
-            It cannot be made here.
-        """
+        """Return the folder of a place: ``data``, ``slow``, ``model`` or ``memory``."""
         if name not in self._made:
             make = {"data": self._disk, "slow": self._throttled, "model": self._model, "memory": self._memory}
             try:

@@ -44,13 +44,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def counter_facts(information: Mapping[str, Any]) -> Iterator[tuple[str, Statement | str]]:
-    """Say how long a run with counters was in I/O, and how much it moved.
-
-    Parameters
-    ----------
-    information : mapping
-        From `ensembles.run.information.collect_information`.
-    """
+    """Say how long a run with counters was in I/O, and how much it moved."""
     counters = information["counters"]
     run_time_s, most, part = counters["run_time_s"], counters["io_time"], counters["io_time_share"]
     values = {"tasks": counters["tasks"], "time_s": run_time_s if run_time_s > 0 else "under 1 s"}
@@ -76,13 +70,7 @@ def counter_facts(information: Mapping[str, Any]) -> Iterator[tuple[str, Stateme
 
 
 def counter_parts(counters: Mapping[str, Any]) -> Iterator[Part]:
-    """Tabulate interfaces, files, ranks and targets, and say what each interface did.
-
-    Parameters
-    ----------
-    counters : mapping
-        Of `ensembles.structure.counters.counters_json`.
-    """
+    """Tabulate interfaces, files, ranks and targets, and say what each interface did."""
     modules, tasks = counters["modules"], counters["tasks"]
     yield interface_table(modules)
     for name, module in modules.items():

@@ -28,20 +28,7 @@ _DIGITS = 8
 
 
 def answer_fingerprint(run: Run, selection: Selection, whole: bool) -> PlainAnswer:
-    """Find which calls a run made.
-
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-    whole : bool
-        The run is not divided into phases.
-
-    Raises
-    ------
-    EnsioError
-        Nothing is selected.
-    """
+    """Find which calls a run made."""
     phases = None if whole else detect_phases(run)
     layers = selection.layers or ()
     kind = partial(_empty, phases, bool(layers), bool(_WITHOUT_FILE.intersection(layers)))

@@ -34,10 +34,6 @@ def answer_modes(
 
     Parameters
     ----------
-    run : Run
-    selection : Selection
-        That of the calls of the ensemble.
-    ensemble : Ensemble
     limit_bytes_per_s, tasks : float and int, optional
         For a comparison with the fair share of a task.
     """

@@ -94,22 +94,10 @@ class OrdinalSummary(Summary):
 
     Parameters
     ----------
-    op : str
-        The operation.
-    chosen : Selection
-        Selection of the run without phases and ordinals.
-    selection : Selection
-        The same with phases and ordinals.
-    nested : bool
-        Count outermost calls only.
     phases : Phases or None
         Phases of the run; needed if phases are selected or calls are counted within phases.
     within_phases : bool
         Count the calls of a rank within each phase, whatever their file.
-
-    Attributes
-    ----------
-    ensembles : OrdinalEnsembles
     """
 
     results: tuple[str, ...] = ("ensembles",)
@@ -320,7 +308,6 @@ def durations_by_ordinal(
 
     Parameters
     ----------
-    run : Run
     selection : Selection
         Without an operation: of reads and writes, the one that took the most time. Without sizes, and if
         calls of one index have several: the size class of this operation with most time (`main_group`).
@@ -520,14 +507,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
 
 
 def answer_ordinals(found: RunOrdinals, notes: Sequence[str] = ()) -> PlainAnswer:
-    """Show the durations of calls by their index.
-
-    Parameters
-    ----------
-    found : RunOrdinals
-    notes : sequence of str
-        Of the run.
-    """
+    """Show the durations of calls by their index."""
     unit = "s/MiB" if found.per == "MiB" else "s"
     units = {"ordinal": "count", "calls": "count", "tasks": "count"}
     units |= dict.fromkeys(("median", "p90", "max"), unit)

@@ -30,14 +30,6 @@ _FILES |= {"aligned": "bytes exactly", "again": "bytes", "overlap": "bytes"}
 def answer_pattern(run: Run, selection: Selection, most: int) -> PlainAnswer:
     """Find the access pattern.
 
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-        With layers, calls inside others count, too.
-    most : int
-        Most groups of tasks that are shown.
-
     Raises
     ------
     EnsioError

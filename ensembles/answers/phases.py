@@ -190,7 +190,6 @@ def answer_phases(run: Run, selection: Selection | None = None, by: str | None =
 
     Parameters
     ----------
-    run : Run
     selection : Selection, optional
         Calls that are added up; the phases are those of the whole run. Default: all.
     by : {"named", "barriers", "steps"}, optional
@@ -270,11 +269,6 @@ def _is_within(number: int, ranges: Sequence[tuple[int, int]] | None) -> bool:
 
 def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
     """Return the stretches of successive phases in which no bytes moved.
-
-    Parameters
-    ----------
-    totals : sequence of PhaseTotals
-        In their order.
 
     Returns
     -------

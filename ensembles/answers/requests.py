@@ -27,19 +27,7 @@ _COUNTED = {"API": "", "misaligned": "part", "to": "", "common size": "bytes exa
 def answer_requests(
     run: Run, selection: Selection, align_bytes: int | None, sizes: int, filters: Filters
 ) -> PlainAnswer:
-    """Find the sizes and the alignment of requests; see `ensembles.run.requests.requests_of_run`.
-
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-        That of the filters.
-    align_bytes : int or None
-        Boundary of misaligned requests.
-    sizes : int
-        Most sizes of each API that are shown.
-    filters : Filters
-    """
+    """Find the sizes and the alignment of requests; see `ensembles.run.requests.requests_of_run`."""
     found = requests_of_run(run, align_bytes, max(sizes, MOST_SIZES), **filters)
     refuse_nothing(run, selection, len(found))
     counted = counted_requests(run.info)
@@ -61,17 +49,7 @@ def request_parts(
     align_bytes: int | None = None,
     counted: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Table | Paragraph]:
-    """Show the requests of each API, and so many of its sizes.
-
-    Parameters
-    ----------
-    found : sequence of RequestTotals
-    most : int
-    align_bytes : int, optional
-        As for `ensembles.run.requests.requests_of_run`.
-    counted : sequence of mapping
-        What counters say of reads and writes together.
-    """
+    """Show the requests of each API, and so many of its sizes."""
     if not found:
         yield (Statement("requests.none"),)
         return

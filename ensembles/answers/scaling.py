@@ -164,8 +164,6 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
 
     Parameters
     ----------
-    run : Run
-    direction : {"write", "read"}
     **filters
         Calls that count, as of `ensembles.run.run.Run.select`: ``file="*.h5"`` for the part of a benchmark
         that uses HDF5, or ``phase=3``.

@@ -132,13 +132,7 @@ def _options_with_choice(parser: argparse.ArgumentParser, option: str) -> list[s
 
 
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Build the parser of the command line.
-
-    Parameters
-    ----------
-    commands : sequence of str
-        The subcommands to include (default: all).
-    """
+    """Build the parser of the command line."""
     parser = _Parser(prog="ensio", description=DESCRIPTION, formatter_class=_HeadedHelp)
     parser.add_argument("-V", "--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)

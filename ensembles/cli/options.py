@@ -41,13 +41,8 @@ def add_output(
 
     Parameters
     ----------
-    parser : argparse.ArgumentParser
-    metavar, help : str
-        As for `argparse`.
     what : str
         Noun for the output in the message about an empty path.
-    default : str, optional
-    required : bool
     """
     parser.add_argument(
         "-o",
@@ -236,13 +231,7 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def selection_from_args(args: argparse.Namespace) -> Selection:
-    """Return the selection that the arguments describe.
-
-    Raises
-    ------
-    EnsioError
-        A filter is not valid.
-    """
+    """Return the selection that the arguments describe."""
     from ensembles.run.selection import Selection
 
     chosen = {name: getattr(args, name) for name in FILTERS}
@@ -283,8 +272,6 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
 
     Parameters
     ----------
-    args : argparse.Namespace
-    path : str
     runs : int
         Number of runs that are open at the same time and share the memory.
 

@@ -121,11 +121,6 @@ def find_pattern(name: str) -> Path:
     ----------
     name : str
         A path, or the name of a pattern in ``share/ensio/patterns`` of an installation.
-
-    Raises
-    ------
-    EnsioError
-        There is no installed pattern with this name.
     """
     if "/" in name or name.endswith(".toml"):
         return Path(name)
@@ -155,11 +150,6 @@ def _pattern_folders() -> Iterator[Path]:
 
 def parse_divisor(scale: str) -> int:
     """Return N of a scale ``1/N``, and 1 of the scale ``1``.
-
-    Raises
-    ------
-    EnsioError
-        `scale` has another form.
 
     Examples
     --------

@@ -96,15 +96,8 @@ def show(args: argparse.Namespace, answer: Answer, limit: int | None = None) -> 
 
     Parameters
     ----------
-    args : argparse.Namespace
-    answer : Answer
     limit : int, optional
         Most rows of a table of the text. Default: all.
-
-    Returns
-    -------
-    int
-        Exit code.
     """
     from ensembles.faces.text import answer_text
 

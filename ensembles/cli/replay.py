@@ -126,13 +126,6 @@ def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
 
     The program is linked with the recorder, which records the program's own calls. Only a preloaded recorder
     sees the calls inside the shared libraries of MPI-IO, HDF5 and NetCDF.
-
-    Parameters
-    ----------
-    directory : Path
-        Run directory.
-    layers : frozenset of str
-        Layers of the pattern.
     """
     from ensembles.workloads.patterns.calls import COLLECTIVELY_OPENED
 

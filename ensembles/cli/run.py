@@ -244,13 +244,7 @@ def program_name(command: Sequence[str]) -> str:
 
 
 def check_layers(layers: str) -> None:
-    """Check a comma-separated list of layers.
-
-    Raises
-    ------
-    EnsioError
-        One of them does not exist.
-    """
+    """Check a comma-separated list of layers."""
     for layer in layers.split(","):
         if layer not in (*LAYERS, DEFAULT_LAYERS):
             raise EnsioError(
@@ -342,11 +336,6 @@ def run_command(
     -------
     int
         Its exit status, or 128 + n if signal n ended it.
-
-    Raises
-    ------
-    OSError
-        The command cannot be started.
     """
     waited = {*_PASSED_ON, signal.SIGCHLD}
     dispositions = inherited_dispositions()

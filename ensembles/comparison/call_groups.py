@@ -74,9 +74,6 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
 
     Parameters
     ----------
-    run : Run
-    selection : Selection
-        For this run.
     single : bool
         The run is the only one of its group: phases, ranks and times of calls are needed.
 

@@ -121,28 +121,12 @@ def compare_runs(
 ) -> list[Comparison]:
     """Compare groups of runs for each kind of calls.
 
-    Parameters
-    ----------
-    groups : sequence of sequences of Run
-        Repetitions of one configuration form a group.
-    names, margin, level, seed
-        As for `compare`.
-    selection : Selection, optional
-        In place of `filters`.
-    **filters
-        As for `Run.select`.
-
     Returns
     -------
     list of Comparison
         One for each operation and layer that occur in every group, or in some group often enough. Those that
         differ come first, sorted by how much their time changed, then the others, sorted by their time.
         Operations that wait are left out unless a filter names them.
-
-    Raises
-    ------
-    EnsioError
-        As for `compare`.
     """
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
@@ -183,14 +167,8 @@ def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
 
     Parameters
     ----------
-    run : Run
-    selection : Selection
     single : bool
         The run is the only one of its group: phases, ranks and times of calls are needed.
-
-    Returns
-    -------
-    ReadRun
 
     Raises
     ------
@@ -222,25 +200,10 @@ def compare_read_runs(
 
     Parameters
     ----------
-    groups : sequence of sequences of ReadRun
-    names, margin, level, seed
-        As for `compare`.
-    with_waits : bool
-        Whether operations that wait are compared too.
     is_whole : bool
         Whether the selected calls are all calls of the runs of their kinds.
     per_byte : bool
         Whether durations are per MiB, so that times a run do not decide.
-
-    Returns
-    -------
-    list of Comparison
-        As for `compare_runs`.
-
-    Raises
-    ------
-    EnsioError
-        As for `compare`.
     """
     single = all(len(group) == 1 for group in groups)
     read = [[run.calls for run in group] for group in groups]

@@ -422,12 +422,8 @@ def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float)
 
     Parameters
     ----------
-    one : _Able
     shares : ndarray of float64, shape (runs, modes)
         Share of each run's calls in each mode.
-    mode : int or None
-        Number of the mode, from 1; None for the tail.
-    aligned_s : float
     """
     weight = np.ones(len(shares)) if mode is None else shares[:, mode - 1]
     first = np.where(one.units.group == 0, weight, 0.0)
@@ -484,17 +480,6 @@ def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> d
 
 
 def values_of_runs(runs: Sequence[CountedDurations]) -> PartValues | None:
-    """Compute the value of each part of the distribution in each run.
-
-    Parameters
-    ----------
-    runs : sequence of CountedDurations
-        At least two, each with calls.
-
-    Returns
-    -------
-    PartValues or None
-        None: the runs have too few calls for modes.
-    """
+    """Compute the value of each part of the distribution in each run."""
     one = _prepared(Kind([list(runs)]), ["runs"])
     return one.values if isinstance(one, _Able) else None

@@ -90,10 +90,6 @@ def compute_scores(
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
         Histogram of each unit, scaled to the weight of the unit, with durations divided by 2 ** `shift`.
-    partition : Partition
-        Modes of all units together, regardless of groups.
-    resolution_s : float
-        Step of the clock in seconds.
     shift : ndarray of float64, shape (u,), optional
         Octaves by which each unit was shifted (`ensembles.comparison.alignment`); locations contain it.
 
@@ -154,8 +150,6 @@ def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
     Parameters
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
-    level : float
-        Probability, 0 to 1.
 
     Returns
     -------

@@ -36,12 +36,6 @@ independent.
 def unit_counts(sample: CountedDurations, most: int = _MOST_UNITS) -> np.ndarray:
     """Return the histograms of phases; many phases are merged with their neighbours.
 
-    Parameters
-    ----------
-    sample : CountedDurations
-    most : int
-        Largest number of units.
-
     Returns
     -------
     ndarray of float64, shape (u, BIN_COUNT)
@@ -80,8 +74,6 @@ def block_memory(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float
     ----------
     runs : sequence of ndarray, shape (u, BIN_COUNT) each
         Histograms of units in the order of time.
-    resolution_s : float
-        Step of the clock in seconds.
 
     References
     ----------
@@ -126,13 +118,6 @@ def lost_spread(memory: float, length: float) -> float:
 
     Neighbouring blocks still resemble each other. For an autoregression of first order with a known
     integrated autocorrelation time, the variance of the mean of a block is known too.
-
-    Parameters
-    ----------
-    memory : float
-        Integrated autocorrelation time, in units.
-    length : float
-        Length of a block, in units.
 
     References
     ----------

@@ -287,10 +287,6 @@ def make_differences(
 
     Parameters
     ----------
-    groups : sequence of sequences of ReadRun
-    names : sequence of str
-    level, margin : float
-        As for `ensembles.compare`.
     keys : sequence of (str, str), optional
         Kinds of calls that are entries. Default: those that do not wait for other tasks.
     """

@@ -20,18 +20,7 @@ def effects_of_parts(
 
     Parameters
     ----------
-    parts : sequence of Component
-    fitted : Effects
     adjusted_p : ndarray of float64, shape (groups − 1, m)
-    names : sequence of str
-        Names of the groups.
-    level : float
-        Intervals have the confidence level 1 − `level`.
-
-    Returns
-    -------
-    list of list of Effect
-        By part, then by group without the first.
     """
     half = fitted.half_width(level)
     effects = []
@@ -75,17 +64,10 @@ def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> l
 
     Parameters
     ----------
-    scores : Scores
-        Of runs.
     shares : ndarray of float64, shape (runs, modes)
         Share of each run's calls in each mode.
     group : ndarray of int64, shape (runs,)
         Runs of one group are repetitions.
-
-    Returns
-    -------
-    list of ModeSpread
-        One for each mode.
     """
     places = [i for i, part in enumerate(scores.parts) if part.what == "mode place"]
     freedom = len(group) - len(np.unique(group))

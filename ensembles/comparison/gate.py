@@ -44,8 +44,6 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
 
     Parameters
     ----------
-    found : sequence of Comparison
-        All kinds of calls.
     fail_on : float
         0: any difference fails; else the factor from which on what takes longer fails.
     of_whole_runs : bool

@@ -126,11 +126,6 @@ def _exact_p_with_ties(one: np.ndarray, other: np.ndarray) -> float:
 def rank_test(values: Sequence[np.ndarray]) -> float:
     """Compute the two-sided p-value of a rank test.
 
-    Parameters
-    ----------
-    values : sequence of ndarray
-        One for each group.
-
     Returns
     -------
     float
@@ -150,11 +145,6 @@ def rank_test(values: Sequence[np.ndarray]) -> float:
 def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
     """Compute the p-value of each pair of groups, with Holm's correction.
 
-    Parameters
-    ----------
-    values : sequence of ndarray
-        One for each group.
-
     Returns
     -------
     dict of (int, int) to float
@@ -165,11 +155,6 @@ def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
 
 def dunn_pairs(values: Sequence[np.ndarray]) -> dict[tuple[int, int], tuple[float, float, float]]:
     """Compute Dunn's test of each pair of groups.
-
-    Parameters
-    ----------
-    values : sequence of ndarray
-        One for each group.
 
     Returns
     -------
@@ -208,11 +193,6 @@ def dunn_pairs(values: Sequence[np.ndarray]) -> dict[tuple[int, int], tuple[floa
 def smallest_rank_p(sizes: Sequence[int]) -> float:
     """Return the smallest p-value that a rank test of two groups can give.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of units of each group.
-
     Returns
     -------
     float
@@ -236,8 +216,6 @@ def rank_tests(by_unit: np.ndarray, group: np.ndarray, names: Sequence[str]) -> 
         Values of the units; nan: the unit has no such calls.
     group : ndarray of int64, shape (u,)
         Group of each unit.
-    names : sequence of str
-        Names of the groups.
 
     Returns
     -------

@@ -52,15 +52,8 @@ class Partition:
 
         Parameters
         ----------
-        t_s : float
-            Duration in seconds.
         pooled : ndarray of float64, shape (BIN_COUNT,)
             Number of calls of all units in each bin.
-
-        Returns
-        -------
-        int
-            As in the names of the parts.
         """
         mode = self.mode_index(np.arange(BIN_COUNT))
         kept = [k for k in range(len(self)) if pooled[mode == k].any()]
@@ -91,10 +84,6 @@ def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -
     ----------
     weight : ndarray of float64, shape (BIN_COUNT,)
         Share of the calls in each bin.
-    calls : float
-        Effective sample size of the histogram.
-    resolution_s : float
-        Step of the clock in seconds.
 
     Notes
     -----

@@ -118,7 +118,6 @@ class Effects:
         ----------
         margin : ndarray of float64, shape (m,)
             Largest move to either side.
-        level : float
 
         Returns
         -------
@@ -338,17 +337,10 @@ def runs_needed(spread: float, margin: float, level: float, same_level: float) -
 
     Parameters
     ----------
-    spread : float
-        Standard deviation from run to run.
     margin : float
         Move to find if it is there, and to exclude if nothing moved, each with the probability `POWER`.
     level, same_level : float
         Level of the two-sided t test, adjusted for the number of tests, and of the test of equivalence.
-
-    Returns
-    -------
-    int or None
-        None: more than 1,000.
 
     Examples
     --------
@@ -371,11 +363,6 @@ def runs_needed(spread: float, margin: float, level: float, same_level: float) -
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjust p-values for their number.
-
-    Parameters
-    ----------
-    p : array_like of float, shape (m,)
-        nan stays nan, and does not count.
 
     Returns
     -------

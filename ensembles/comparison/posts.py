@@ -60,11 +60,6 @@ def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
     -------
     dict of (str, str) to int
         Empty if the run has no requests with a known flight, or if not every call is an event.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run cannot be read.
     """
     if not run.info.flights:
         return {}
@@ -105,14 +100,8 @@ def with_replaced(
 
     Parameters
     ----------
-    found : sequence of Comparison
-        All kinds of calls.
-    replaced : sequence of (str, str)
-        Layers and operations of which `is_replaced` is true.
     posts, times_s : sequence of sequences of mappings
         Number of posts, and time in s, by kind, of each run of each group.
-    names : sequence of str
-        Names of the groups.
     """
     layers = {layer: [op for one, op in replaced if one == layer] for layer, _ in replaced}
     result = []

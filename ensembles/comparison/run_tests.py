@@ -127,12 +127,8 @@ def make_run_test(
 
     Parameters
     ----------
-    scope, what : str
-        As in `RunTest`.
     values_s : sequence of sequences of float
         The time in each run of each group, in seconds; at least `FEWEST_RUNS` each.
-    names : sequence of str
-        Names of the groups.
 
     References
     ----------
@@ -176,8 +172,6 @@ def compute_run_tests(
 
     Parameters
     ----------
-    names : sequence of str
-        Names of the groups.
     sums : sequence of sequences of mapping
         Totals of each run of each group by name, as in `ensembles.comparison.totals.ComparedSums`.
     times_s : sequence of sequences of mapping

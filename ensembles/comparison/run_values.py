@@ -37,12 +37,6 @@ class PartValues:
 def value_parts(scores: Scores, units: Units) -> PartValues:
     """Compute the value of each part in each run.
 
-    Parameters
-    ----------
-    scores : Scores
-        Of the units.
-    units : Units
-
     Notes
     -----
     The value of a run is the ratio of sums over its units. Its error within the run is that of a ratio
@@ -101,18 +95,7 @@ def _with_ratios(
 
 
 def medians_of_runs(units: Units, rng: np.random.Generator) -> RunValues:
-    """Compute the median of each run; with blocks, its error comes from draws of blocks.
-
-    Parameters
-    ----------
-    units : Units
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    RunValues
-        log2 of the medians in ns: one column.
-    """
+    """Compute the median of each run; with blocks, its error comes from draws of blocks."""
     value = quantile_octaves(units.members @ units.counts, 0.5)[:, None]
     none = np.zeros(1)
     if not (units.are_blocks and units.are_enough):

@@ -37,13 +37,6 @@ def describe_shifts(parts: Sequence[PartResult], g: int, level: float) -> list[M
     """Return the parts that moved in a group.
 
     The ratio of two modes is left out if the location of one of them moved: that says more.
-
-    Parameters
-    ----------
-    parts : sequence of PartResult
-    g : int
-        Number of the group, from 1.
-    level : float
     """
     mean_s = _mean_s(parts)
     place = {part.mode: part.effects[g - 1] for part in parts if part.what == PLACE}
@@ -86,13 +79,6 @@ def common_factor(parts: Sequence[PartResult], g: int, level: float) -> Effect |
     """Return the factor by which all modes of a group moved, if there may be one.
 
     All locations certainly moved (of three or more, all but one), and all intervals contain the factor.
-
-    Parameters
-    ----------
-    parts : sequence of PartResult
-    g : int
-        Number of the group, from 1.
-    level : float
     """
     places = [part.effects[g - 1] for part in parts if part.what == PLACE]
     certain = [
@@ -149,25 +135,6 @@ def moves_of_matched_modes(
     """Return what moved between two groups whose modes lie at different places.
 
     The modes of each group are estimated, matched, and compared pair by pair.
-
-    Parameters
-    ----------
-    units : Units
-    g : int
-        Group that is compared with the first.
-    names : sequence of str
-        Names of the groups.
-    level : float
-        Intervals have the confidence level 1 − `level`.
-    calls : float
-        Number of calls of both groups together.
-    resolution_s : float
-        Step of the clock in seconds.
-
-    Returns
-    -------
-    list of Move
-        Locations and weights that certainly moved.
     """
     chosen = [units.of_groups(number).counts for number in (0, g)]
     partitions = [fit_partition(mine.mean(axis=0), calls / 2, resolution_s) for mine in chosen]
@@ -208,10 +175,6 @@ def matched(
         Locations (log2) and shares of the modes of one group.
     place_b, weight_b : ndarray, shape (k,)
         Those of the other group.
-
-    Returns
-    -------
-    list of (int or None, int or None)
 
     References
     ----------

@@ -234,8 +234,6 @@ def comparisons_text(found: Sequence[Comparison], judged: str = "") -> str:
 
     Parameters
     ----------
-    found : sequence of Comparison
-        All kinds of calls.
     judged : str
         What the gate of the command says, for the first line; empty: it was not asked.
     """

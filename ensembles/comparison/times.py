@@ -151,12 +151,6 @@ class TimeChange:
 def runs_that_decide(change: TimeChange, level: float) -> int | None:
     """Return how many runs per group would show a change of this size, at the variation that its p is for.
 
-    Parameters
-    ----------
-    change : TimeChange
-    level : float
-        Level of the test.
-
     Returns
     -------
     int or None
@@ -193,8 +187,6 @@ def time_changes(
     ----------
     times_s : mapping of str to sequence of sequences of float
         By name, the time of each run of each group, in seconds.
-    names : sequence of str
-        Names of the groups.
     tested : sequence of str
         Names of the times that are tested. Their number corrects the p-values.
     of_whole_runs : bool
@@ -302,8 +294,6 @@ def kinds_to_test(
 
     Parameters
     ----------
-    times_s : mapping of str to sequence of sequences of float
-        As for `time_changes`, of all kinds.
     calls : mapping of str to sequence of sequences of float
         Number of calls, alike. Of a few calls a run, one takes several times as long as usual now and then.
     least_share : float

@@ -68,15 +68,6 @@ class Total:
 def make_total(what: str, values: Sequence[Sequence[float]], margin: float, level: float) -> Total:
     """Make a total.
 
-    Parameters
-    ----------
-    what : str
-        As in `Total`.
-    values : sequence of sequences of float
-        Value of each run of each group.
-    margin, level : float
-        As for `ensembles.compare`, for numbers of calls.
-
     Examples
     --------
     >>> from ensembles.comparison.totals import make_total
@@ -105,8 +96,6 @@ def counts_text(totals: Sequence[Total], names: Sequence[str] = ()) -> str:
 
     Parameters
     ----------
-    totals : sequence of Total
-        Of one kind of calls.
     names : sequence of str
         Of all groups. If there are more than two, those that make as many calls as the first are left out.
 
@@ -165,12 +154,6 @@ def totals_of_runs(
 ) -> tuple[list[Total], dict[tuple[str, str], list[Total]]]:
     """Compute the totals of whole runs, and bytes and sizes of their reads and writes.
 
-    Parameters
-    ----------
-    groups : sequence of sequences of ComparedSums
-    margin, level : float
-        As for `ensembles.compare`.
-
     Returns
     -------
     of_runs : list of Total
@@ -195,13 +178,7 @@ def totals_of_runs(
 
 
 def sums_of_run(run: Run) -> ComparedSums:
-    """Compute the sums over a run.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run cannot be read.
-    """
+    """Compute the sums over a run."""
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.headline import blocked_request, find_time_in_io

@@ -109,13 +109,8 @@ def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> Uni
 
     Parameters
     ----------
-    groups : sequence of sequences of CountedDurations
     unit : str
         What the phases of the samples are, for texts; ``""``: calls are not divided.
-
-    Returns
-    -------
-    Units
     """
     group = np.repeat(np.arange(len(groups)), [len(runs) for runs in groups])
     if max(len(runs) for runs in groups) > 1:

@@ -30,12 +30,6 @@ def margins_of_parts(parts: Sequence[Component], margin: float) -> np.ndarray:
     A weight may change so far that the mean of all calls moves by less than the margin: of a mode that is a
     hundred times slower, a hundredth of its share counts.
 
-    Parameters
-    ----------
-    parts : sequence of Component
-    margin : float
-        As for `ensembles.compare`.
-
     Returns
     -------
     ndarray of float64, shape (m,)
@@ -82,8 +76,6 @@ def direction_of(moves: Sequence[Move], margin: float, mean_ratios: Sequence[flo
     ----------
     moves : sequence of Move
         Those within the margin count only if there are no others.
-    margin : float
-        As for `ensembles.compare`.
     mean_ratios : sequence of float
         Mean duration of all calls of each group but the first over that of the first. It decides if moves
         disagree: calls that leave one mode for another change the locations and weights of both.
@@ -104,13 +96,10 @@ def enough_runs(
 
     Parameters
     ----------
-    parts : sequence of Component
-    fitted : Effects
     margin : ndarray of float64, shape (m,)
         From `margins_of_parts`.
     level : float
         Level of a test of one part, adjusted for their number.
-    units : Units
 
     Returns
     -------
@@ -151,16 +140,6 @@ def verdict_reason(
 
     Parameters
     ----------
-    verdict : str
-    units : Units
-    parts : sequence of PartResult
-    shifts : sequence of Shift
-    overlap : float or None
-        Least Kolmogorov-Smirnov distance of a group from the first.
-    runs : int or None
-        From `enough_runs`.
-    margin, level : float
-        As for `ensembles.compare`.
     tested : int
         Number of parts, of all groups and kinds of calls, for which p-values are adjusted.
     is_main : bool

@@ -21,12 +21,8 @@ def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange])
 
     Parameters
     ----------
-    found : Comparison
-        By the durations alone.
     totals : list of Total
         ``calls`` and ``time_s``, and ``bytes`` and ``mean_size_bytes`` if they are known.
-    times : list of TimeChange
-        One for each group but the first, or none.
     """
     found = replace(found, totals=totals, times=times)
     longer, times_text = _direction_of(times, found.level), _times_text(found)

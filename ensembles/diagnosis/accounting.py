@@ -30,12 +30,6 @@ _STEPS = 30  # of the bisection
 def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None, Mended]:
     """Give the lost time to findings, and find symptoms.
 
-    Parameters
-    ----------
-    findings : sequence of Finding
-        With `Finding.saved_ns` where the rule knows it.
-    case : Case
-
     Returns
     -------
     findings : list of Finding

@@ -104,19 +104,7 @@ def written_anew(case: Case, uses: FileUses, counted: np.ndarray) -> str:
 
 
 def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
-    """Compute what calls on paths cost that a program could leave out.
-
-    Parameters
-    ----------
-    case : Case
-    uses : FileUses
-        Filled.
-
-    Returns
-    -------
-    Remedy or None
-        None: there are no such calls.
-    """
+    """Compute what calls on paths cost that a program could leave out."""
     temporary = removed_again(case, uses)
     again = asked_again(case, uses, temporary)
     shared, files, files_check = opened_by_all(case, uses)

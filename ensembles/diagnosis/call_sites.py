@@ -46,7 +46,6 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     ----------
     run : Run
         Without known call sites, the findings stay as they are.
-    findings : sequence of Finding
     """
     found = list(findings)
     if len(run.info.sites) < 2:
@@ -160,12 +159,6 @@ def _place_of_frame(frame: Frame) -> str:
 
 def symbol_hint(run: Run, findings: Sequence[Finding]) -> str:
     """Say how to see functions or lines, where findings name programs without them.
-
-    Parameters
-    ----------
-    run : Run
-    findings : sequence of Finding
-        With their sites (`with_sites`).
 
     Returns
     -------

@@ -77,7 +77,6 @@ def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
 
     Parameters
     ----------
-    case : Case
     moved : ndarray of int64, shape (windows, tasks)
         Bytes.
     least : float
@@ -106,7 +105,6 @@ def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
 
     Parameters
     ----------
-    case : Case
     rows : ndarray of bool, shape (n,)
         Syncs after few bytes, few in a phase.
     least : int

@@ -55,12 +55,6 @@ _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 class Case:
     """The evidence of a run, with its critical path.
 
-    Parameters
-    ----------
-    run : Run
-    evidence : Evidence
-        Filled.
-
     Attributes
     ----------
     rows : dict of str to ndarray, shape (n,)
@@ -475,8 +469,6 @@ def p_of_largest(
     ----------
     values : ndarray of float64, shape (windows, units)
         Under the null hypothesis, the units of a window are exchangeable, and windows are independent.
-    present : ndarray of bool
-        Values that are known; others stay in place.
     """
     rng = np.random.default_rng(seed)
     filled = np.where(present, values, 0.0)

@@ -53,13 +53,7 @@ class CollectiveCalls(NamedTuple):
 
 
 def collective_calls(case: Case) -> CollectiveCalls | None:
-    """Find the collective calls; None: there are none.
-
-    Raises
-    ------
-    NotApplicable
-        The POSIX calls inside them were not recorded.
-    """
+    """Find the collective calls; None: there are none."""
     rows = np.char.endswith(case.name, "_all") & (case.layer == "mpiio")
     if not rows.any():
         return None

@@ -50,14 +50,8 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
 
     Parameters
     ----------
-    case : Case
     table : dict of str to ndarray, shape (m,)
         Columns of `FileUses.table`.
-
-    Raises
-    ------
-    NotApplicable
-        The layout of the files is not known.
     """
     layouts = [case.run.info.striping_of(path) for path in case.run.files]
     counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])

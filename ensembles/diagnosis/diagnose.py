@@ -137,10 +137,6 @@ def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplica
 
     Parameters
     ----------
-    case : Case
-        Of a run with all calls.
-    cause : str
-        Id of a rule.
     refusal : NotApplicable or None
         Why the rule could not be applied, if so. What it says to record stays said.
     """
@@ -239,13 +235,6 @@ def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
 class DiagnosisPass:
     """The part of rules in a pass that a caller makes, perhaps with other summaries.
 
-    Parameters
-    ----------
-    run : Run
-        The run.
-    rules : sequence of Rule
-        Rules to apply. Default: all.
-
     Attributes
     ----------
     requests : dict of str to SummaryRequest
@@ -283,10 +272,6 @@ class DiagnosisPass:
         ----------
         group : SummaryGroup or None
             Filled summaries of `requests`, and perhaps others. None: there are no requests.
-
-        Returns
-        -------
-        Diagnosis
         """
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []

@@ -22,7 +22,6 @@ def divide(
 
     Parameters
     ----------
-    run_s, io_s : float
     findings : sequence of Finding
         They have `Finding.share_s`, or take the middle of their gain as far as I/O is left.
     inside : sequence of Entry

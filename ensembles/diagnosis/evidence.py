@@ -83,8 +83,6 @@ class Evidence(Summary):
 
     Parameters
     ----------
-    phases : Phases or None
-        Phases of the run.
     stripes : ndarray of int64, shape (files, 4)
         Of each file: bytes of a stripe (0: unknown), number of targets, first target, targets listed in a
         row (0: they do not follow each other).

@@ -31,7 +31,6 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
 
     Parameters
     ----------
-    case : SummedCase
     findings : sequence of Finding
         Of the rules: what ``metadata-storm`` explains is not named twice.
     """
@@ -102,13 +101,8 @@ def with_fewer_calls(
 
     Parameters
     ----------
-    findings : sequence of Finding
-        With `Finding.share_s`.
     mended : Mended
         All of their remedies; that of the new finding is added.
-    case : Case
-    uses : FileUses
-        Filled.
     libraries : frozenset of str
         Layers whose own time is known, as the storage calls inside them were recorded.
     """

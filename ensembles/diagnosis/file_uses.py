@@ -145,11 +145,6 @@ class FileUses(Summary):
 
     It has a row for each file and task, as the program uses them.
 
-    Parameters
-    ----------
-    phases : Phases or None
-        Phases of the run.
-
     Attributes
     ----------
     table : KeyedSums
@@ -350,7 +345,6 @@ def chunks_from_cache(table: Rows, calls: Sequence[Call]) -> np.ndarray:
     ----------
     table : dict of str to ndarray, shape (m,)
         Columns of `FileUses.table`.
-    calls : sequence of Call
 
     Returns
     -------
@@ -375,14 +369,11 @@ def share_of_rows(
 
     Parameters
     ----------
-    case : Case
     table : dict of str to ndarray, shape (m,)
         Columns of `FileUses.table`.
     chosen : ndarray of bool, shape (m,)
     weight : ndarray of float64, shape (m,), optional
         Part of each chosen row that counts. Default: all.
-    of : {"time_ns", "n", "bytes"}
-        What is shared out.
 
     Returns
     -------

@@ -277,7 +277,6 @@ class NotApplicable(Exception):
 
     Parameters
     ----------
-    sentence : str
     at_most_s : float, optional
         What the cause could cost, s, if that is known.
     suspected : bool

@@ -25,12 +25,6 @@ def bytes_to_flush(case: Case, uses: FileUses) -> np.ndarray:
     They are what the task wrote to the file since the phase of its sync or close of this file before. Layers
     see the same bytes, so that the one with most of them counts.
 
-    Parameters
-    ----------
-    case : Case
-    uses : FileUses
-        Filled.
-
     Returns
     -------
     ndarray of float64, shape (n,)
@@ -68,12 +62,6 @@ def bytes_to_flush(case: Case, uses: FileUses) -> np.ndarray:
 
 def flushes_alike(case: Case, uses: FileUses) -> np.ndarray:
     """Find the rows that compare with those of other tasks: syncs and closes only after the same bytes.
-
-    Parameters
-    ----------
-    case : Case
-    uses : FileUses
-        Filled.
 
     Returns
     -------
@@ -128,7 +116,6 @@ def flush_of_closes(case: Case, rows: np.ndarray) -> Flush:
 
     Parameters
     ----------
-    case : Case
     rows : ndarray of bool, shape (n,)
         Rows of closes.
     """

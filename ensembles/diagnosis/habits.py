@@ -77,12 +77,6 @@ _ONE_CHANGE = (
 def with_habits(findings: Sequence[Finding], case: Case) -> list[Finding]:
     """Join findings that are one habit: files opened for each line, or a journal for each change.
 
-    Parameters
-    ----------
-    findings : sequence of Finding
-        With `Finding.share_s` (`ensembles.diagnosis.accounting.share_out`).
-    case : Case
-
     Returns
     -------
     list of Finding

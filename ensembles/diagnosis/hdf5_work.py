@@ -44,13 +44,6 @@ LEAST_FLUSHES = 8
 def parts_of_work(own_ns: float, moved_bytes: float) -> tuple[float, float]:
     """Estimate which part of HDF5's own work goes if it moves bytes once: at least, and likely.
 
-    Parameters
-    ----------
-    own_ns : float
-        Time in HDF5's calls outside of storage calls.
-    moved_bytes : float
-        Bytes of the storage calls inside.
-
     Examples
     --------
     >>> from ensembles.diagnosis.hdf5_work import parts_of_work
@@ -71,7 +64,6 @@ def bytes_of_files(
         Columns of `ensembles.diagnosis.file_uses.FileUses.table`.
     data, disk : ndarray of bool, shape (m,)
         Rows of the program's calls, and of storage calls.
-    files : int
 
     Returns
     -------
@@ -87,12 +79,6 @@ def bytes_of_files(
 
 def bytes_again_text(op: str, moved: int, needed: int, asked: int) -> str:
     """Say how many bytes were moved for how many, in numbers that a reader can compute again.
-
-    Parameters
-    ----------
-    op : {"read", "write"}
-    moved, needed, asked : int
-        Of the files concerned, as `bytes_of_files` returns them.
 
     Examples
     --------
@@ -133,9 +119,6 @@ def other_data_calls(
 
     Parameters
     ----------
-    case : Case
-    mine : array_like of int
-        Numbers of functions that a finding concerns.
     layer, prefix : str
         Of the names of the library's reads and writes of data.
     """
@@ -150,9 +133,6 @@ def refill_advice(case: Case, writes: bool, reads_back: bool) -> str:
 
     Parameters
     ----------
-    case : Case
-    writes : bool
-        It writes bytes several times.
     reads_back : bool
         It reads bytes back inside H5Dwrite: chunks left its cache too early, whatever fill values there are.
     """

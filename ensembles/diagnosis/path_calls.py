@@ -53,12 +53,7 @@ class Avoidable(NamedTuple):
 
 
 def refuse_merged_paths(run: Run) -> None:
-    """Refuse a run with more paths than a process keeps: calls on the others look as if on one.
-
-    Raises
-    ------
-    NotApplicable
-    """
+    """Refuse a run with more paths than a process keeps: calls on the others look as if on one."""
     if run.info.calls_on_other_paths:
         raise NotApplicable(
             "there are more paths than a process keeps, so that calls on them may all differ: record a run "
@@ -77,8 +72,6 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
 
     Parameters
     ----------
-    case : Case
-    uses : FileUses
     temporary : Avoidable
         Calls of `removed_again`: a file that was removed has to be made anew.
     """

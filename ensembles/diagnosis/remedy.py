@@ -202,13 +202,6 @@ def finding_of_bounds(
     ----------
     cause, where, title, evidence, advice
         As of `ensembles.diagnosis.finding.Finding`; no `advice`: as the table of causes has it.
-    run_s : float
-        Length of the run.
-    bounds_s : tuple of float
-        Least, likely and greatest gain.
-    most_s : float
-        What no gain exceeds.
-    checks : sequence of Check
 
     Returns
     -------

@@ -34,41 +34,19 @@ class Rule(Protocol):
     def preconditions(self, run: Run) -> Rule | None:
         """Check the metadata of a run, before its events are read.
 
-        Parameters
-        ----------
-        run : Run
-            The run.
-
         Returns
         -------
         Rule or None
             The rule to apply in place of this one, to a run that does not hold all calls; None: this one.
-
-        Raises
-        ------
-        NotApplicable
-            The run lacks data that the rule needs.
         """
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule.
 
-        Parameters
-        ----------
-        run : Run
-            The run.
-        summaries : mapping of str to Summary
-            Filled summaries of `NEEDS`.
-
         Returns
         -------
         list of Finding
             Mostly none or one: a cause that concerns many files or tasks is one finding.
-
-        Raises
-        ------
-        NotApplicable
-            The calls lack data that the rule needs.
         """
 
 

@@ -30,7 +30,6 @@ def with_shared_processors(case: Case, saved_ns: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    case : Case
     saved_ns : ndarray of float64, shape (n,)
 
     Returns
@@ -61,7 +60,6 @@ def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) ->
 
     Parameters
     ----------
-    case : Case
     rows : ndarray of bool, shape (n,)
         Rows that are looked at.
     usual_ns : ndarray of float64, shape (n,)

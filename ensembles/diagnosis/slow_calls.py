@@ -378,7 +378,6 @@ def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float,
 
     Parameters
     ----------
-    case : Case
     members : ndarray of bool, shape (tasks,)
     alike : ndarray of bool, shape (n,)
         Rows that compare (`flushes_alike`).

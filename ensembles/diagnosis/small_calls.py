@@ -79,19 +79,9 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
 
     Parameters
     ----------
-    case : Case
-    cause : str
-        One of the keys of `small_calls`.
-    what : str
-        Beginning of the title.
     exchanged : ndarray of float64, shape (n,), optional
         Share of each row's calls whose pieces lie between those of other tasks: to join them, tasks exchange
         them first. Default: none.
-
-    Returns
-    -------
-    Remedy or None
-        None: there are no such calls.
     """
     rows_of = case.rows
     chosen = small_calls(case)[cause]

@@ -61,10 +61,7 @@ def within_targets(case: Case, saved_ns: np.ndarray, rate: float) -> np.ndarray:
 
     Parameters
     ----------
-    case : Case
     saved_ns : ndarray of float64, shape (n,)
-    rate : float
-        Of a target, in bytes/ns.
     """
     busiest = busiest_share(case)
     if busiest is None:

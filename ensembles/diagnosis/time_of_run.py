@@ -73,14 +73,8 @@ def make_account(
 
     Parameters
     ----------
-    findings : sequence of Finding
-        With `Finding.share_s`.
-    mended : Mended
-        All of their remedies.
     libraries : frozenset of str
         Layers whose own time is known, as the storage calls inside them were recorded.
-    late : LateEntry or None
-        The task that enters collective calls late.
     awaited_s : float
         What others wait inside phases for its I/O, and no finding explains.
     """

@@ -204,7 +204,6 @@ class WithMeetings:
 
     Parameters
     ----------
-    cells : Cells
     rows : dict of str to ndarray, shape (n,)
         With ``start_ns``, ``end_ns`` and ``time_ns`` of each row of the shared evidence.
     ranks : ndarray of int64, shape (tasks,)

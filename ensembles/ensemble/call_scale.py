@@ -31,16 +31,8 @@ def step_of(clock_step_s: float | None, per: str, moved: float = 0.0) -> float |
 
     Parameters
     ----------
-    clock_step_s : float or None
-        Step of the clock in seconds; None: unknown.
-    per : {"call", "MiB"}
     moved : float
         Bytes that each call moved; 0: different amounts, so that durations per MiB have no step.
-
-    Returns
-    -------
-    float or None
-        0.0: they have none. None: it is unknown.
     """
     if clock_step_s is None or per == "call":
         return clock_step_s
@@ -52,8 +44,6 @@ def moves_bytes(op: str, bytes_: npt.NDArray[np.int64] | None) -> bool:
 
     Parameters
     ----------
-    op : str
-        One of `ensembles.model.calls.OPS`; ``""``: several or unknown.
     bytes_ : ndarray of int64, shape (n,), or None
         Bytes that each call moved; None: unknown.
 
@@ -80,9 +70,6 @@ def of_scale(
 
     Parameters
     ----------
-    modes : Modes
-    per : {"call", "MiB"}
-    op : str
     bytes_, durations_s : ndarray, shape (n,), or None
         Of each call; None: unknown.
     crowded : str
@@ -112,16 +99,10 @@ def with_step(
 
     Parameters
     ----------
-    counted : CountedDurations
     durations_s : ndarray of float64, shape (n,), or None
         Single durations, s; None: only the counts are known.
     stated_s : float or None
         The step as the run states it, s; None: it is estimated.
-
-    Returns
-    -------
-    CountedDurations
-        With ``resolution_s``; 0.0: the step makes no difference.
     """
     if stated_s is None:
         from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
@@ -139,14 +120,8 @@ def bytes_of_each(per: str, moved: npt.NDArray[np.int64] | None) -> float:
 
     Parameters
     ----------
-    per : {"call", "MiB"}
     moved : ndarray of int64, shape (n,), or None
         Bytes that each call moved; None: unknown.
-
-    Raises
-    ------
-    EnsioError
-        The calls moved different or unknown amounts.
     """
     if per == "MiB":
         return MIB

@@ -73,9 +73,6 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
 
     Parameters
     ----------
-    run : Run
-    selection : Selection
-        For this run.
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
 
@@ -138,18 +135,10 @@ def ensembles_from_run(
 
     Parameters
     ----------
-    run : Run
-    selections : sequence of Selection
-        For this run.
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
     counts : CountsOfSeveral, optional
         Result of `request_of_counts` for the same arguments, with which no pass is made.
-
-    Returns
-    -------
-    list of Ensemble
-        One for each selection.
 
     Raises
     ------
@@ -174,21 +163,6 @@ def request_of_counts(run: Run, selections: Sequence[Selection], per: Per = "cal
     """Return the request for the counts that `ensembles_from_run` needs, to join it to another pass.
 
     Phases are detected if they are not known.
-
-    Parameters
-    ----------
-    run, selections, per
-        As for `ensembles_from_run`.
-
-    Returns
-    -------
-    SummaryRequest or None
-        None: no pass over all events would count them.
-
-    Raises
-    ------
-    EnsioError
-        The phases cannot be detected.
     """
     if not _are_counted_together(run, selections) or run.phases is None:
         return None

@@ -46,21 +46,8 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
 
     Parameters
     ----------
-    run : Run
-    selection : Selection
-        For this run.
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
-
-    Returns
-    -------
-    Ensemble
-        Without columns: only its histogram is known.
-
-    Raises
-    ------
-    EnsioError
-        The summary does not distinguish these calls from others.
     """
     chosen = replace(selection, ranks=None) if _all_ranks(run, selection) else selection
     refuse_sums(run, chosen.beyond_sums)
@@ -107,12 +94,6 @@ def _only_value(values: np.ndarray) -> float:
 def refuse_sums(run: Run, asked: Sequence[str] = ()) -> None:
     """Check that the sums of a run know what is asked, and the durations of single calls.
 
-    Parameters
-    ----------
-    run : Run
-    asked : sequence of str
-        What they do not distinguish, in words (`Selection.beyond_sums`).
-
     Raises
     ------
     EnsioError
@@ -131,13 +112,7 @@ def _all_ranks(run: Run, selection: Selection) -> bool:
 def _within(
     run: Run, ranges: Ranges, low: np.ndarray, high: np.ndarray, wanted: np.ndarray, problem: str
 ) -> np.ndarray:
-    """Return which cells lie within one of the ranges.
-
-    Raises
-    ------
-    EnsioError
-        A wanted cell lies partly in a range.
-    """
+    """Return which cells lie within one of the ranges."""
     inside, touched = np.zeros(len(low), bool), np.zeros(len(low), bool)
     for least, most in ranges:
         inside |= (low >= least) & (high <= most)

@@ -66,13 +66,7 @@ def _are_whole(column: np.ndarray) -> bool:
 
 
 def as_integers(name: str, values: npt.ArrayLike | None, n: int) -> npt.NDArray[np.int64] | None:
-    """Convert `values` to an array of n integers; None stays None.
-
-    Raises
-    ------
-    EnsioError
-        `values` is not a flat array of n numbers.
-    """
+    """Convert `values` to an array of n integers; None stays None."""
     if values is None:
         return None
     column = as_column(name, values, np.int64)
@@ -85,13 +79,7 @@ def as_integers(name: str, values: npt.ArrayLike | None, n: int) -> npt.NDArray[
 
 
 def checked_per(per: str) -> Literal["call", "MiB"]:
-    """Return `per`, which must be ``"call"`` or ``"MiB"``.
-
-    Raises
-    ------
-    EnsioError
-        It is neither.
-    """
+    """Return `per`, which must be ``"call"`` or ``"MiB"``."""
     if per == "MiB":
         return "MiB"
     if per == "call":

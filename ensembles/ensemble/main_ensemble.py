@@ -28,13 +28,8 @@ def main_ensemble(
 
     Parameters
     ----------
-    run : Run
-    selection : Selection
-        For this run.
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
-    transfers : bool
-        As for `main_group`.
 
     Returns
     -------
@@ -62,14 +57,7 @@ def ensemble_of(
 
 
 def tasks_of(ensemble: Ensemble, otherwise: int = 1) -> int:
-    """Return the number of tasks that make the calls of an ensemble, one of each of which `tail` is about.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-    otherwise : int
-        If the tasks are not known.
-    """
+    """Return the number of tasks that make the calls of an ensemble, one of each of which `tail` is about."""
     if ensemble.rank is None or not ensemble.n:
         return otherwise
     return len(np.unique(ensemble.rank))

@@ -86,15 +86,7 @@ class CallGroup:
 
 
 class CallGroups(Summary):
-    """A mergeable summary: number, bytes, time and sizes of calls by function and size class.
-
-    Parameters
-    ----------
-    outermost : bool
-        Leave out calls inside others.
-    quantity : {"duration", "flight"}
-        Flights are known of single calls only.
-    """
+    """A mergeable summary: number, bytes, time and sizes of calls by function and size class."""
 
     columns = ("call", "depth", "carried", "requested", "moved", "duration")
     results = ("_rows",)
@@ -183,7 +175,6 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
 
     Parameters
     ----------
-    run : Run
     selection : Selection
         For this run. Calls inside others count only if it names layers or functions.
 
@@ -224,9 +215,6 @@ def main_group(run: Run, selection: Selection, transfers: bool = False) -> tuple
 
     Parameters
     ----------
-    run : Run
-    selection : Selection
-        For this run.
     transfers : bool
         Only reads and writes, if there are some. Durations per MiB are always of calls that moved bytes.
 

@@ -42,11 +42,6 @@ def values_of(
         Seconds, or seconds per MiB.
     (str, str, list of str)
         Name, operation and caveats.
-
-    Raises
-    ------
-    EnsioError
-        `per` or `quantity` has another value.
     """
     if checked_per(per) == "MiB":
         events = events[events.moved > 0]
@@ -75,14 +70,6 @@ _MOST_WAITS = 3
 
 def note_on_waits(run: Run, selection: Selection, events: Events) -> list[str]:
     """Return a note that names the calls in which the program waits for the requests of an ensemble.
-
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-        That of the ensemble.
-    events : Events
-        Its calls.
 
     Returns
     -------

@@ -22,17 +22,6 @@ _MOST_SHARE = 0.5
 def why_not_split(run: Run, selection: Selection) -> str | None:
     """Say why a part of these calls would take as long as a whole one.
 
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-        For this run.
-
-    Returns
-    -------
-    str or None
-        None: nothing recorded speaks against it.
-
     Raises
     ------
     EnsioError

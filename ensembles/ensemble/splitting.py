@@ -27,13 +27,6 @@ def split_of(ensemble: EnsembleCalls, calls: Sequence[int], tasks: int, level: f
     ----------
     ensemble : EnsembleCalls
         Of a run, or with the bytes of its calls; of others nothing is known.
-    calls, tasks, level
-        As for `ensembles.statistics.sums.split.predict_split`.
-
-    Raises
-    ------
-    EnsioError
-        An argument is out of range.
     """
     from ensembles.statistics.sums.split import predict_split
 
@@ -65,13 +58,7 @@ def _reason_against(ensemble: EnsembleCalls, calls: Sequence[int]) -> str | None
 
 
 def without_bytes(ops: Iterable[str]) -> str:
-    """Say why calls that move no bytes cannot be split.
-
-    Parameters
-    ----------
-    ops : iterable of str
-        Their kinds of operations.
-    """
+    """Say why calls that move no bytes cannot be split."""
     return (
         f"these calls ({', '.join(sorted(ops))}) move no bytes that smaller calls could share: splitting is "
         "predicted for reads and writes"
@@ -79,13 +66,7 @@ def without_bytes(ops: Iterable[str]) -> str:
 
 
 def too_small(calls: int, moved: int) -> str | None:
-    """Say why calls that move so many bytes are too small to be split; None: they are not.
-
-    Parameters
-    ----------
-    calls, moved : int
-        Their number, and the bytes that they moved.
-    """
+    """Say why calls that move so many bytes are too small to be split; None: they are not."""
     if not calls or not 0 < moved < LEAST_BYTES * calls:
         return None
     return (

@@ -25,12 +25,6 @@ _CALLS_PER_BIN = 5
 def bars_text(bars: Bars, rows: int = ROWS) -> str:
     """Format a histogram on a log scale of durations, with its caption.
 
-    Parameters
-    ----------
-    bars : Bars
-    rows : int
-        Height of the highest bin.
-
     Returns
     -------
     str

@@ -12,16 +12,7 @@ from ensembles.model.units import count_text, seconds_text
 
 
 def answer_html(parts: Iterable[Part], limit: int, more: str) -> str:
-    """Format the parts of an answer, one below the other.
-
-    Parameters
-    ----------
-    parts : iterable of Part
-    limit : int
-        Most rows of a table.
-    more : str
-        What shows all rows.
-    """
+    """Format the parts of an answer, one below the other."""
     return "\n".join(_part(part, limit, more) for part in parts)
 
 

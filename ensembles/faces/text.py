@@ -13,19 +13,7 @@ from ensembles.model.wrapped import wrapped
 
 
 def answer_text(parts: Iterable[Part], limit: int | None = None) -> str:
-    """Format the parts of an answer, one below the other.
-
-    Parameters
-    ----------
-    parts : iterable of Part
-    limit : int, optional
-        Most rows of a table. Default: all.
-
-    Returns
-    -------
-    str
-        Without an end of line after the last.
-    """
+    """Format the parts of an answer, one below the other."""
     return "\n\n".join(filter(None, (_part(part, limit) for part in parts)))
 
 

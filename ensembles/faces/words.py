@@ -373,12 +373,6 @@ class _Formatter(string.Formatter):
 def cell(value: Any, unit: str) -> str:
     """Write a value; texts stay as they are, and nothing is written for None and NaN.
 
-    Parameters
-    ----------
-    value : object
-    unit : str
-        One of `UNITS`, or ``n`` and a noun.
-
     Examples
     --------
     >>> from ensembles.faces.words import cell

@@ -42,15 +42,9 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
 
     Parameters
     ----------
-    path : str
     readers : Readership
         Who may read a new file, in addition to its owner. A file that replaces another one is readable at
         most by those who could read the other one.
-
-    Yields
-    ------
-    int
-        Descriptor to write to.
 
     Raises
     ------
@@ -93,13 +87,6 @@ def followed(path: str) -> list[str]:
     -------
     list of str
         The path itself, and where each link leads to; the last one has no links.
-
-    Raises
-    ------
-    OSError
-        Links lead in a circle.
-    Interfered
-        There is such a link.
     """
     places = [path]
     while len(places) <= _MOST_LINKS:
@@ -135,17 +122,6 @@ def _not_ours(path: str) -> Interfered:
 @contextmanager
 def temporary_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
     """Write a file under a name that ensio chose: as `atomic_write`, but links are not followed.
-
-    Parameters
-    ----------
-    path : str
-    readers : Readership
-        As for `atomic_write`.
-
-    Yields
-    ------
-    int
-        Descriptor to write to.
 
     Raises
     ------
@@ -218,13 +194,6 @@ def atomic_write_folder(path: str, readers: Readership = OWNER) -> Iterator[int]
     ------
     int
         Descriptor of the new, empty folder. Write into it through ``/proc/self/fd/N``.
-
-    Raises
-    ------
-    OSError
-        The parent folder cannot be written to.
-    Interfered
-        Another process replaced the folder.
     """
     around, name = os.path.split(followed(path)[-1])
     with _opened(around or ".", os.O_PATH | os.O_DIRECTORY) as place:

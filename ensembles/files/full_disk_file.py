@@ -17,11 +17,6 @@ _MOST_HELD = 1 << 20
 class FullDiskSafeFile(io.RawIOBase):
     """A new, empty file object for h5py.
 
-    Parameters
-    ----------
-    descriptor : int
-        Open for reading and writing; the caller closes it.
-
     Attributes
     ----------
     error : OSError or None

@@ -21,11 +21,6 @@ _LAUNCH = re.compile(r"(.+)#([1-9][0-9]{0,8})", re.DOTALL)
 def process_file_of(spool: str) -> str:
     """Return the path of the job file that a process makes of its spool at its end.
 
-    Parameters
-    ----------
-    spool : str
-        Path of the spool.
-
     Examples
     --------
     >>> from ensembles.files.names import process_file_of
@@ -37,11 +32,6 @@ def process_file_of(spool: str) -> str:
 
 def split_launch(path: str) -> tuple[str, int]:
     """Split the name of a run in a directory that several launches recorded into.
-
-    Parameters
-    ----------
-    path : str
-        ``DIRECTORY#2``, or any other path.
 
     Returns
     -------

@@ -53,16 +53,6 @@ def find_readership(path: str | os.PathLike[str]) -> Readership:
     A user may read it who can read the folder of the run and every recorded file in it. In a folder of
     another tool, all files count whose names do not begin with a dot. A group may read it if all of these
     belong to the group.
-
-    Parameters
-    ----------
-    path : path-like
-        Run directory or file.
-
-    Returns
-    -------
-    Readership
-        `OWNER` if the permissions cannot be determined.
     """
     try:
         return _common(list(_statuses(split_launch(os.fspath(path))[0])))

@@ -66,12 +66,6 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
 def check_nesting(path: Path, text: str) -> None:
     """Check the number of parts of the keys and the nesting of the brackets of a TOML text.
 
-    Parameters
-    ----------
-    path : Path
-        Name of the file, for messages.
-    text : str
-
     Raises
     ------
     EnsioError

@@ -32,7 +32,6 @@ def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> Bin
 
     Parameters
     ----------
-    path : path-like
     folder : int or None
         Descriptor of a folder: `path` is a name in it, and no link.
 

@@ -27,20 +27,7 @@ def is_switched_off() -> bool:
 
 
 def read_cached(name: str, most_bytes: int) -> bytes | None:
-    """Read a file.
-
-    Parameters
-    ----------
-    name : str
-        Name without folders.
-    most_bytes : int
-        Longer files are not read.
-
-    Returns
-    -------
-    bytes or None
-        None: there is no such file of this user.
-    """
+    """Read a file."""
     with suppress(OSError), _opened_folder(create=False) as folder, open_regular(name, folder) as file:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid() or status.st_size > most_bytes:
@@ -57,16 +44,8 @@ def write_cached(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> boo
 
     Parameters
     ----------
-    name : str
-        Name without folders.
-    content : bytes
     most_bytes : int
         Size of all files; the oldest are removed above it.
-
-    Returns
-    -------
-    bool
-        Whether it was written.
     """
     with suppress(OSError), _opened_folder(create=True) as folder:
         if not _make_room(folder, len(content), most_bytes):
@@ -87,13 +66,7 @@ def write_cached(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> boo
 
 
 def may_have_cache() -> bool:
-    """Whether there is a folder for cached files, or one can probably be made.
-
-    Returns
-    -------
-    bool
-        False: what would be written need not be made.
-    """
+    """Whether there is a folder for cached files, or one can probably be made."""
     try:
         place = os.path.join(_base(), _FOLDER)
     except FileNotFoundError:

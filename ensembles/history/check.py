@@ -124,8 +124,6 @@ def check(
 
     Parameters
     ----------
-    history : History
-    experiment : str
     against : sequence of StoredRun or int, optional
         The baseline, or how many runs before the judged ones are. Default: `BASELINE`.
     margin, level : float
@@ -134,13 +132,6 @@ def check(
     last : int, optional
         Judge so many runs together, and also a single one in which everything takes longer. Default: the
         latest run, and the latest of `WINDOWS`.
-    compared : bool
-        Whether the comparisons of what changed are made.
-
-    Raises
-    ------
-    EnsioError
-        There is no such experiment.
 
     Notes
     -----
@@ -274,15 +265,8 @@ def judge(
 
     Parameters
     ----------
-    records : sequence of RunRecord
-        In the order of time.
-    margin, level : float
-        As for `check`.
-    windows : sequence of int
-        Numbers of latest records that are judged together.
     baseline : sequence of int, optional
         Records of the baseline. Default: the `most` records before a window.
-    most : int
     confirm : bool
         Whether a single run in which everything takes longer does not count.
     names : sequence of str
@@ -424,7 +408,6 @@ def control_false_alarms(found: Sequence[Check], share: float = FALSE_SHARE) -> 
 
     Parameters
     ----------
-    found : sequence of Check
     share : float
         Greatest expected share of false alarms among the reported experiments.
 

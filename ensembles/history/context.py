@@ -84,18 +84,10 @@ def place_run(
 
     Parameters
     ----------
-    history : History
-    run : int
-        Its number.
     labels : mapping of str to str, optional
         Take the runs of all experiments that have these labels, as of a file system.
     days : int, optional
         Only runs that started in so many days before it.
-
-    Raises
-    ------
-    EnsioError
-        There is no such run.
     """
     mine = history.run(run)
     others = history.runs(None if labels else mine.experiment, labels)

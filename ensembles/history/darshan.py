@@ -64,11 +64,6 @@ def add_logs(
 
     Parameters
     ----------
-    history : History
-    patterns : iterable of str
-        As for `find_logs`.
-    experiment : str, optional
-        Default: by executable and size (`experiment_of`).
     labels : mapping of str to str, optional
         Labels of all logs; the number of the job is a label too.
 

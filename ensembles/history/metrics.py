@@ -17,11 +17,6 @@ _Sample = tuple[dict[str, str], float]
 def openmetrics(history: History) -> str:
     """Format the latest run of each experiment, and its verdict.
 
-    Returns
-    -------
-    str
-        Text of OpenMetrics 1.0.
-
     References
     ----------
     "The OpenMetrics metrics format", https://prometheus.io/docs/specs/om/open_metrics_spec/.

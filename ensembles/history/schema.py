@@ -123,12 +123,7 @@ def schema_of(connection: Connection) -> str | None:
 
 
 def check_schema(connection: Connection, name: str) -> None:
-    """Refuse a database without our tables, or with those of another version.
-
-    Raises
-    ------
-    EnsioError
-    """
+    """Refuse a database without our tables, or with those of another version."""
     found = _consistent_schema(connection, name)
     if found is None:
         raise EnsioError(f"{name} holds no history: ensio history add makes one")

@@ -101,15 +101,7 @@ Column = tuple[Part, np.ndarray, np.ndarray | float]
 
 
 def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series:
-    """Compute the values of all parts.
-
-    Parameters
-    ----------
-    records : sequence of RunRecord
-        Runs in the order of time.
-    baseline : sequence of int
-        Runs with which the common factor is 1 on average.
-    """
+    """Compute the values of all parts."""
     columns: list[Column] = []
     other_sizes = kinds_of_other_sizes(records, baseline)
     for layer, op in kinds_of(records):
@@ -146,8 +138,6 @@ def kinds_of_other_sizes(
 
     Parameters
     ----------
-    records : sequence of RunRecord
-    baseline : sequence of int
     margin : float
         Largest change of the mean size that does not count.
 

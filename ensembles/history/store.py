@@ -277,22 +277,11 @@ class History:
         -------
         bool
             False: the experiment has this run already; nothing was changed.
-
-        Raises
-        ------
-        EnsioError
-            The database cannot be written. It is as before.
         """
         return self.add_many([(record, experiment, labels or {})])[0]
 
     def add_many(self, rows: Sequence[tuple[RunRecord, str, Mapping[str, str]]]) -> list[bool]:
-        """Add records to experiments, with labels, in one transaction; all or none.
-
-        Returns
-        -------
-        list of bool
-            As for `add`.
-        """
+        """Add records to experiments, with labels, in one transaction; all or none."""
         with self._sentences(), self._writing() as connection:
             return [self._add(connection, *row) for row in rows]
 
@@ -343,20 +332,7 @@ class History:
         return int(number)
 
     def acknowledge(self, experiment: str, since: StoredRun, reason: str) -> None:
-        """Take the runs from one on as the new baseline; the same run again replaces the reason.
-
-        Parameters
-        ----------
-        experiment : str
-        since : StoredRun
-            First run of the known change.
-        reason : str
-
-        Raises
-        ------
-        EnsioError
-            The database cannot be written.
-        """
+        """Take the runs from one on as the new baseline; the same run again replaces the reason."""
         since_ns = self._start_ns(since.id)
         with self._sentences(), self._writing() as connection:
             number = self._experiment(connection, experiment)
@@ -386,13 +362,7 @@ class History:
         return next(reversed(self.acknowledgements(experiment)), None)
 
     def experiments(self, labels: Mapping[str, str] | None = None) -> list[Experiment]:
-        """List the experiments by name.
-
-        Parameters
-        ----------
-        labels : mapping of str to str, optional
-            Count only runs with all of these labels.
-        """
+        """List the experiments by name."""
         columns = EXPERIMENTS.c.name, func.count(), func.max(RUNS.c.start_unix_ns)
         query = self._chosen(select(*columns).select_from(RUNS), None, labels or {})
         query = query.group_by(EXPERIMENTS.c.name).order_by(EXPERIMENTS.c.name)
@@ -407,21 +377,7 @@ class History:
         until: StoredRun | None = None,
         numbers: Sequence[int] | None = None,
     ) -> list[StoredRun]:
-        """List runs in the order of their starts.
-
-        Parameters
-        ----------
-        experiment : str, optional
-            Only of this experiment.
-        labels : mapping of str to str, optional
-            Only with all of these labels.
-        last : int, optional
-            Only the latest ones, so many.
-        until : StoredRun, optional
-            Only this run and earlier ones.
-        numbers : sequence of int, optional
-            Only the runs with these numbers.
-        """
+        """List runs in the order of their starts."""
         names = "start_unix_ns", "path", "tasks", "span_s", "io_time_s"
         columns = select(RUNS.c.id, EXPERIMENTS.c.name, *(RUNS.c[name] for name in names))
         query = self._chosen(columns, experiment, labels or {})

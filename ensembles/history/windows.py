@@ -75,22 +75,12 @@ def judge_windows(
 
     Parameters
     ----------
-    series : Series
     windows : sequence of int
         Lengths of the windows; each ends with the latest run.
-    most, least : int
-        Longest and shortest baseline before a window.
     margin, level : float
         As for `check`: of numbers of calls, and of all tests together.
-    baseline : sequence of int, optional
-        Runs of the baseline. Default: those before the window.
     confirm : bool
         Whether a single run in which everything takes longer does not count.
-
-    Returns
-    -------
-    list of Tested
-        Smallest p first.
 
     Notes
     -----
@@ -234,11 +224,6 @@ def first_changed(series: Series, parts: Sequence[int], begin: int, lasts: bool 
 
     Parameters
     ----------
-    series : Series
-    parts : sequence of int
-        Parts that changed.
-    begin : int
-        First run of the series that is searched.
     lasts : bool
         Several runs show the change: one slow night before is not its begin.
 

@@ -84,7 +84,6 @@ class Structure:
 
         Parameters
         ----------
-        buffer : bytes-like
         offset : int
             Bytes from the start of the buffer to the structure.
 
@@ -93,11 +92,6 @@ class Structure:
         namedtuple
             The members. Those of nested structures are named ``outer_inner``, entries of arrays ``name0``,
             ``name1`` and so on.
-
-        Raises
-        ------
-        struct.error
-            The buffer is too short.
         """
         return self._tuple._make(self._struct.unpack_from(buffer, offset))
 
@@ -130,18 +124,6 @@ def _code_lines(text: str) -> Any:
 def parse_constants(text: str, name: str = "header") -> dict[str, int]:
     """Parse the integer constants of a C header.
 
-    Parameters
-    ----------
-    text : str
-        Text of the header.
-    name : str
-        Name of the header, for messages.
-
-    Raises
-    ------
-    EnsioError
-        A definition is not an integer literal.
-
     Examples
     --------
     >>> from ensembles.model.c_layout import parse_constants
@@ -165,13 +147,6 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
 
     Every member is a fixed-width integer, a double, an earlier structure, or an array of these. Its natural
     alignment must need no padding.
-
-    Parameters
-    ----------
-    text : str
-        Text of the header.
-    name : str
-        Name of the header, for messages.
 
     Raises
     ------

@@ -35,16 +35,6 @@ def error_name(number: int) -> str:
 def parse_error(text: str) -> int:
     """Return the errno of a name or of a number.
 
-    Parameters
-    ----------
-    text : str
-        In upper or lower case.
-
-    Raises
-    ------
-    EnsioError
-        There is no such error.
-
     Examples
     --------
     >>> from ensembles.model.error_names import parse_error

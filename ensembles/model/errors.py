@@ -18,18 +18,7 @@ class MissingLibrary(EnsioError):
 
 
 class SeveralRuns(EnsioError):
-    """A path holds several runs, of which one has to be named.
-
-    Parameters
-    ----------
-    message : str
-    paths : sequence of str
-        By which each of them can be opened.
-
-    Attributes
-    ----------
-    paths : tuple of str
-    """
+    """A path holds several runs, of which one has to be named."""
 
     def __init__(self, message: str, paths: Sequence[str]) -> None:
         super().__init__(message)

@@ -102,24 +102,10 @@ def _parts(value: Any) -> list[str]:
 def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
     """Parse a list of names.
 
-    Parameters
-    ----------
-    value : str, number, iterable of these, or None
-        Texts may be comma-separated lists.
-    what : str
-        Noun for a name, for messages.
-    known : sequence of str or None
-        The valid names; None: every name is valid.
-
     Returns
     -------
     tuple of str or None
         None if `value` is None: no filter.
-
-    Raises
-    ------
-    EnsioError
-        A name is empty or not valid.
 
     Examples
     --------
@@ -142,13 +128,6 @@ def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[st
 def parse_list(value: Text, parse: Any) -> tuple[Any, ...] | None:
     """Parse each entry of a list.
 
-    Parameters
-    ----------
-    value : str, number, iterable of these, or None
-        Texts may be comma-separated lists.
-    parse : callable
-        Called with the text of each entry.
-
     Returns
     -------
     tuple or None
@@ -160,21 +139,10 @@ def parse_list(value: Text, parse: Any) -> tuple[Any, ...] | None:
 def parse_numbers(what: str, text: str) -> tuple[int, int]:
     """Parse a number or a range of numbers.
 
-    Parameters
-    ----------
-    what : str
-        Noun for the number, for messages.
-    text : str
-
     Returns
     -------
     low, high : int
         Both are included.
-
-    Raises
-    ------
-    EnsioError
-        The text is neither a number nor a range.
 
     Examples
     --------
@@ -200,11 +168,6 @@ def parse_sizes(text: str) -> tuple[int, int]:
     -------
     low, high : int
         Bytes; both are included.
-
-    Raises
-    ------
-    EnsioError
-        The text is neither a size nor a range.
 
     Examples
     --------
@@ -234,11 +197,6 @@ def parse_times(text: str) -> tuple[float, float]:
     -------
     low, high : float
         Seconds; `high` is excluded.
-
-    Raises
-    ------
-    EnsioError
-        The text is not a range of times.
 
     Examples
     --------
@@ -273,11 +231,6 @@ def parse_durations(text: str) -> tuple[int, int]:
     -------
     low, high : int
         Nanoseconds; both are included. The end that is written is excluded, as in a range of times.
-
-    Raises
-    ------
-    EnsioError
-        The text is not a range of durations.
 
     Examples
     --------
@@ -350,11 +303,6 @@ def parse_rates(text: str) -> tuple[int, int]:
     low, high : int
         Bytes per second; `high` is excluded. Without an end, it is above all rates.
 
-    Raises
-    ------
-    EnsioError
-        The text is not a range of rates.
-
     Examples
     --------
     >>> from ensembles.model.filters import parse_rates
@@ -380,8 +328,6 @@ def within_rates(moved: np.ndarray, duration_ns: np.ndarray, ranges: Iterable[tu
     ----------
     moved, duration_ns : ndarray of int, shape (n,)
         Bytes that each call moved, and its duration. A call of 0 ns is faster than every rate.
-    ranges : iterable of (int, int)
-        As `parse_rates` returns them.
 
     Returns
     -------
@@ -403,13 +349,7 @@ def within_rates(moved: np.ndarray, duration_ns: np.ndarray, ranges: Iterable[tu
 
 
 def checked_quantity(quantity: str) -> Quantity:
-    """Return `quantity`, which must be ``"duration"`` or ``"flight"``.
-
-    Raises
-    ------
-    EnsioError
-        It is neither.
-    """
+    """Return `quantity`, which must be ``"duration"`` or ``"flight"``."""
     for known in QUANTITIES:
         if quantity == known:
             return known

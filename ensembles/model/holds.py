@@ -52,14 +52,8 @@ def holds_of(
 
     Parameters
     ----------
-    mode : str
-        Recording mode.
     losses : sequence of (int, int)
         Of each process: dropped events, and those of them that are missing in the sums too.
-    tool : str
-        Tool that kept counters; ``""``: none did.
-    has_events : bool
-        There may be an event.
     """
     selects = mode in _SELECTED
     is_whole = _is_whole(mode, losses)

@@ -41,11 +41,6 @@ class Layouts:
     follow in files that are mirrored, on the metadata target or in the archive only, in components that
     Lustre has not allocated, and on stripes whose targets the layout does not list.
 
-    Parameters
-    ----------
-    stripings : mapping of int to Striping
-        By number of the file.
-
     Attributes
     ----------
     targets : ndarray of int64, shape (n,)
@@ -81,14 +76,7 @@ class Layouts:
 
     @classmethod
     def of_files(cls, info: RunInfo, files: Sequence[str]) -> Layouts:
-        """Read the layouts of files of a run, those that are known.
-
-        Parameters
-        ----------
-        info : RunInfo
-        files : sequence of str
-            Absolute paths, which `Events.file` indexes.
-        """
+        """Read the layouts of files of a run, those that are known."""
         if not any("lustre.lov" in facts for facts in info.file_facts.values()):
             return cls({})
         found = {number: info.striping_of(path) for number, path in enumerate(files) if path}

@@ -13,11 +13,6 @@ _SHOWN = 12
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     """Find the names that are most like one that does not exist.
 
-    Returns
-    -------
-    list of str
-        At most three, the most similar first.
-
     Examples
     --------
     >>> from ensembles.model.nearest_names import nearest_names
@@ -36,14 +31,6 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
 
 def suggestion(name: str, known: Iterable[str], what: str = "") -> str:
     """Say what to write in place of a name that does not exist.
-
-    Parameters
-    ----------
-    name : str
-    known : iterable of str
-        The names that exist.
-    what : str
-        What has these names, such as "this run has".
 
     Returns
     -------

@@ -40,12 +40,6 @@ def facts_html(facts: Iterable[tuple[str, str]]) -> str:
 def table_html(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table with a head; of more than 20 rows, a sentence counts those that are left out.
 
-    Parameters
-    ----------
-    headers : sequence of str
-    rows : iterable of sequences of str
-        Texts of the cells.
-
     Examples
     --------
     >>> from ensembles.model.notebook_html import table_html
@@ -70,16 +64,6 @@ def notes_html(notes: Iterable[str]) -> str:
 
 def bars_svg(counts: Sequence[float], low: str, high: str, title: str, colour: str = "#1f77b4") -> str:
     """Draw a histogram of evenly spaced bins as an inline SVG.
-
-    Parameters
-    ----------
-    counts : sequence of float, shape (n,)
-        Height of each bar.
-    low, high : str
-        Labels of the two ends of the axis.
-    title : str
-        For screen readers and as the caption.
-    colour : str
 
     Examples
     --------
@@ -115,12 +99,6 @@ def intervals_svg(
     ----------
     rows : sequence of (str, float, float, str)
         Name, the two ends as parts of the axis (0 to 1; what lies beyond is cut), and colour of each one.
-    low, high : str
-        Labels of the two ends of the axis.
-    title : str
-        For screen readers and as the caption.
-    rule : float, optional
-        Where a vertical line is drawn.
 
     Examples
     --------

@@ -64,11 +64,6 @@ def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int
     oversubscribed, processors : mapping of str to int
         Tasks of the nodes with fewer processors than tasks, and processors of all nodes.
 
-    Returns
-    -------
-    str
-        ``""`` if no node is among them.
-
     Examples
     --------
     >>> crowded_text({"n1": 8, "n2": 8}, {"n1": 2, "n2": 2})
@@ -92,12 +87,6 @@ def _most_at_once(lives: Iterable[tuple[Any, int, int, int]]) -> dict[Any, int]:
 
 class RunInfo:
     """A job: where and how it ran, what was recorded, and what may be missing.
-
-    Parameters
-    ----------
-    path : str
-        File or directory that the job was read from.
-    metadata : RunMetadata
 
     Attributes
     ----------
@@ -167,18 +156,7 @@ class RunInfo:
         return self._metadata.sites.sites
 
     def label_of_site(self, number: int) -> str:
-        """Return the function and the source line of a call site, for people.
-
-        Parameters
-        ----------
-        number : int
-            Number in `Events.site`.
-
-        Returns
-        -------
-        str
-            "(unknown)" for number 0.
-        """
+        """Return the function and the source line of a call site, for people."""
         return self.sites[number].label if number else "(unknown)"
 
     @property
@@ -389,16 +367,6 @@ class RunInfo:
         """Return the file system of a file.
 
         Nodes may have different mounts at one path. The first node that recorded its mounts decides.
-
-        Parameters
-        ----------
-        path : str
-            Absolute path.
-
-        Returns
-        -------
-        Mount or None
-            None: unknown.
         """
         point = self.file_facts.get(path, {}).get("mount")
         for table in self.mounts.values():
@@ -410,11 +378,6 @@ class RunInfo:
 
     def striping_of(self, path: str) -> Striping | None:
         """Return the Lustre striping of a file.
-
-        Parameters
-        ----------
-        path : str
-            Absolute path.
 
         Returns
         -------

@@ -12,8 +12,6 @@ def wanted_calls(most: float, calls: int) -> int:
     ----------
     most : int or float
         Number of calls; a number below 1 is a share of them, of which at least one call is taken.
-    calls : int
-        Number of all calls.
 
     Raises
     ------

@@ -15,8 +15,6 @@ def find_spans(numbers: Any, most: int | None = None) -> tuple[tuple[int, int], 
 
     Parameters
     ----------
-    numbers : array_like of int, shape (n,)
-        Numbers in any order.
     most : int, optional
         Largest number of spans; of more, the nearest ones are joined. Default: none are.
 

@@ -110,18 +110,7 @@ class Table:
     def of_rows(
         cls, noun: str, units: Mapping[str, str], rows: Sequence[Sequence[Any]], **more: Any
     ) -> Table:
-        """Make a table of rows, without columns that are empty.
-
-        Parameters
-        ----------
-        noun : str
-        units : mapping of str to str
-            Unit of each column by its header.
-        rows : sequence of sequence
-            Of values in the order of `units`.
-        **more
-            Further attributes.
-        """
+        """Make a table of rows, without columns that are empty."""
         values = list(zip(*rows, strict=True)) or [()] * len(units)
         columns = (
             Column(header, unit, tuple(column))

@@ -243,15 +243,7 @@ class SampledSource(Protocol):
 
 
 def surroundings_of(source: object, hosts: Mapping[int, str] | None = None) -> SurroundingsTable:
-    """Return the samples of a source, without rows if it has none.
-
-    Parameters
-    ----------
-    source : object
-        A reader, or any other source of a run.
-    hosts
-        As for `SurroundingsTable`.
-    """
+    """Return the samples of a source, without rows if it has none."""
     if not isinstance(source, SampledSource):
         return SurroundingsTable.empty()
     return SurroundingsTable(source.surroundings().columns, hosts)

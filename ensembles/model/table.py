@@ -16,15 +16,9 @@ def table_text(
     ----------
     headers : sequence of str
         May have several lines; those of all columns end in the same line.
-    rows : sequence of sequences
     left : int or collection of int
         Columns that are aligned to the left: the first ones, or those with these indices. The others are
         aligned to the right.
-
-    Returns
-    -------
-    str
-        Lines without an end of line after the last.
     """
     columns = range(left) if isinstance(left, int) else left
     heads = [header.split("\n") for header in headers]
@@ -88,14 +82,8 @@ def folded_table_text(
 
     Parameters
     ----------
-    headers : sequence of str
-    rows : sequence of sequences
-    left : int or collection of int
-        As for `table_text`.
     together : sequence of int
         Numbers of columns, after the first ones, that are in one table if they fit into it; empty: one each.
-    first : int
-        Number of columns with which each table begins.
 
     Returns
     -------

@@ -118,13 +118,6 @@ def _three_digits(value: float) -> str:
 def few(sentences: Sequence[str], what: str) -> list[str]:
     """Shorten a list to two sentences and the number of the others.
 
-    Parameters
-    ----------
-    sentences : sequence of str
-        Three or fewer are kept as they are.
-    what : str
-        Noun for the sentences, in the plural.
-
     Examples
     --------
     >>> from ensembles.model.units import few
@@ -141,8 +134,6 @@ def share_text(share: float, digits: int | None = 0) -> str:
 
     Parameters
     ----------
-    share : float
-        From 0 to 1.
     digits : int or None
         After the decimal point, as in a column of a table. None: one, where it is not zero. Shares are not
         rounded to nothing, and those of nearly all not to everything.

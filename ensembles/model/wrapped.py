@@ -19,12 +19,6 @@ _LABEL = re.compile(r"\s*(?:\S+\s{2,})?")
 def wrapped(text: str, first: str = "", indent: str = "") -> str:
     """Break a text into lines of at most 80 columns.
 
-    Parameters
-    ----------
-    text : str
-    first, indent : str
-        Starts of the first line and of the others.
-
     Returns
     -------
     str

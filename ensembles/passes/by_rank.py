@@ -18,12 +18,8 @@ def chunks_by_rank(
 
     Parameters
     ----------
-    chunks : iterator of Events
-        In the order of ranks.
     most_events : int
         Largest number of events of a rank that are held at once.
-    whole : callable
-        Function of all calls of some ranks.
     partial : callable
         Makes a function for a rank with more events: it is called with the chunks of this rank, in order.
 

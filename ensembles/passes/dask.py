@@ -37,8 +37,6 @@ class DaskExecutor:
 
     Parameters
     ----------
-    address : str
-        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
     patience_s : float
         Time in seconds to wait while the cluster has no worker.
 

@@ -40,13 +40,6 @@ class Executor(Protocol):
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run.
 
-        Parameters
-        ----------
-        run : PassRun
-            The run, open in this process.
-        spec : PassSpec
-            The summaries to fill, and what they need.
-
         Returns
         -------
         SummaryGroup
@@ -106,11 +99,6 @@ class ProcessExecutor:
     """An executor that makes passes by processes on this machine.
 
     The processes are started for the first pass, and serve later ones.
-
-    Parameters
-    ----------
-    count : int
-        Number of processes.
     """
 
     def __init__(self, count: int) -> None:

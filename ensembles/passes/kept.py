@@ -59,7 +59,6 @@ def key_of(request: SummaryRequest, selection: object = None) -> str | None:
 
     Parameters
     ----------
-    request : SummaryRequest
     selection : object
         Selection of the pass, a dataclass of plain values; None: all events.
 
@@ -130,17 +129,7 @@ def _bound(method: Any, owner: Any) -> str:
 
 
 def seal(identity: bytes, key: str, data: bytes) -> bytes:
-    """Return data with a checksum that includes the run and the request.
-
-    Parameters
-    ----------
-    identity : bytes
-        Of the run.
-    key : str
-        Of the request (`key_of`).
-    data : bytes
-        From `to_bytes`.
-    """
+    """Return data with a checksum that includes the run and the request."""
     return _MAGIC + _checksum(identity, key, data) + data
 
 
@@ -179,8 +168,6 @@ def to_bytes(summary: Any, run: Dictionaries) -> bytes:
     ----------
     summary : Summary
         Filled by a whole pass; or another object whose class has ``results`` and ``result_types``.
-    run : Run
-        The run of the pass.
 
     Raises
     ------
@@ -208,14 +195,6 @@ def restore(summary: Any, packed: bytes, run: Dictionaries) -> None:
     ----------
     summary : Summary
         Empty, from the same request. If an exception is raised, it is not usable.
-    packed : bytes
-    run : Run
-        The run.
-
-    Raises
-    ------
-    NotKept
-        The bytes are not those of such a summary.
     """
     try:
         data = inflate(packed, _MOST_DATA_BYTES)

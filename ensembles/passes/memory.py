@@ -101,18 +101,7 @@ class Budget:
         return replace(self, watched=False)
 
     def check(self, path: str) -> None:
-        """Stop a pass that takes more memory than the budget.
-
-        Parameters
-        ----------
-        path : str
-            Path of the run, for the message.
-
-        Raises
-        ------
-        EnsioError
-            The resident memory of the process exceeds the budget.
-        """
+        """Stop a pass that takes more memory than the budget."""
         if not self.watched or resident_bytes() <= self._allowed_bytes:
             return
         _return_free_memory()
@@ -132,17 +121,8 @@ class Budget:
 
         Parameters
         ----------
-        path : str
-            Path of the run, for the message.
-        events : int
-            Number of events.
         what : str
             Name of these events in the message, such as "all calls of two tasks".
-
-        Raises
-        ------
-        EnsioError
-            There are more than `held_events`.
         """
         if events > self.held_events:
             from ensembles.model.units import bytes_text
@@ -209,11 +189,6 @@ def machine_memory_bytes(proc: str = "/proc", groups: str = "/sys/fs/cgroup") ->
     ----------
     proc, groups : str
         Mount points of the kernel's file systems for processes and control groups.
-
-    Returns
-    -------
-    int
-        Bytes.
     """
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limits = [total]

@@ -21,8 +21,6 @@ class RankBuffer:
     ----------
     names : iterable of str
         Columns of the resulting chunks; ``rank`` and ``start`` are always among them.
-    most_events : int
-        Ranks with more events are left out.
 
     Attributes
     ----------
@@ -55,11 +53,6 @@ class RankBuffer:
 
     def added(self, chunk: Events) -> Iterator[Events]:
         """Add a chunk, and give the ranks that are complete.
-
-        Parameters
-        ----------
-        chunk : Events
-            Chunks come in the order of ranks.
 
         Yields
         ------

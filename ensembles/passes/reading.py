@@ -125,11 +125,6 @@ class ReadRequest:
 def ascending_ranges(ranges: Ranges) -> Ranges:
     """Join ranges that overlap, and sort them.
 
-    Returns
-    -------
-    tuple of (int, int)
-        Ascending and disjoint.
-
     Examples
     --------
     >>> from ensembles.passes.reading import ascending_ranges
@@ -194,21 +189,10 @@ class ChunkSource(Protocol):
     def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
         """Yield the requested events in chunks, in the order of ranks.
 
-        Parameters
-        ----------
-        request : ReadRequest
-        damage : DamageReport
-            Damage found is added to it.
-
         Yields
         ------
         Events
             The receiver lets go of a chunk before the next one, so that its memory can be reused.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read any more.
         """
         ...
 
@@ -217,13 +201,6 @@ def divide(source: ChunkSource, request: ReadRequest, most_parts: int) -> list[R
     """Divide a request into independent parts with about equally many events.
 
     The parts are whole ranks if the order matters or the source has no rows, else spans of rows.
-
-    Parameters
-    ----------
-    source : ChunkSource
-    request : ReadRequest
-    most_parts : int
-        Largest number of parts.
 
     Returns
     -------
@@ -245,15 +222,6 @@ def even_spans(
     ranks: Sequence[int] | np.ndarray, events: Sequence[int] | np.ndarray, most_parts: int
 ) -> list[tuple[int, int]]:
     """Divide ranks into contiguous spans with about equal numbers of events.
-
-    Parameters
-    ----------
-    ranks : sequence of int
-        Ascending.
-    events : sequence of int
-        Number of events of each rank.
-    most_parts : int
-        Maximum number of spans.
 
     Returns
     -------

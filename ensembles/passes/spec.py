@@ -141,8 +141,6 @@ class PassSpec:
 
         Parameters
         ----------
-        run : PassRun
-            The run.
         request : ReadRequest
             The part: `request` of the whole pass, or a part of it by `divide`.
         ahead : callable, optional
@@ -167,13 +165,6 @@ class PassSpec:
 
 def run_partition(spec: PassSpec, request: ReadRequest) -> Partial:
     """Open the run in a worker process, and summarize a part of it.
-
-    Parameters
-    ----------
-    spec : PassSpec
-        The pass.
-    request : ReadRequest
-        The part.
 
     Raises
     ------
@@ -222,15 +213,6 @@ def summarize_chunks(
     requests: Mapping[str, SummaryRequest], chunks: Iterator[Events], run: Any
 ) -> SummaryGroup:
     """Summarize events that are not read from a run, in this thread.
-
-    Parameters
-    ----------
-    requests : mapping of str to SummaryRequest
-        The summaries to fill.
-    chunks : iterator of Events
-        In the order of ranks.
-    run : object
-        Argument of `SummaryRequest.make`.
 
     Examples
     --------

@@ -86,11 +86,6 @@ def read_build_id(path: str) -> str:
     -------
     str
         In hexadecimal digits; "": the file has none, or is not an ELF file.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
     """
     with open_regular(path) as file, suppress(ValueError, LookupError, OverflowError, struct.error):
         notes = _segments(file, _NOTES)

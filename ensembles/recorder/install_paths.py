@@ -20,11 +20,6 @@ def install_prefixes() -> Iterator[Path]:
 
     These are the prefix of the ``ensio-cc`` on PATH, the prefix of Python, and the prefix of the preload
     library that ``ENSIO_PRELOAD`` names.
-
-    Yields
-    ------
-    Path
-        A prefix; it may lack the wanted file.
     """
     if driver := shutil.which("ensio-cc"):
         yield Path(driver).resolve().parent.parent

@@ -55,11 +55,6 @@ PACKAGE = "libopen-trace-format2-dev"
 def program() -> str:
     """Find ``ensio-otf2``.
 
-    Returns
-    -------
-    str
-        Path of the program.
-
     Raises
     ------
     MissingLibrary

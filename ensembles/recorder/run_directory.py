@@ -21,15 +21,6 @@ def new_run_directory(wanted: str | None, program: str, extend: bool = False) ->
     wanted : str or None
         A path that does not exist or is an empty folder. None: ``ensio-<program>-<pid>-<UTC time>`` in the
         current folder.
-    program : str
-        Name of the recorded program.
-    extend : bool
-        Whether the directory may hold other runs.
-
-    Returns
-    -------
-    Path
-        Absolute path.
 
     Raises
     ------

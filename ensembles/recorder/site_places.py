@@ -54,11 +54,8 @@ def places_in(module: str, build_id: str, addresses: Sequence[int]) -> list[Fram
 
     Parameters
     ----------
-    module : str
-        Path of the program or library.
     build_id : str
         Its build id when it was recorded; ``""``: it had none.
-    addresses : sequence of int
     """
     frames = [Frame(module, address, build_id) for address in addresses]
     now = _build_id_now(module)

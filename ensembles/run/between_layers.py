@@ -31,8 +31,6 @@ def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any
     ----------
     found : mapping of str to Summary or None
         Summaries of `layer_requests` by name. None: not all calls are events.
-    times : LayerTimes
-        Of all calls.
 
     Returns
     -------
@@ -53,13 +51,7 @@ def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any
 
 
 def layer_sentences(information: Mapping[str, Any]) -> list[str]:
-    """Return what happens between the layers, in sentences without a full stop: commands and reports agree.
-
-    Parameters
-    ----------
-    information : mapping
-        From `ensembles.run.information.collect_information`.
-    """
+    """Return what happens between the layers, in sentences without a full stop."""
     collective = collective_sentence(information["collective"])
     found = library_sentences(information["in_libraries"], ("mpiio",) if collective else ())
     found += [*traffic_sentences(information["layer_traffic"] or []), collective]

@@ -31,8 +31,6 @@ def open_directory(path: str, launch: int = 0) -> SpoolSource | TraceFileSource:
 
     Parameters
     ----------
-    path : str
-        The run directory.
     launch : int
         Number of the launch, if several recorded into it; 0: there has to be only one.
 
@@ -116,8 +114,6 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     ------
     EnsioError
         The directory holds no run, or the file cannot be written.
-    KeyError
-        There is no such filter.
 
     Examples
     --------

@@ -33,12 +33,6 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
     Calls that move, sync or close data come first, then those that open files. Searches, such as an open of
     a file that does not exist, come last. Among each of these, the kinds with most calls come first.
 
-    Parameters
-    ----------
-    failed : FailedCalls
-    files : sequence of str
-        Paths of the run, by number.
-
     Returns
     -------
     list of dict
@@ -79,15 +73,8 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
 
     Parameters
     ----------
-    rows : sequence of mapping
-        From `failed_calls_json`.
     tasks : int
         Number of tasks of the run. One task is not named.
-
-    Returns
-    -------
-    list of str
-        A few.
 
     Examples
     --------
@@ -118,8 +105,6 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
 
     Parameters
     ----------
-    rows : sequence of mapping
-        From `failed_calls_json`.
     tasks : int
         Number of tasks of the run. One task is not named.
 

@@ -23,16 +23,6 @@ def with_filters(function: _Function) -> _Function:
     Type checkers read ``Unpack[Filters]``. Programs that complete what is typed (jedi, and so IPython and
     Jupyter) and ``help()`` ask `inspect.signature` instead.
 
-    Parameters
-    ----------
-    function : function
-        Its last parameter is ``**filters``.
-
-    Returns
-    -------
-    function
-        The same one.
-
     Examples
     --------
     >>> import inspect

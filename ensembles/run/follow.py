@@ -29,8 +29,6 @@ class RunInProgress:
 
     Parameters
     ----------
-    path : str
-        The run directory.
     most_events : int
         Largest number of calls to hold. Of more, the oldest ones are left out.
 
@@ -64,18 +62,7 @@ class RunInProgress:
         self._events: Events | None = None
 
     def refresh(self) -> bool:
-        """Read what was recorded since the last time.
-
-        Returns
-        -------
-        bool
-            Whether there is anything new.
-
-        Raises
-        ------
-        EnsioError
-            The run can no longer be read.
-        """
+        """Read what was recorded since the last time."""
         before = self.run.tasks, self._gone, type(self.run.reading.source)
         self.run = open_as(Run, self._path)
         news = self._take()
@@ -134,8 +121,6 @@ def looks_until_begun(path: str, say: Callable[[str], None]) -> Iterator[None]:
 
     Parameters
     ----------
-    path : str
-        The run directory.
     say : callable
         Is given a sentence when there is something to wait for.
 
@@ -143,11 +128,6 @@ def looks_until_begun(path: str, say: Callable[[str], None]) -> Iterator[None]:
     ------
     None
         After each look without a run: the caller waits for `EVERY_S`.
-
-    Raises
-    ------
-    EnsioError
-        There is a run, and it cannot be read.
     """
     said, patient_until = False, time.monotonic() + _PATIENCE_S
     while True:

@@ -150,16 +150,8 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) 
 
     Parameters
     ----------
-    run : Run
-    moved : mapping of str to int
-        Bytes by direction.
     found : mapping
         Summaries of `headline_requests` by name, each None if not all calls are events.
-
-    Raises
-    ------
-    EnsioError
-        A file cannot be read any more.
     """
     ranks = run.reading.known_ranks
     transfers = {}
@@ -177,11 +169,6 @@ def blocked_request(run: Run) -> dict[str, SummaryRequest]:
     -------
     dict of str to SummaryRequest
         Empty if neither is found for this run.
-
-    Raises
-    ------
-    EnsioError
-        A file cannot be read any more.
     """
     from ensembles.structure.phases.waiting import tasks_meet
 
@@ -198,14 +185,8 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
 
     Parameters
     ----------
-    run : Run
     found : mapping, optional
         The summary of `blocked_request` by name; by default, it takes a pass.
-
-    Raises
-    ------
-    EnsioError
-        A file cannot be read any more.
     """
     return _time_in_io(run, run.reading.known_ranks, found)
 

@@ -34,7 +34,6 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
 
     Parameters
     ----------
-    run : Run
     sums : RunSums, optional
         The totals, if they are known already. Default: they are computed.
 
@@ -42,11 +41,6 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     -------
     dict
         Plain values for JSON: times in seconds (keys ending in ``_s``), sizes in bytes.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run cannot be read.
     """
     found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sums["sizes"]
@@ -215,7 +209,6 @@ def sums_from(run: Run, found: Mapping[str, Any]) -> RunSums:
 
     Parameters
     ----------
-    run : Run
     found : mapping of str to Summary
         Summaries of `sums_requests`. Calls that are not events are added to them.
     """

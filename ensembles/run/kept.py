@@ -67,9 +67,6 @@ class KeptSummaries:
 
         Parameters
         ----------
-        requests : mapping of str to SummaryRequest
-        selection : Selection or None
-            Selection of the pass.
         empty : SummaryGroup
             Empty summaries of the requests. Those that are kept are filled.
 
@@ -90,16 +87,8 @@ class KeptSummaries:
 
         Parameters
         ----------
-        request : SummaryRequest
         empty : Summary, or another object whose class has ``results``
             If nothing is found, it is not usable any more.
-        selection : Selection, optional
-            Selection of the pass.
-
-        Returns
-        -------
-        bool
-            Whether it was found.
         """
         key = None if is_switched_off() or not is_kept(empty) else _key_of(request, selection)
         data = None if key is None else self._stored(key)

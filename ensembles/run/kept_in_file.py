@@ -42,13 +42,7 @@ def _ranks_of(rank: np.ndarray) -> list[int]:
 
 
 class KeptInFile:
-    """Summaries that are filled while a run is collected, and kept in its ``trace.h5``.
-
-    Parameters
-    ----------
-    run : Run
-        The run as its recorder left it.
-    """
+    """Summaries that are filled while a run is collected, and kept in its ``trace.h5``."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -114,10 +108,6 @@ class KeptInFile:
 
         Parameters
         ----------
-        identity : bytes
-            Of the file.
-        most_bytes : int
-            Most bytes of all.
         pyramid_bytes : int
             Most bytes of the levels of the pyramid; the coarse ones come first.
         """

@@ -69,13 +69,7 @@ class _Extent(Summary):
 
 
 class _Ends(Summary):
-    """A mergeable summary: the least and the largest value of a column, without negative ones.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    """
+    """A mergeable summary: the least and the largest value of a column, without negative ones."""
 
     requires = ANY_ORDER
 
@@ -112,14 +106,6 @@ def _joined(mine: tuple[int, int] | None, other: tuple[int, int] | None) -> tupl
 
 def refuse_nothing(run: Run, selection: Selection, found: int) -> None:
     """Raise an error if filters match no call.
-
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-        As the user gave it.
-    found : int
-        Number of calls that match.
 
     Raises
     ------

@@ -22,13 +22,7 @@ _LEVEL_OF_ESTIMATE = 2
 
 
 def kept_raster(run: Run) -> Raster | None:
-    """Return the raster of a run from the finest level of its kept pyramid; None: there is none.
-
-    Returns
-    -------
-    Raster or None
-        As a pass over the events makes it.
-    """
+    """Return the raster of a run from the finest level of its kept pyramid; None: there is none."""
     if Raster(run.tasks).rows * 2 * CELLS <= MOST_CELLS:
         return None  # the raster itself is kept
     finest = _level(run, 0)
@@ -43,12 +37,6 @@ def drawn_raster(run: Run) -> DrawnRaster | None:
 
 def whole_raster(run: Run, rows: int, cells: int) -> Raster | None:
     """Return a raster of all of a run from what is kept: a level of its pyramid, or its raster.
-
-    Parameters
-    ----------
-    run : Run
-    rows, cells : int
-        Largest numbers of rows and of cells of time.
 
     Returns
     -------
@@ -69,7 +57,6 @@ def pyramid_window(run: Run, low_ns: int, high_ns: int) -> Raster | None:
 
     Parameters
     ----------
-    run : Run
     low_ns, high_ns : int
         ns since the origin of the run; the end is excluded.
 
@@ -101,7 +88,6 @@ def expected_calls(run: Run, low_ns: int, high_ns: int) -> float | None:
 
     Parameters
     ----------
-    run : Run
     low_ns, high_ns : int
         ns since the origin of the run; the end is excluded.
 

@@ -33,13 +33,7 @@ MOST_FILES = 1 << 16
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """What a selection needs; as in `ensembles.passes.reading.ReadRequest`.
-
-    Attributes
-    ----------
-    ranks, times_ns : tuple of (int, int) or None
-    contents : Contents
-    """
+    """What a selection needs; as in `ensembles.passes.reading.ReadRequest`."""
 
     ranks: Ranges | None = None
     times_ns: Ranges | None = None
@@ -56,7 +50,6 @@ def limits_of(run: RecordedRun, selection: Selection | None) -> ReadLimits:
 
     Parameters
     ----------
-    run : RecordedRun
     selection : Selection or None
         For this run. If it has phases, these are detected.
 

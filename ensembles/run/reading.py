@@ -42,12 +42,6 @@ _NOT_SHOWN = "it does not show where the time of the run went, copy it again or 
 class RunReading:
     """The part of a run that readers, writers, executors and commands need, and users seldom.
 
-    Parameters
-    ----------
-    run : RecordedRun
-    source : EventSource
-        Reads the events (`ensembles.readers`).
-
     Attributes
     ----------
     source : EventSource
@@ -87,7 +81,6 @@ class RunReading:
 
         Parameters
         ----------
-        part : Holds
         why : str
             What needs the part, as a clause: ``"its rate needs the times of all calls"``.
 
@@ -103,11 +96,6 @@ class RunReading:
 
     def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
         """Detect the phases and keep them in `Run.phases`, of a run that keeps all calls.
-
-        Parameters
-        ----------
-        some, beside
-            As for `ensembles.structure.phases.detect.detect_phases`.
 
         Raises
         ------
@@ -142,19 +130,12 @@ class RunReading:
 
         Parameters
         ----------
-        most_events : int
-            Approximate number of events wanted.
         least_ranks : int
             Smallest number of ranks, even if they have more events.
         among : sequence of (int, int), optional
             Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
         columns : tuple of str, optional
             Columns that are needed, those of rank and start included. Default: all.
-
-        Returns
-        -------
-        Events
-            Sorted by (rank, start).
 
         Raises
         ------
@@ -278,20 +259,7 @@ class RunReading:
         return partial(select_chunks, selection, known, to_sum=to_sum)
 
     def chosen_by(self, selection: Selection, columns: Sequence[str] | None = None) -> Events:
-        """Read the events of a selection.
-
-        Parameters
-        ----------
-        selection : Selection
-            From `Selection.for_run` of this run.
-        columns : sequence of str, optional
-            Columns that are needed. Default: all.
-
-        Returns
-        -------
-        Events
-            Sorted by (rank, start).
-        """
+        """Read the events of a selection."""
         if "events" in self._run.__dict__:
             return selection.apply(self._run.events)
         # Sorted here; only the count of ordinals needs the order of completion before.
@@ -343,8 +311,6 @@ class RunReading:
 
         Parameters
         ----------
-        selection : Selection
-            From `Selection.for_run` of this run.
         max_events : int, optional
             Largest number of events read at a time. Default: as the memory budget allows.
         """

@@ -111,19 +111,9 @@ def requests_of_run(
 
     Parameters
     ----------
-    run : Run
     align_bytes : int, optional
         Boundary for misaligned requests. Default: of each file its Lustre stripe size, else the block size of
         its file system, as far as the run records them.
-    most : int
-        Largest number of sizes of each.
-    **filters
-        As for `Run.select`.
-
-    Returns
-    -------
-    list of RequestTotals
-        The one with the most requests first.
 
     Raises
     ------
@@ -145,14 +135,7 @@ def requests_of_run(
 
 
 def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, SummaryRequest]:
-    """Return the requests for the summaries that `requests_from_sums` takes, but for a `CallTable`.
-
-    Parameters
-    ----------
-    run : Run
-    align_bytes : int, optional
-        As for `requests_of_run`.
-    """
+    """Return the requests for the summaries that `requests_from_sums` takes, but for a `CallTable`."""
     boundary = _boundaries(run) if align_bytes is None else align_bytes
     return {
         "transfer_sizes": SummaryRequest(ignoring_run(partial(SizeTable, operations_of_transfers))),
@@ -161,15 +144,7 @@ def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, Sum
 
 
 def requests_from_sums(found: Mapping[str, Any], most: int = MOST_SIZES) -> list[RequestTotals]:
-    """Make the requests of a run.
-
-    Parameters
-    ----------
-    found : mapping of str to Summary or None
-        Those of `transfer_requests`, and a `CallTable` as ``table``.
-    most : int
-        As for `requests_of_run`.
-    """
+    """Make the requests of a run."""
     table: CallTable = found["table"]
     sizes: SizeTable = found["transfer_sizes"]
     alignment: Alignment | None = found["alignment"]

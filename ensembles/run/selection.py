@@ -492,13 +492,7 @@ def _calls_made(run: RecordedRun) -> set[Call]:
 
 
 def _numbers_of_sites(run: RecordedRun, wanted: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers of the sites in a run that filters name.
-
-    Raises
-    ------
-    EnsioError
-        No site has one of the names.
-    """
+    """Return the numbers of the sites in a run that filters name."""
     sites = run.info.sites[1:]
     for text in wanted:
         if not any(site.matches(text) for site in sites):

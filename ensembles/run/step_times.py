@@ -21,10 +21,6 @@ MOST_STEPS = 100
 class StepTimes(Summary):
     """A mergeable summary: time in the outermost I/O calls of each phase, summed over tasks.
 
-    Attributes
-    ----------
-    time_ns : ndarray of int64, shape (phases,)
-
     Examples
     --------
     >>> from ensembles.run.step_times import StepTimes
@@ -63,11 +59,6 @@ def step_times_s(run: Run) -> list[float]:
     -------
     list of float
         Empty if not every call is an event, or if the run has no phases or more than `MOST_STEPS`.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run cannot be read.
     """
     phases = run.reading.phases_of_calls
     if phases is None or not 0 < phases.count <= MOST_STEPS:

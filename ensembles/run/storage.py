@@ -20,12 +20,6 @@ _MOST_SHOWN = 3
 def filesystems_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
     """Return the file systems of the accessed files, the one with the most files first.
 
-    Parameters
-    ----------
-    run : Run
-    files : collection of str
-        Paths.
-
     Returns
     -------
     list of dict
@@ -67,12 +61,6 @@ def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
 def hints_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
     """Return the hints of MPI-IO that were in force for the accessed files.
 
-    Parameters
-    ----------
-    run : Run
-    files : collection of str
-        Paths.
-
     Returns
     -------
     list of dict
@@ -102,15 +90,9 @@ def storage_lines(
 
     Parameters
     ----------
-    filesystems, hints : sequence of dict
-        From `filesystems_of` and `hints_of`.
     all_of_them : bool
         A line for each file system and set of hints, with source, block size and every striping. Default: one
         line for the first file systems, and one for the first hints.
-
-    Returns
-    -------
-    list of (str, str)
     """
     if all_of_them:
         return [("file system", _whole_text(system)) for system in filesystems] + [

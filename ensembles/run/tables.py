@@ -39,12 +39,6 @@ _LAST_UNITS = {"longest": "s", "waiting": "s"}
 class Rows(list[T]):
     """A list that notebooks show as a table.
 
-    Parameters
-    ----------
-    rows : iterable
-    table : callable
-        Makes the table of such rows.
-
     Examples
     --------
     >>> from ensembles.run.tables import Rows

@@ -98,7 +98,6 @@ class MovedSpans(Summary):
 
         Parameters
         ----------
-        direction : {"read", "write"}
         idle_s : float
             Longest time without a moving call inside of a burst.
 

@@ -108,21 +108,7 @@ class CollectiveStepTable:
 def step_table(
     found: CollectiveSteps, clock_error_ns: int = 0, crowded: str = ""
 ) -> CollectiveStepTable | None:
-    """Divide the time of collective calls into steps.
-
-    Parameters
-    ----------
-    found : CollectiveSteps
-    clock_error_ns : int
-        Largest error between the clocks of different nodes.
-    crowded : str
-        Which tasks share processors (`ensembles.model.run_info.RunInfo.crowded_text`).
-
-    Returns
-    -------
-    CollectiveStepTable or None
-        None: there are no collective calls.
-    """
+    """Divide the time of collective calls into steps."""
     if not found.calls:
         return None
     if not found.is_complete:
@@ -240,15 +226,10 @@ def times_of_steps(
 
     Parameters
     ----------
-    calls : dict of ndarray
-        ``start`` and ``end`` of each call in ns.
     number : ndarray of int, shape (n,)
         The collective call that each call is part of.
-    storage : dict of ndarray
-        ``start`` and ``end`` of each storage call in ns.
     owner : ndarray of int, shape (m,)
         The call in which each storage call is; −1: none.
-    clock_error_ns : int
 
     Returns
     -------

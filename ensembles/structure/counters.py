@@ -78,13 +78,6 @@ def _time_in_io(counters: Counters) -> dict[str, Any]:
 def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
     """Return the files of the counters, those of most time first.
 
-    Parameters
-    ----------
-    run : RunInfo
-        A run with counters.
-    most : int, optional
-        Largest number of rows of each module. Default: all.
-
     Returns
     -------
     list of dict
@@ -119,13 +112,6 @@ def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
 
 def rank_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
     """Return the ranks of the counters, those of most time first.
-
-    Parameters
-    ----------
-    run : RunInfo
-        A run with counters.
-    most : int, optional
-        Largest number of rows of each module. Default: all.
 
     Returns
     -------
@@ -189,11 +175,6 @@ def counted_requests(run: RunInfo) -> list[dict[str, Any]]:
 
 def main_interface(modules: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:
     """Return the outermost interface through which the data went, whose rate is that of the program.
-
-    Parameters
-    ----------
-    modules : mapping of str to dict
-        ``modules`` of `counters_json`, the outermost first.
 
     Returns
     -------
@@ -317,11 +298,6 @@ def _heatmap_json(found: HeatMap) -> dict[str, Any]:
 
 def target_rows(run: RunInfo) -> list[dict[str, Any]]:
     """Return the storage targets (OSTs) of files on Lustre, that with the slowest files first.
-
-    Parameters
-    ----------
-    run : RunInfo
-        A run with counters.
 
     Returns
     -------

@@ -75,8 +75,6 @@ class Fingerprint(Summary):
 
     Parameters
     ----------
-    phases : Phases or None
-        Phases of the run. None: the whole run only.
     nested : bool
         Count calls inside others too, for example of a layer below MPI-IO.
     without_file : bool
@@ -196,11 +194,6 @@ class Fingerprint(Summary):
 
 def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Describe how two fingerprints differ.
-
-    Parameters
-    ----------
-    first, second : dict
-        Of `Fingerprint.to_json`.
 
     Returns
     -------

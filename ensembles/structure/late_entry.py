@@ -97,11 +97,6 @@ def late_entry(
 
     Parameters
     ----------
-    found : CollectiveEntries
-    tasks : int
-        Tasks of the run.
-    run_s : float
-        Length of the run.
     clock_error_ns : int
         Largest error between the clocks of different nodes, which counts in each call.
 
@@ -158,8 +153,6 @@ def is_habit(late: np.ndarray, task: int) -> bool:
     ----------
     late : ndarray, shape (meetings, tasks)
         How late each task comes; NaN: it does not come.
-    task : int
-        The task, as an index.
 
     Examples
     --------
@@ -189,19 +182,7 @@ def binomial_tail(least: int, trials: int, p: float) -> float:
 
 
 def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: RecordedRun) -> LateEntry | None:
-    """Find the task for which others wait in collective calls, and whether its own I/O makes it late.
-
-    Parameters
-    ----------
-    entries, io : CollectiveEntries, CriticalIo
-        Of the whole run, filled.
-    run : RecordedRun
-
-    Returns
-    -------
-    LateEntry or None
-        As for `late_entry`.
-    """
+    """Find the task for which others wait in collective calls, and whether its own I/O makes it late."""
     found = late_entry(entries, run.tasks, run.length_s, run.info.clock_error_ns)
     if found is None:
         return None
@@ -259,13 +240,6 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: RecordedR
 
 def leaves_later(entries: CollectiveEntries, run: RecordedRun, rank: int) -> tuple[float, str]:
     """Find the collective call that a task leaves later than the others, although all tasks had entered it.
-
-    Parameters
-    ----------
-    entries : CollectiveEntries
-        Of the whole run, filled.
-    run : RecordedRun
-    rank : int
 
     Returns
     -------

@@ -79,11 +79,6 @@ def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
 def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Return sentences on libraries that move more bytes than the program asked for, or small pieces.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        As `traffic_rows` returns them.
-
     Returns
     -------
     list of str
@@ -113,24 +108,12 @@ def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def bytes_read_in_writes(rows: Sequence[dict[str, Any]]) -> int:
-    """Sum the bytes that storage calls inside writes of libraries read: data sieving, metadata, chunks.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        As `traffic_rows` returns them.
-    """
+    """Sum the bytes that storage calls inside writes of libraries read: data sieving, metadata, chunks."""
     return sum(row["read_in_writes_bytes"] for row in rows if row["by"] in _STORAGE)
 
 
 def bytes_below_text(rows: Sequence[dict[str, Any]], op: str) -> str:
     """Return how many bytes libraries moved for those that a program asked for; ``""`` if about as many.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        As `traffic_rows` returns them.
-    op : {"read", "write"}
 
     Examples
     --------
@@ -152,18 +135,7 @@ def _mean(value: float) -> str:
 
 
 def collective_sentence(collective: dict[str, float] | None) -> str:
-    """Return a sentence on how much of the time of collective calls is not storage; "" if that is unknown.
-
-    Parameters
-    ----------
-    collective : dict or None
-        As `ensembles.summaries.collective_time.CollectiveTime.to_json` returns it.
-
-    Returns
-    -------
-    str
-        Without a full stop.
-    """
+    """Return a sentence on how much of the time of collective calls is not storage; "" if that is unknown."""
     if collective is None:
         return ""
     whole, above = seconds_text(collective["time_s"]), seconds_text(collective["above_storage_s"])

@@ -88,12 +88,6 @@ def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
 def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any]]:
     """Return the time inside each library, and its functions with most of it.
 
-    Parameters
-    ----------
-    times : LayerTimes
-        Of all calls.
-    traffic : LayerTraffic
-
     Returns
     -------
     list of dict
@@ -144,20 +138,7 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
 
 
 def library_sentences(rows: Iterable[Mapping[str, Any]] | None, without: Collection[str] = ()) -> list[str]:
-    """Return a sentence on each library that takes `LEAST_SHARE` of the time in I/O calls or more.
-
-    Parameters
-    ----------
-    rows : iterable of dict, or None
-        As `library_rows` returns them.
-    without : collection of str
-        Layers of which something else says it.
-
-    Returns
-    -------
-    list of str
-        Without a full stop.
-    """
+    """Return a sentence on each library that takes `LEAST_SHARE` of the time in I/O calls or more."""
     return [
         f"{seconds_text(row['time_s'])} of the {seconds_text(row['io_time_s'])} in I/O calls "
         f"({share_text(row['io_share'])}) passed inside {LIBRARIES[row['layer']]}, not in {_elsewhere(row)}: "

@@ -120,13 +120,6 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     between its edges, and if the 10 % and 90 % quantiles of its rate lie within a quarter of the median.
     Bytes are spread evenly over a call, so that the rate of few calls is constant whatever they did.
 
-    Parameters
-    ----------
-    curve : RateCurve
-        Bytes by cell of time.
-    op : {"read", "write"}
-        The direction.
-
     References
     ----------
     R. Killick, P. Fearnhead, I. A. Eckley, "Optimal detection of changepoints with a linear computational
@@ -202,13 +195,6 @@ def quantiles(values: np.ndarray, shares: Sequence[float]) -> list[float]:
     ----------
     values : ndarray of float64, shape (n,)
         At least one, and no NaN.
-    shares : sequence of float
-        Between 0 and 1.
-
-    Returns
-    -------
-    list of float
-        Interpolated linearly between the two values around each share.
 
     Examples
     --------
@@ -250,7 +236,6 @@ def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, i
     Parameters
     ----------
     values : ndarray of float, shape (n,)
-    penalty : float
     least : int
         Least length of a piece; n is at least that.
 

@@ -22,15 +22,6 @@ def reads_python_lines(environment: Mapping[str, str]) -> bool:
 def python_lines_text(environment: Mapping[str, str], calls: int, tasks: int, run_s: float) -> str:
     """Say what lines of Python cost; ``""`` if they were not read, or cost next to nothing.
 
-    Parameters
-    ----------
-    environment : mapping of str to str
-        `ensembles.model.run_info.RunInfo.environment`.
-    calls, tasks : int
-        Recorded calls, and tasks that made them.
-    run_s : float
-        Span of the run, s.
-
     Examples
     --------
     >>> from ensembles.structure.recorder_time import python_lines_text

@@ -70,11 +70,6 @@ class SurroundingsTotals:
 def summarize_surroundings(table: SurroundingsTable) -> SurroundingsTotals | None:
     """Compute the totals of the samples of a run.
 
-    Returns
-    -------
-    SurroundingsTotals or None
-        None: there are no samples.
-
     Examples
     --------
     >>> import numpy as np

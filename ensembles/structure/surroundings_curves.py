@@ -49,12 +49,6 @@ class Rates(NamedTuple):
 def sum_levels(table: SurroundingsTable, name: str) -> Levels:
     """Sum an amount over nodes.
 
-    Parameters
-    ----------
-    table : SurroundingsTable
-    name : str
-        A column of `ensembles.model.surroundings.LEVELS`.
-
     Returns
     -------
     Levels
@@ -81,12 +75,6 @@ def sum_levels(table: SurroundingsTable, name: str) -> Levels:
 
 def sum_rates(table: SurroundingsTable, name: str) -> Rates:
     """Sum the rates of a counter over tasks.
-
-    Parameters
-    ----------
-    table : SurroundingsTable
-    name : str
-        A column that only grows.
 
     Examples
     --------

@@ -71,11 +71,6 @@ def variation_of_gaps(ends: np.ndarray) -> float:
     ends : ndarray, shape (n,)
         Three or more, in any order.
 
-    Returns
-    -------
-    float
-        0: evenly spaced; about 1: independent; inf: all equal.
-
     Examples
     --------
     >>> import numpy as np

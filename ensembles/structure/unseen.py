@@ -75,7 +75,6 @@ def find_unseen(
 
     Parameters
     ----------
-    kernel : KernelBytes
     calls : mapping of Call to (int, int)
         Number of calls of each function that succeeded, and bytes that they moved, those inside other calls
         included.

@@ -49,13 +49,7 @@ class ActiveTime(Summary):
         self._grid = TimeGrid(2 * len(DIRECTIONS), _CELLS)
 
     def add(self, chunk: Events) -> None:
-        """Add events.
-
-        Raises
-        ------
-        EnsioError
-            A call ends before it starts.
-        """
+        """Add events."""
         if not len(chunk):
             return
         choice = Choice(direction_of_calls(chunk.calls), bits=carried_bits(chunk.calls), shift=-1)

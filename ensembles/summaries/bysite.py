@@ -174,11 +174,6 @@ class BySite(Summary):
     def grouped(self, key: Callable[[int], Hashable]) -> list[SiteTotals]:
         """Return the totals of groups of sites, such as those of one source line.
 
-        Parameters
-        ----------
-        key : callable
-            Gives the group of a site by its number.
-
         Returns
         -------
         list of SiteTotals
@@ -208,13 +203,6 @@ class BySite(Summary):
 
 class SitesByDuration(Summary):
     """A mergeable summary: the number of calls of each site in ranges of durations.
-
-    Parameters
-    ----------
-    cuts_ns : sequence of float
-        Bounds between the ranges, ascending.
-    quantity : {"duration", "flight"}
-        Column that the ranges divide.
 
     Attributes
     ----------

@@ -64,11 +64,6 @@ SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
 def compute_call_sums(chunk: Events) -> CallSums:
     """Compute the sums of a chunk, or return those that were computed before.
 
-    Parameters
-    ----------
-    chunk : Events
-        At least one event, with the columns `SUM_COLUMNS`.
-
     Raises
     ------
     IndexError
@@ -136,11 +131,6 @@ def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray)
     ndarray of float64, shape (calls, 3)
         Sums in ns², ns³ and ns⁴.
 
-    Raises
-    ------
-    IndexError
-        A call is not an index into `mean_ns`.
-
     Examples
     --------
     >>> from ensembles.summaries.callsums import central_sums
@@ -176,11 +166,6 @@ def count_sizes(
         Bytes.
     count : ndarray of int64, shape (k,)
         Number of events.
-
-    Raises
-    ------
-    IndexError
-        A call is not an index into `layer_of`.
     """
     layer = layer_of[call]
     found = sum_by_keys({"layer": layer, "size": requested.view(np.int64)}, taken=layer != _NO_LAYER)
@@ -197,11 +182,6 @@ def layers_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
         Layers.
     layer_of : ndarray of uint8, shape (len(calls),)
         Index into `names`; 255: the function neither reads nor writes.
-
-    Raises
-    ------
-    ValueError
-        There are more than 255 layers.
     """
     return _numbered([call.layer if call.op in _CARRIED else None for call in calls])
 
@@ -216,11 +196,6 @@ def operations_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarra
         Such as ``posix read``.
     number_of : ndarray of uint8, shape (len(calls),)
         Index into `names`; 255: the function neither reads nor writes.
-
-    Raises
-    ------
-    ValueError
-        There are more than 255 layers and operations.
     """
     return _numbered([f"{call.layer} {call.op}" if call.op in _CARRIED else None for call in calls])
 

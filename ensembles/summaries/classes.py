@@ -97,11 +97,6 @@ class Ordinals:
     def count(self, chunk: Events) -> np.ndarray:
         """Compute the ordinal of each call, in the order in which calls come.
 
-        Parameters
-        ----------
-        chunk : Events
-            The next events of the run.
-
         Returns
         -------
         ndarray of int64, shape (n,)

@@ -134,15 +134,7 @@ class DurationCube(Summary):
     def raster(
         self, durations_ns: tuple[int, int] | None = None, box: tuple[slice, slice] | None = None
     ) -> Raster:
-        """Return the raster of the calls of some durations, in whole bins.
-
-        Parameters
-        ----------
-        durations_ns : (int, int), optional
-            The end is excluded. Default: all.
-        box : (slice, slice), optional
-            Rows and cells, from `box_of`. Default: all.
-        """
+        """Return the raster of the calls of some durations, in whole bins."""
         raster = Raster(self.tasks, self.rows, CELLS, self.ranks_per_row)
         grid = self._time
         assert grid.low_ns is not None
@@ -170,15 +162,7 @@ class DurationCube(Summary):
         return counts
 
     def box_of(self, times_ns: tuple[int, int] | None, ranks: tuple[int, int] | None) -> tuple[slice, slice]:
-        """Return the rows and cells that a rectangle touches.
-
-        Parameters
-        ----------
-        times_ns : (int, int) or None
-            The end is excluded; None: all.
-        ranks : (int, int) or None
-            Both included; None: all.
-        """
+        """Return the rows and cells that a rectangle touches."""
         rows, cells = slice(0, self.rows), slice(0, len(self.times_ns) - 1)
         if ranks is not None:
             rows = slice(

@@ -9,12 +9,7 @@ from ensembles.passes.summary import ANY_ORDER, Summary
 
 
 class EventCount(Summary):
-    """A mergeable summary: the number of events.
-
-    Attributes
-    ----------
-    events : int
-    """
+    """A mergeable summary: the number of events."""
 
     columns = ("duration",)
     requires = ANY_ORDER

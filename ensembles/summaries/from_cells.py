@@ -83,8 +83,6 @@ def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
 
     Parameters
     ----------
-    summary : CellSummary
-        The recorded summary.
     files : sequence of str
         Paths of the files that calls used; the first entry stands for none.
     """
@@ -125,23 +123,7 @@ def totals_from_cells(summary: CellSummary) -> RunTotals:
 def add_summed_calls(
     table: CallTable, totals: RunTotals, summary: CellSummary, functions: Collection[str]
 ) -> int:
-    """Replace the totals of functions that are events only in part by those of the recorded summary.
-
-    Parameters
-    ----------
-    table : CallTable
-        Made from events; its span then includes these calls.
-    totals : RunTotals
-        Made from events.
-    summary : CellSummary
-    functions : collection of str
-        Names of the functions.
-
-    Returns
-    -------
-    int
-        Number of calls that are not among the events.
-    """
+    """Replace the totals of functions that are events only in part by those of the recorded summary."""
     recorded, layers = table_from_cells(summary, ("",)), totals_from_cells(summary).layers
     found = 0
     for call, sums in recorded.totals.items():
@@ -168,7 +150,6 @@ def sizes_from_cells(summary: CellSummary, by_operation: bool = False) -> SizeTa
 
     Parameters
     ----------
-    summary : CellSummary
     by_operation : bool
         Count reads and writes of a layer apart, as ``posix read`` and ``posix write``.
     """
@@ -216,10 +197,6 @@ def from_sums(empty: Summary, summary: CellSummary, files: Sequence[str]) -> Sum
 
     Parameters
     ----------
-    empty : Summary
-        Without events.
-    summary : CellSummary
-        The recorded summary.
     files : sequence of str
         Paths of the files that calls used; the first entry stands for none.
     """

@@ -84,22 +84,10 @@ class LogHistogram(Summary):
         The durations of a bin are taken to be evenly spread over it. The error of a quantile is less than
         3.1 %, the width of a bin. Below 64 ns a bin holds one value, and quantiles are exact.
 
-        Parameters
-        ----------
-        call : Call
-            A function that occurred.
-        levels : sequence of float, shape (k,)
-            From 0 to 1.
-
         Returns
         -------
         ndarray of float64, shape (k,)
             Quantiles in seconds.
-
-        Raises
-        ------
-        KeyError
-            The function did not occur.
         """
         counts = self.counts[call]
         low_ns, high_ns = _least_and_largest_ns()
@@ -118,8 +106,6 @@ class LogHistogram(Summary):
 
         Parameters
         ----------
-        call : Call
-            A function that occurred.
         edges_s : ndarray of float64, shape (k + 1,)
             Edges in seconds, rising.
 
@@ -127,11 +113,6 @@ class LogHistogram(Summary):
         -------
         ndarray of float64, shape (k,)
             Whole numbers.
-
-        Raises
-        ------
-        KeyError
-            The function did not occur.
         """
         before = np.concatenate([[0], np.cumsum(self.counts[call])])
         return np.diff(np.rint(np.interp(edges_s, bin_edges_s(), before)))
@@ -144,24 +125,12 @@ class LogHistogram(Summary):
         The bins of the bin law have equal widths within an octave, so their ratios decrease towards its end.
         Drawn on a logarithmic axis, they would show steps that the durations do not have.
 
-        Parameters
-        ----------
-        call : Call
-            A function that occurred.
-        per_octave : int
-            Number of bins per octave.
-
         Returns
         -------
         edges_s : ndarray of float64, shape (k + 1,)
             Edges in seconds, from the first bin with calls to the last.
         counts : ndarray of int64, shape (k,)
             Number of calls in each bin.
-
-        Raises
-        ------
-        KeyError
-            The function did not occur.
         """
         first_of_bin = coarse_bins(per_octave)
         counts = np.add.reduceat(self.counts[call], first_of_bin)
@@ -215,11 +184,6 @@ def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
 
 def coarse_bins(per_octave: int) -> np.ndarray:
     """Compute the first bin of the bin law in each coarser bin of nearly equal ratio.
-
-    Parameters
-    ----------
-    per_octave : int
-        Number of coarser bins per octave.
 
     Returns
     -------

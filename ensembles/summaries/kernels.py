@@ -80,8 +80,6 @@ def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.nd
         Group of each duration, below `groups`.
     duration_ns : ndarray of int64, shape (n,)
         Durations, not negative.
-    groups : int
-        Number of groups.
 
     Returns
     -------
@@ -139,11 +137,6 @@ def count_groups(
     -------
     ndarray of int, shape (k,), or None
         Positions, if `apart` is True.
-
-    Raises
-    ------
-    IndexError
-        A duration is negative.
     """
     key, duration_ns = _contiguous(key, np.int64), _contiguous(duration_ns, np.int64)
     taken = None if taken is None else _contiguous(taken, np.bool_).view(np.uint8)
@@ -160,8 +153,6 @@ def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.n
     ----------
     seconds : ndarray of float64, shape (n,)
         Durations in seconds, not negative and below `limit_s`.
-    limit_s : float
-        Upper limit in seconds.
 
     Returns
     -------

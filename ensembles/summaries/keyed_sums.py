@@ -20,8 +20,6 @@ class KeyedSums:
 
     Parameters
     ----------
-    keys : tuple of str
-        Columns of int64 that make the key.
     sums, least, most : tuple of str
         Columns of float64 or int64 that are added, or of which the least or most value is kept.
 

@@ -14,15 +14,6 @@ from ensembles.passes.summary import ANY_ORDER, Summary
 class LongestCalls(Summary):
     """A mergeable summary: the calls with the longest durations, without those that wait for other tasks.
 
-    Parameters
-    ----------
-    most : int
-        Number of calls to keep.
-    calls : sequence of Call
-        Functions, as in the events.
-    files : sequence of str
-        Paths, as in the events.
-
     Examples
     --------
     >>> from ensembles.summaries.longest_calls import LongestCalls
@@ -86,11 +77,6 @@ class DiagramCalls(LongestCalls):
 
     Call sites are numbers in the table of the run. Calls that wait for other tasks are among them only if
     all are.
-
-    Parameters
-    ----------
-    most, calls, files
-        As of `LongestCalls`.
 
     Attributes
     ----------

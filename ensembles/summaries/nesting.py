@@ -37,11 +37,6 @@ class Nesting:
     def inner_ns(self, chunk: Events) -> np.ndarray | None:
         """Compute the time of each call in recorded calls inside it.
 
-        Parameters
-        ----------
-        chunk : Events
-            The next events of the run.
-
         Returns
         -------
         ndarray of int64, shape (n,), or None

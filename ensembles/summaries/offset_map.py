@@ -24,12 +24,8 @@ class OffsetMap(Summary):
 
     Parameters
     ----------
-    file : int
-        Number of the file, as in the events.
     layer : str
         Layer of the calls: those of other layers contain them or are contained, and would count twice.
-    tasks : int
-        Number of tasks; ranks are below it.
     span_ns : (int, int)
         First moment of the run and the moment after the last, ns since the origin. Calls outside of it count
         at its ends.
@@ -65,13 +61,7 @@ class OffsetMap(Summary):
         self.calls = self.without_offset = 0
 
     def add(self, chunk: Events) -> None:
-        """Add events; those of other files and layers are left out.
-
-        Raises
-        ------
-        ValueError
-            A rank is not below the number of tasks.
-        """
+        """Add events; those of other files and layers are left out."""
         direction = self._directions(chunk)[chunk.call]
         mine = (direction >= 0) & (chunk.file == self.file) & (chunk.moved > 0)
         known = np.flatnonzero(mine & (chunk.offset >= 0))
@@ -162,10 +152,6 @@ class WindowMap(OffsetMap):
 
     Parameters
     ----------
-    file, layer, tasks
-        As for `OffsetMap`.
-    span_ns : (int, int)
-        The window; its end is excluded.
     offsets : (int, int)
         First offset and end of the axis, as that of the whole run has them.
 

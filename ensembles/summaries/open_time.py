@@ -267,11 +267,6 @@ def union_ns(start: np.ndarray, end: np.ndarray) -> int:
     ----------
     start, end : ndarray of int64, shape (n,)
         In ns.
-
-    Returns
-    -------
-    int
-        In ns.
     """
     if not len(start):
         return 0

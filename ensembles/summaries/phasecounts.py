@@ -39,14 +39,10 @@ class PhaseCounts(Summary):
     cuts : ndarray of int64, shape (g - 1,)
         Keys at which a new group begins, rising. The group of a call is the number of cuts that are not above
         its key.
-    choose : callable, optional
-        Selects events: Events → bool, shape (n,). Default: all.
     key : callable, optional
         Key of each event: Events → int64, shape (n,). Default: its start in ns, so that cuts are moments.
     per_mib : bool
         Divide durations by the MiB that a call moved, and round to whole ns per MiB.
-    quantity : {"duration", "flight"}
-        Column that is counted.
     keep_odd : bool
         Keep the calls of groups with odd numbers one by one, up to `MOST_KEPT`. These groups are times for
         which it is not known yet to which neighbour they belong; `parted` assigns them.
@@ -120,13 +116,7 @@ class PhaseCounts(Summary):
             self.kept = self.kept + calls if self._kept_calls <= MOST_KEPT else None
 
     def merge(self, other: PhaseCounts) -> None:
-        """Add counts with the same cuts.
-
-        Raises
-        ------
-        ValueError
-            The cuts differ.
-        """
+        """Add counts with the same cuts."""
         if not np.array_equal(self.cuts, other.cuts):
             raise ValueError("counts by phase can be merged only if their cuts are equal")
         mine, theirs = self.arrays, other.arrays
@@ -175,17 +165,7 @@ class PhaseCounts(Summary):
 
 
 class CountsOfSeveral(Summary):
-    """A mergeable summary: counts of several selections of calls by the same phases.
-
-    Parameters
-    ----------
-    each : sequence of PhaseCounts
-        One for each selection.
-
-    Attributes
-    ----------
-    each : list of PhaseCounts
-    """
+    """A mergeable summary: counts of several selections of calls by the same phases."""
 
     requires = ANY_ORDER
     results = ("each",)

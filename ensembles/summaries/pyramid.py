@@ -39,8 +39,6 @@ class Pyramid(Summary):
     ----------
     tasks : int
         Number of tasks of the run; ranks are below it.
-    level : int
-        0: the finest.
 
     Attributes
     ----------
@@ -82,15 +80,7 @@ class Pyramid(Summary):
         return len(CLASSES) * self.rows
 
     def add(self, chunk: Events) -> None:
-        """Add events.
-
-        Raises
-        ------
-        ValueError
-            A rank is not below the number of tasks.
-        EnsioError
-            A call ends before it starts.
-        """
+        """Add events."""
         if not len(chunk):
             return
         if int(chunk.rank.max()) >= self.tasks:
@@ -103,13 +93,7 @@ class Pyramid(Summary):
         self._grid.add_calls(chunk, choice, counts_from=self._amounts)
 
     def merge(self, other: Pyramid) -> None:
-        """Add another level of the same run.
-
-        Raises
-        ------
-        ValueError
-            The levels differ in tasks, rows or cells.
-        """
+        """Add another level of the same run."""
         if self.tasks != other.tasks:
             raise ValueError("pyramids can be merged only if they have the same number of tasks")
         self._grid.merge(other._grid)
@@ -145,13 +129,7 @@ class Pyramid(Summary):
         return other
 
     def raster(self) -> Raster:
-        """Return the raster of the run, as a pass makes it; only of the finest level.
-
-        Raises
-        ------
-        ValueError
-            The level is too coarse.
-        """
+        """Return the raster of the run, as a pass makes it; only of the finest level."""
         raster = Raster(self.tasks)
         if (raster.rows, raster.ranks_per_row) != (self.rows, self.ranks_per_row) or self.cells < CELLS:
             raise ValueError("this level of the pyramid has too few cells")
@@ -165,13 +143,7 @@ class Pyramid(Summary):
         return raster
 
     def window(self, low_ns: int, high_ns: int) -> Raster | None:
-        """Return the raster of a window, to whole cells; None: there are no calls.
-
-        Parameters
-        ----------
-        low_ns, high_ns : int
-            The end is excluded.
-        """
+        """Return the raster of a window, to whole cells; None: there are no calls."""
         low, high = max(low_ns, self.extent_ns[0]), min(high_ns, self.extent_ns[1])
         if low >= high:
             return None
@@ -190,13 +162,7 @@ class Pyramid(Summary):
 
 
 def pyramid_request(level: int = 0) -> SummaryRequest:
-    """Return the request for a level of the pyramid of a run.
-
-    Parameters
-    ----------
-    level : int
-        0: the finest.
-    """
+    """Return the request for a level of the pyramid of a run."""
     return SummaryRequest(partial(_empty_level, level))
 
 

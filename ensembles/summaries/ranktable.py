@@ -43,11 +43,6 @@ def _column(name: str) -> Any:
 class RankTable(Summary):
     """A mergeable summary: one row for each rank and function that it called.
 
-    Parameters
-    ----------
-    calls : sequence of Call
-        Functions, as in the events.
-
     Attributes
     ----------
     calls : tuple of Call
@@ -138,8 +133,6 @@ class RankTable(Summary):
 
         Parameters
         ----------
-        calls : sequence of Call
-            Functions that the ``call`` of these rows indexes.
         rows : dict of str to ndarray, shape (n,)
             Columns `COLUMNS`.
         """
@@ -184,11 +177,6 @@ class RankTable(Summary):
 
         Calls that wait for other tasks are not I/O; those that wait for I/O are.
 
-        Parameters
-        ----------
-        tasks : int
-            Number of ranks.
-
         Returns
         -------
         ndarray of int64, shape (tasks,)
@@ -203,8 +191,6 @@ class RankTable(Summary):
 
         Parameters
         ----------
-        tasks : int
-            Number of ranks.
         chosen : ndarray of bool, shape (rows,)
             Rows to add up.
 

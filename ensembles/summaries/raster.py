@@ -43,10 +43,6 @@ class Raster(Summary):
     ----------
     tasks : int
         Number of tasks of the run; ranks are below it.
-    rows : int
-        Largest number of rows.
-    cells : int
-        Largest number of cells of time.
     ranks_per_row : int, optional
         Tasks in each row. Default: the fewest with which there are not more rows.
 
@@ -82,15 +78,7 @@ class Raster(Summary):
         self._grid = TimeGrid(len(CLASSES) * self.rows, cells)
 
     def add(self, chunk: Events) -> None:
-        """Add events.
-
-        Raises
-        ------
-        ValueError
-            A rank is not below the number of tasks.
-        EnsioError
-            A call ends before it starts.
-        """
+        """Add events."""
         if not len(chunk):
             return
         if int(chunk.rank.max()) >= self.tasks:
@@ -102,13 +90,7 @@ class Raster(Summary):
         self._grid.add_calls(chunk, Choice(row_of_call, self.ranks_per_row, outermost=True))
 
     def merge(self, other: Raster) -> None:
-        """Add another raster of the same run.
-
-        Raises
-        ------
-        ValueError
-            The rasters differ in tasks, rows or cells.
-        """
+        """Add another raster of the same run."""
         if self.tasks != other.tasks:
             raise ValueError("rasters can be merged only if they have the same number of tasks")
         self._grid.merge(other._grid)
@@ -125,13 +107,10 @@ class Raster(Summary):
 
         Parameters
         ----------
-        grid : TimeGrid
         row : ndarray of int, shape (n,)
             Row of this raster's grid, by class and row, for each of the first rows of the other.
         extent_ns : (int, int) or None
             First moment to show, and the end. None: there are no events.
-        several_threads : bool
-            As the attribute.
         """
         self.several_threads = several_threads
         self._grid.level = grid.level  # cells are not finer than those of the grid
@@ -145,8 +124,6 @@ class Raster(Summary):
         ----------
         time_ns : ndarray of int64, shape (classes, rows, cells)
             As the property; not more cells than the raster may have.
-        first : int
-            Number of the first cell, counted from the origin.
         level : int
             Binary logarithm of the width of a cell in ns.
         """
@@ -197,11 +174,6 @@ class Raster(Summary):
 
         The area of a pixel is tasks × time.
 
-        Parameters
-        ----------
-        name : str
-            One of `CLASSES`.
-
         Returns
         -------
         ndarray of float32, shape (rows, cells)
@@ -213,11 +185,6 @@ class Raster(Summary):
 
     def tasks_inside(self, name: str) -> np.ndarray:
         """Compute the mean number of tasks in calls of a class, over time.
-
-        Parameters
-        ----------
-        name : str
-            One of `CLASSES`.
 
         Returns
         -------

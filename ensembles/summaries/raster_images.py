@@ -46,19 +46,7 @@ class ShareImage:
 
 
 def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
-    """Return one image or, if it has more pixels than a screen, a fine and a coarse one.
-
-    Parameters
-    ----------
-    raster : Raster
-    present : list of str
-        Classes to show, at least one.
-
-    Returns
-    -------
-    list of ShareImage
-        The fine image first.
-    """
+    """Return one image or, if it has more pixels than a screen, a fine and a coarse one."""
     rows_joined = cells_joined = 1
     fine = share_image(raster, present, rows_joined, cells_joined)
     while _is_longer(fine.shares, _MOST_BYTES):
@@ -115,8 +103,6 @@ class DrawnRaster:
 
     Parameters
     ----------
-    tasks : int
-        Number of tasks of the run.
     raster : Raster, optional
         The raster of the whole run. Default: it is filled with what is kept.
 
@@ -159,11 +145,6 @@ class DrawnRaster:
 
     def tasks_inside(self, name: str) -> np.ndarray:
         """Compute the mean number of tasks in calls of a class, over time, as `Raster.tasks_inside`.
-
-        Parameters
-        ----------
-        name : str
-            One of `present`.
 
         Returns
         -------

@@ -28,13 +28,6 @@ class RateCurve(Summary):
     The parts of a call add up to its bytes, so that the area under the curve is exactly the bytes moved.
     `ensembles.summaries.runtotals.direction_of_events` defines which calls count.
 
-    Parameters
-    ----------
-    cells : int
-        Largest number of cells of time.
-    knows_active : bool
-        Fill `active`, which takes as long as the cells.
-
     Attributes
     ----------
     active : ActiveTime
@@ -60,26 +53,14 @@ class RateCurve(Summary):
         self.active = ActiveTime()
 
     def add(self, chunk: Events) -> None:
-        """Add events; those that moved no bytes do not count.
-
-        Raises
-        ------
-        EnsioError
-            A call ends before it starts.
-        """
+        """Add events; those that moved no bytes do not count."""
         if len(chunk):
             self._grid.add_calls(chunk, _choice(chunk.calls))
             if self._knows_active:
                 self.active.add(chunk)
 
     def merge(self, other: RateCurve) -> None:
-        """Add another curve.
-
-        Raises
-        ------
-        ValueError
-            The curves differ in their largest number of cells.
-        """
+        """Add another curve."""
         self._grid.merge(other._grid)
         self.active.merge(other.active)
 
@@ -149,11 +130,6 @@ class RateCurve(Summary):
         other : RateCurve
             With cells that are at least as wide, over the time of this curve.
 
-        Raises
-        ------
-        ValueError
-            Its cells are narrower.
-
         Examples
         --------
         >>> run = en.open("ensio-ior")
@@ -183,11 +159,6 @@ class WindowRate(RateCurve):
 
     The cells are narrower than those of the whole run, because they divide the window only. `active` is
     empty.
-
-    Parameters
-    ----------
-    low_ns, high_ns : int
-        The window; its end is excluded.
 
     Examples
     --------

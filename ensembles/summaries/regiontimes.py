@@ -45,17 +45,7 @@ class RegionTotals:
 
 
 class RegionTimes(Summary):
-    """A mergeable summary: totals of phases and regions, by first start.
-
-    Parameters
-    ----------
-    table : RegionTable
-        The phases and regions of the run (`ensembles.run.run.Run.regions`).
-
-    Attributes
-    ----------
-    totals : list of RegionTotals
-    """
+    """A mergeable summary: totals of phases and regions, by first start."""
 
     of_all_calls = True
     columns = ("rank", "call", "depth", "start", "duration")
@@ -134,8 +124,6 @@ class CallsOfSpans:
     ----------
     number : ndarray of int64, shape (n,)
         Number of each span, from 0.
-    table : RegionTable
-        The n spans.
     """
 
     def __init__(self, number: np.ndarray, table: RegionTable) -> None:

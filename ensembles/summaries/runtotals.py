@@ -26,11 +26,6 @@ def direction_of_events(events: Events) -> np.ndarray:
     A call that a signal handler makes while its thread is in such a call looks like an inner call, so that
     its bytes do not count.
 
-    Parameters
-    ----------
-    events : Events
-        With the columns ``call``, ``carried`` and ``moved``.
-
     Returns
     -------
     ndarray of int32, shape (n,)

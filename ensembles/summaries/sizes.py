@@ -95,8 +95,6 @@ class SizeTable(Summary):
 
         Parameters
         ----------
-        layer : str
-            Layer of the calls.
         sizes : ndarray of uint64, shape (n,)
             Request sizes in bytes, rising.
         counts : ndarray of int64, shape (n,)
@@ -124,13 +122,6 @@ class SizeTable(Summary):
 
     def frequent(self, layer: str, most: int = 10) -> list[tuple[int, int]]:
         """List the most frequent sizes.
-
-        Parameters
-        ----------
-        layer : str
-            Layer of the calls.
-        most : int
-            Largest number of sizes.
 
         Returns
         -------

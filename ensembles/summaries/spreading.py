@@ -43,11 +43,6 @@ class Choice:
 def moving_ns(chunk: Events) -> np.ndarray:
     """Compute how long each call moved its bytes.
 
-    Parameters
-    ----------
-    chunk : Events
-        With the columns ``duration`` and ``flight``.
-
     Returns
     -------
     ndarray of int64, shape (n,)
@@ -86,13 +81,6 @@ def _bounds_ns(chunk: Events) -> tuple[int, int] | None:
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     """Compute the time span of the chosen calls.
 
-    Parameters
-    ----------
-    chunk : Events
-        The events.
-    choice : Choice
-        The calls that count.
-
     Returns
     -------
     (int, int) or None
@@ -119,12 +107,6 @@ def spread_calls(
 
     Parameters
     ----------
-    chunk : Events
-        The events.
-    choice : Choice
-        The calls that count, their rows and amounts.
-    level, first, out
-        As for `ensembles.summaries.kernels.spread`.
     begun : ndarray of int64, shape of `out`, optional
         The number of chosen calls that begin in a cell is added to it.
 

@@ -31,7 +31,6 @@ class TargetLoad(Summary):
 
     Parameters
     ----------
-    layouts : Layouts
     layer : str
         Layer of the calls: those of other layers contain them or are contained, and would count twice.
 
@@ -65,13 +64,7 @@ class TargetLoad(Summary):
         self.known_bytes = self.unknown_bytes = 0
 
     def add(self, chunk: Events) -> None:
-        """Add events; those of other layers are left out.
-
-        Raises
-        ------
-        EnsioError
-            A call ends before it starts.
-        """
+        """Add events; those of other layers are left out."""
         directions = [
             DIRECTIONS.index(call.op) if call.op in DIRECTIONS and call.layer == self._layer else -1
             for call in chunk.calls
@@ -131,13 +124,7 @@ class TargetLoad(Summary):
         return self._grid.low_ns or 0, self._grid.high_ns or 0
 
     def over_time(self, amount: str) -> np.ndarray:
-        """Return an amount by row of targets and cell of time: int64, shape (rows, cells).
-
-        Parameters
-        ----------
-        amount : {"read_bytes", "write_bytes", "time_ns", "calls"}
-            The calls are those that begin in a cell.
-        """
+        """Return an amount by row of targets and cell of time: int64, shape (rows, cells)."""
         first = AMOUNTS.index(amount) * self.rows
         return self._grid.values[first : first + self.rows]
 

@@ -26,13 +26,6 @@ CELLS = 2048
 class TimeGrid:
     """Integer amounts by row and cell of time.
 
-    Parameters
-    ----------
-    rows : int
-        Number of rows.
-    cells : int
-        Largest number of cells.
-
     Attributes
     ----------
     level : int
@@ -143,10 +136,6 @@ class TimeGrid:
 
         Parameters
         ----------
-        chunk : Events
-            The events.
-        choice : Choice
-            The calls that count, their rows and amounts.
         counts_from : int, optional
             First of as many rows as those of `choice`, and behind them, that count the calls which begin in
             a cell. Default: they are not counted.
@@ -220,7 +209,6 @@ class TimeGrid:
 
         Parameters
         ----------
-        other : TimeGrid
         row : ndarray of int, shape (n,)
             Row of this grid for each of the first rows of the other.
         """
@@ -238,10 +226,6 @@ class TimeGrid:
         ----------
         values : ndarray of int64, shape (rows, cells)
             At least one cell, and not more than the grid may have.
-        first : int
-            Number of the first cell, counted from the origin.
-        level : int
-            As the attribute.
 
         Raises
         ------

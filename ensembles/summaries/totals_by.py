@@ -66,11 +66,6 @@ class TotalsBy(Summary):
 
     All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
 
-    Parameters
-    ----------
-    key : {"file", "rank"}
-        What to group the calls by.
-
     Examples
     --------
     >>> from ensembles.summaries.totals_by import TotalsBy

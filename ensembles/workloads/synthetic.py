@@ -65,10 +65,6 @@ class Barriers:
 
     Parameters
     ----------
-    random : numpy.random.Generator
-    tasks : int
-    begin_ns : mapping of str to int
-        Start of the barriers of each meeting, true time.
     skew_ns : float
         Mean of the exponentially distributed delays with which tasks enter and leave.
     """
@@ -128,19 +124,8 @@ def synthetic_events(tasks: int, events_per_task: int, seed: int = 0, phases: in
 
     Parameters
     ----------
-    tasks : int
-        At least 1.
-    events_per_task : int
-        At least 2 (open and close).
-    seed : int
-        The same seed gives the same events.
     phases : int
         Number of phases of writes, and of phases of reads.
-
-    Raises
-    ------
-    ValueError
-        A number is too small.
 
     Examples
     --------
@@ -210,24 +195,12 @@ def synthetic_run(
 
     Parameters
     ----------
-    directory : path-like
-        Run directory; created if it does not exist.
-    tasks, events_per_task, seed, phases : int
-        As for `synthetic_events`.
-    tasks_per_node : int
     ahead_ns : sequence of int
         Offset of the clock of each node at the start of the job, nanoseconds; default: 0.
-    drift : sequence of float
-        Relative drift of the clock of each node; default: 0.
     skew_ns : float
         Mean delay with which tasks enter and leave the barriers, nanoseconds.
     meetings : sequence of str
         Meetings whose readings the spools contain: ``"begin"``, ``"end"`` or both.
-
-    Returns
-    -------
-    SyntheticRun
-        The events.
 
     Raises
     ------

@@ -63,13 +63,6 @@ def near(
 ) -> Figure:
     """Return a number with a relative tolerance around the published value.
 
-    Parameters
-    ----------
-    case, what, kind, paper, ours, unit
-        As for `Figure`.
-    tolerance : float
-        Relative tolerance.
-
     Examples
     --------
     >>> near("IOR", "mode R", "by construction", 32.0, 30.9).high
@@ -141,13 +134,7 @@ HEADERS = ("case", "quantity", "kind", "paper", "median", "90 % of seeds", "rati
 
 
 def rows_of(by_seed: Sequence[Iterable[Figure]]) -> list[Row]:
-    """Put the figures of all seeds together.
-
-    Parameters
-    ----------
-    by_seed : sequence of iterables of Figure
-        Each with the same rows in the same order.
-    """
+    """Put the figures of all seeds together."""
     columns = [list(figures) for figures in by_seed]
     return [Row(same[0], np.array([figure.ours for figure in same])) for same in zip(*columns, strict=True)]
 

@@ -87,13 +87,7 @@ FITS = (
 
 
 def listed(cases: Sequence[str]) -> Iterator[str]:
-    """Name what is fitted, in a sentence for each machine.
-
-    Parameters
-    ----------
-    cases : sequence of str
-        Machines without one of these cases are left out.
-    """
+    """Name what is fitted, in a sentence for each machine."""
     for fit in FITS:
         if not set(fit.cases).intersection(cases):
             continue

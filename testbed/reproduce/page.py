@@ -43,13 +43,7 @@ fitted, and rules of a model.
 
 
 class Kept(NamedTuple):
-    """A row of the page.
-
-    Attributes
-    ----------
-    case, what, kind : str
-    is_met : bool
-    """
+    """A row of the page."""
 
     case: str
     what: str
@@ -69,19 +63,7 @@ def write_page(
     missed: Sequence[tuple[str, str, str]],
     seeds: range,
 ) -> None:
-    """Write the page.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-    sentences : sequence of str
-        Sums of the rows.
-    named : sequence of str
-        What is fitted.
-    missed : sequence of tuple of str
-        What is not reproduced: case, what, reason.
-    seeds : range
-    """
+    """Write the page."""
     table = [f"| {' | '.join(HEADERS)} |", "|---|---|---|---:|---:|---|---:|---|---|"]
     table += [f"| {' | '.join(row.cells())} |" for row in rows]
     parts = [

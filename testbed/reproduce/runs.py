@@ -46,14 +46,7 @@ class Simulated:
 
 
 class Runs:
-    """Simulated runs in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-    seed : int
-        Seed of the model.
-    """
+    """Simulated runs in a folder."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._folder = folder
@@ -64,10 +57,6 @@ class Runs:
 
         Parameters
         ----------
-        pattern, machine : str
-            Names of a pattern and of a model.
-        *options : str
-            Further options of the command.
         other : int
             Number of an independent run with the same seed, such as one on a second file system.
         """

@@ -117,9 +117,6 @@ def hacc(tasks: int, particles: int, layout: Layout) -> Writes:
 
     Parameters
     ----------
-    tasks : int
-    particles : int
-        Number per task; the paper has 5,000 to 100,000.
     layout : {"aos", "soa"}
         ``"soa"``: the values of a variable of all tasks are contiguous in the file. ``"aos"``: the variables
         of a task are, as in algorithm 1 of the paper.

@@ -42,11 +42,6 @@ def buffer_stripe(**settings: Any) -> Iterator[tuple[tuple[int, int], float, flo
 
     512 nodes of Theta with 16 tasks write 1 MiB a task through 48 aggregators. The mean over the buffers of
     4, 8 and 16 MiB is taken, as in the paper.
-
-    Parameters
-    ----------
-    **settings
-        Other `Settings` of TAPIOCA, such as ``domains="partitions"``.
     """
     machine = read_machine("theta")
     writes = side_by_side(512 * machine.tasks_per_node, MIB)

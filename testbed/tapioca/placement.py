@@ -51,11 +51,8 @@ def costs(
 
     Parameters
     ----------
-    topology : Topology
     senders, sent_bytes : ndarray of int64
         Nodes that have data for the partition, and how many bytes.
-    candidates : ndarray of int64
-        Nodes.
 
     Returns
     -------
@@ -88,14 +85,11 @@ def place(topology: Topology, sent_bytes: NDArray[np.int64], strategy: Strategy,
 
     Parameters
     ----------
-    topology : Topology
     sent_bytes : ndarray of int64, shape (aggregators, nodes)
         What each node has for each partition. A partition without a byte is given to node 0.
     strategy : {"topology", "rank-order", "random"}
         The least C1 + C2, and of equal ones the lowest node, as ``MPI_MINLOC`` has it; the node with the
         lowest ranks; any node.
-    seed : int
-        For ``"random"``.
     """
     random = np.random.default_rng(seed)
     node = np.zeros(len(sent_bytes), np.int64)

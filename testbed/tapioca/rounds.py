@@ -69,15 +69,6 @@ class Schedule:
 def cut(offset: Columns, size: Columns, edges_bytes: int, start: int = 0) -> tuple[Columns, Columns, Columns]:
     """Cut ranges at the multiples of a length.
 
-    Parameters
-    ----------
-    offset, size : ndarray of int64
-        Ranges; those of 0 bytes have no piece.
-    edges_bytes : int
-        Length between two edges.
-    start : int
-        Where the first edge is.
-
     Returns
     -------
     row, offset, size : ndarray of int64
@@ -106,10 +97,6 @@ def schedule(
 
     Parameters
     ----------
-    writes : Writes
-        All of them, or those of one collective call.
-    aggregators, buffer_bytes : int
-        From 1.
     domains : {"partitions", "cyclic"}
         The range from the first to the last byte is distributed so.
     align_bytes : int

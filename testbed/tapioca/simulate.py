@@ -21,15 +21,7 @@ from testbed.tapioca.topology import Nodes, Topology
 
 @dataclass(frozen=True)
 class Machine:
-    """A network and its storage system.
-
-    Attributes
-    ----------
-    title : str
-    topology : Topology
-    tasks_per_node : int
-    storage : Storage
-    """
+    """A network and its storage system."""
 
     title: str
     topology: Topology
@@ -41,13 +33,7 @@ class Machine:
         return replace(self, storage=replace(self.storage, **values))
 
     def nodes_of(self, tasks: int) -> Nodes:
-        """Return the node of each task, in rank order.
-
-        Raises
-        ------
-        ValueError
-            The topology has fewer nodes.
-        """
+        """Return the node of each task, in rank order."""
         node = np.arange(tasks, dtype=np.int64) // self.tasks_per_node
         if int(node[-1]) >= self.topology.nodes:
             raise ValueError(

@@ -77,8 +77,6 @@ def flushes(made: Schedule, storage: Storage, holes: Holes = "pieces", file_byte
 
     Parameters
     ----------
-    made : Schedule
-    storage : Storage
     holes : {"pieces", "sieve"}
         A window with holes is written in its pieces; or it is read from its first to its last byte, and
         written back whole, as by ROMIO.

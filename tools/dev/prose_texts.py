@@ -37,13 +37,6 @@ def texts_of(path: Path, content: str) -> list[Text]:
     ----------
     path : Path
         Its name gives the language; files of an unknown one have no prose.
-    content : str
-        Of the file.
-
-    Returns
-    -------
-    list of Text
-        In the order of the lines.
     """
     reader = _READERS.get(path.name) or _READERS.get(path.suffix)
     return sorted(reader(content), key=lambda text: text.line) if reader else []

@@ -44,19 +44,7 @@ _BOX: dict[str, Any] = {"background_fill_color": "white", "background_fill_alpha
 
 
 def phase_bands(fig: figure, run: Any) -> None:
-    """Draw where the phases of a run begin and end, with their numbers and names.
-
-    Parameters
-    ----------
-    fig : figure
-        A trace diagram.
-    run : Run
-
-    Raises
-    ------
-    EnsioError
-        The phases are not known.
-    """
+    """Draw where the phases of a run begin and end, with their numbers and names."""
     phases = run.reading.phases_of_calls if isinstance(run, Run) else None
     if phases is None:
         raise EnsioError("phases are not known: they need a run that keeps every call as an event")
@@ -85,15 +73,6 @@ def _table_of(found: Phases, _: Any) -> PhaseTable:
 
 def node_bands(fig: figure, nodes: Sequence[tuple[str, int]], data: Any) -> None:
     """Draw the first task of each node, with the name of the node.
-
-    Parameters
-    ----------
-    fig : figure
-        A trace diagram.
-    nodes : sequence of (str, int)
-        Name and first row of each node.
-    data : Run or Events
-        For the message.
 
     Raises
     ------
@@ -141,13 +120,8 @@ def outline_calls(
 
     Parameters
     ----------
-    fig : figure
-    calls : Events
-        Few of them, such as the slowest ones.
     row : ndarray of int, shape (tasks,), optional
         Row of each task. Default: its rank.
-    info : RunInfo, optional
-        Facts about the run, as for `ensembles.viz.common.single_calls.call_columns`.
     """
     columns = call_columns(calls, 0.0, row, info=info)
     bottom, top = ends(fig.y_range)

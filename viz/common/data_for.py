@@ -27,13 +27,9 @@ def data_for(data: Any, kind: type[S]) -> S:
     data : Run, Events, or a summary of this kind
         For a run, one pass over its events, with its executor and its memory. A summary is returned
         unchanged. A histogram can also be computed from an Ensemble.
-    kind : type
-        Class of the summary.
 
     Raises
     ------
-    TypeError
-        `data` has another type.
     EnsioError
         The summary needs events, and the run was recorded without events.
     """
@@ -50,21 +46,10 @@ def data_for(data: Any, kind: type[S]) -> S:
 def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
     """Compute several summaries of the same data in one pass.
 
-    Parameters
-    ----------
-    data : Run or Events
-    *kinds : type
-        Classes of the summaries.
-
     Returns
     -------
     list
         One summary for each of `kinds`.
-
-    Raises
-    ------
-    TypeError, EnsioError
-        As `data_for`.
     """
     requests = {kind.__name__: request_for(kind) for kind in kinds}
     if isinstance(data, Run):

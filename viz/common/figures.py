@@ -85,14 +85,6 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     """Create a figure that fills the available width.
 
     The wheel zooms only while Ctrl is held, so that a page with the figure can be scrolled.
-
-    Parameters
-    ----------
-    title : str
-    height : int
-        Pixels.
-    **options
-        Further arguments of `bokeh.plotting.figure`.
     """
     fig = figure(
         title=Title(text=_in_lines(title), text_font_size="11pt", text_font_style="bold"),
@@ -149,14 +141,7 @@ def _wide_js() -> str:
 
 
 def zoom_time_by_wheel(fig: figure, times: Range1d) -> None:
-    """Let the wheel zoom time where the pointer is in a picture, and the other axis where it is beside it.
-
-    Parameters
-    ----------
-    fig : figure
-    times : Range1d
-        Its horizontal axis.
-    """
+    """Let the wheel zoom time where the pointer is in a picture, and the other axis where it is beside it."""
     wheel = fig.toolbar.active_scroll
     assert isinstance(wheel, WheelZoomTool)
     wheel.dimensions = "width"
@@ -277,13 +262,7 @@ def label_log_durations(fig: figure, ensemble: Ensemble) -> None:
 
 
 def ensemble_from(data: Any) -> Ensemble:
-    """Return an ensemble unchanged, or the ensemble of all calls of a run or of events.
-
-    Raises
-    ------
-    TypeError
-        `data` has another type.
-    """
+    """Return an ensemble unchanged, or the ensemble of all calls of a run or of events."""
     if isinstance(data, Ensemble):
         return data
     if not hasattr(data, "ensemble"):

@@ -41,15 +41,6 @@ def label_width(text: str) -> float:
 def label_places(marks: Sequence[float], widths: Sequence[float], frame: float) -> Places:
     """Place labels in rows above their marks, each of which a vertical line connects with its label.
 
-    Parameters
-    ----------
-    marks : sequence of float
-        Horizontal positions of the marks, in pixels.
-    widths : sequence of float
-        Widths of the labels.
-    frame : float
-        Width of the frame.
-
     Examples
     --------
     >>> from ensembles.viz.common.label_places import label_places

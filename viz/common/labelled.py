@@ -10,20 +10,7 @@ from ensembles.viz.common.figures import ensemble_from
 
 
 def labelled_ensembles(data: Any) -> dict[str, Ensemble]:
-    """Return the ensembles of a picture by label.
-
-    Parameters
-    ----------
-    data : Ensemble, Events or Run, a list of these, or a mapping from labels to them
-        The ensembles of a list are numbered.
-
-    Raises
-    ------
-    TypeError
-        `data` has another type.
-    ValueError
-        Durations per call and per MiB are mixed.
-    """
+    """Return the ensembles of a picture by label."""
     if isinstance(data, Mapping):
         found = {str(label): ensemble_from(each) for label, each in data.items()}
     elif isinstance(data, list | tuple):

@@ -28,11 +28,6 @@ def add_legend_buttons(fig: figure) -> None:
 
     Bokeh draws legends on a canvas, which no key reaches.
 
-    Parameters
-    ----------
-    fig : figure
-        Only legends that hide what is clicked get buttons.
-
     Examples
     --------
     >>> from ensembles import viz
@@ -56,13 +51,7 @@ def _button(item: LegendItem) -> Button:
 
 @contextmanager
 def legend_buttons_aside(models: Collection[Model]) -> Iterator[None]:
-    """Take the buttons out of figures for a page that has its own, and needs no widgets of Bokeh.
-
-    Parameters
-    ----------
-    models : collection of Bokeh models
-        Those of the pictures.
-    """
+    """Take the buttons out of figures for a page that has its own, and needs no widgets of Bokeh."""
     whole = {model: model.elements for model in models if isinstance(model, Plot) and model.elements}
     for fig, elements in whole.items():
         fig.elements = [each for each in elements if _TAG not in getattr(each, "tags", ())]

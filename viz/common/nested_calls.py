@@ -94,12 +94,6 @@ def _number(layer: str) -> int:
 def lanes_of_layers(events: Events, layers: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the lane of each call among those of its layers, and how many lanes it fills.
 
-    Parameters
-    ----------
-    events : Events
-    layers : sequence of str
-        One lane each, the first on top.
-
     Returns
     -------
     lane, height : ndarray of int64, shape (n,)
@@ -130,14 +124,7 @@ def knows_targets(info: RunInfo | None) -> bool:
 
 
 def names_of_targets(events: Events, info: RunInfo) -> list[str]:
-    """Return the names of the storage targets of each call, in the order of its bytes.
-
-    Parameters
-    ----------
-    events : Events
-        Few of them, of the run.
-    info : RunInfo
-    """
+    """Return the names of the storage targets of each call, in the order of its bytes."""
     known = {number: info.striping_of(events.files[number]) for number in np.unique(events.file).tolist()}
     layouts = Layouts({number: each for number, each in known.items() if each is not None})
     located = np.array([*(call.layer in LOCATED for call in events.calls), False])[events.call]

@@ -99,14 +99,6 @@ def add_curve(
 ) -> tuple[GlyphRenderer[Any], GlyphRenderer[Any]]:
     """Draw area and line of a column of rates over the edges of its cells, ``left``.
 
-    Parameters
-    ----------
-    fig : figure
-    source : ColumnDataSource
-    direction : {"read", "write"}
-        Has the colour.
-    column : str
-
     Returns
     -------
     GlyphRenderer, GlyphRenderer
@@ -132,19 +124,10 @@ def add_rate_hover(
 
     Parameters
     ----------
-    fig : figure
     source : ColumnDataSource
         With the edges of the cells as ``left`` and ``right``.
     top : float or str
         Height of the cells under the mouse, or the column that has it.
-    columns : mapping of str to str
-        Column of each name.
-    unit : str
-
-    Returns
-    -------
-    CustomJSHover
-        Formats the rates; its argument ``unit`` may be changed.
     """
     target = fig.quad(
         left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0

@@ -99,14 +99,7 @@ def save(
 
 
 def page_of(picture: Model, margin: int = 16) -> str:
-    """Return a page with one picture that needs no network.
-
-    Parameters
-    ----------
-    picture : Bokeh figure or layout
-    margin : int
-        Pixels around the picture.
-    """
+    """Return a page with one picture that needs no network."""
     script, divisions = embed_pictures({"picture": picture}, linked=())
     return rendered(
         "common/page.html",

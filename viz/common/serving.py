@@ -59,10 +59,6 @@ class Door:
 
     Parameters
     ----------
-    address : str
-        Address to listen on.
-    port : int
-        0: a free one.
     further : sequence of str
         ``HOST:PORT`` of proxies, and of pages that show the server in a frame.
 
@@ -82,11 +78,6 @@ class Door:
         What browsers show that have been let in.
     strangers : dict of IOStream to None
         Connections that have not been let in.
-
-    Raises
-    ------
-    EnsioError
-        The address or the port cannot be used.
     """
 
     def __init__(self, address: str = LOOPBACK[0], port: int = 0, further: Sequence[str] = ()) -> None:

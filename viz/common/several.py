@@ -29,11 +29,6 @@ def of_several(picture: F) -> F:
     The pictures of all are below each other in a column. Each has its label in the title, and horizontal
     axes that show the same are linked. Summaries, such as a list of `RankTotals`, are not several.
 
-    Parameters
-    ----------
-    picture : callable
-        Draws its first argument.
-
     Examples
     --------
     >>> from ensembles import viz
@@ -90,13 +85,6 @@ def _name(data: Any) -> str:
 
 def below_each_other(parts: Mapping[str, Any], name: str) -> Column:
     """Arrange pictures of several runs by label, with linked horizontal axes where these show the same.
-
-    Parameters
-    ----------
-    parts : mapping of str to figure or Column
-        Their titles get the labels.
-    name : str
-        Of the pictures.
 
     Examples
     --------

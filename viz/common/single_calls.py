@@ -123,16 +123,8 @@ def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) 
 
     Parameters
     ----------
-    events : Events
-        Sorted by rank, unless `row` is given.
-    window : Window
     row : ndarray of int, shape (tasks,), optional
         Row of each task. Default: its rank.
-
-    Returns
-    -------
-    ndarray of int
-        Their indices, rising.
     """
     if row is None:
         low, high = np.searchsorted(events.rank, [window.first, window.last + 1])
@@ -149,11 +141,6 @@ def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) 
 
 def cut_to_window(events: Events, window: Window, row: np.ndarray | None = None) -> Events:
     """Return the parts of calls within a window, as a `Raster` of its rows needs them.
-
-    Parameters
-    ----------
-    events, window, row
-        As for `calls_inside`.
 
     Returns
     -------
@@ -176,20 +163,7 @@ def cut_to_window(events: Events, window: Window, row: np.ndarray | None = None)
 def raster_of_window(
     events: Events, window: Window, rows: int, cells: int, row: np.ndarray | None = None
 ) -> Raster:
-    """Return the numbers of the trace diagram of a window: calls count with their part inside of it.
-
-    Parameters
-    ----------
-    events, window, row
-        As for `calls_inside`.
-    rows, cells : int
-        Largest numbers of rows, and of cells of time.
-
-    Returns
-    -------
-    Raster
-        Its task 0 is the first row of the window.
-    """
+    """Return the numbers of the trace diagram of a window: calls count with their part inside of it."""
     raster = Raster(window.tasks, rows=rows, cells=cells)
     raster.add(cut_to_window(events, window, row))
     return raster
@@ -212,7 +186,6 @@ def call_columns(
 
     Parameters
     ----------
-    events : Events
     alpha : float or ndarray of float, shape (n,)
         Opacity of each call.
     row : ndarray of int, shape (tasks,), optional
@@ -365,9 +338,6 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
 
     Parameters
     ----------
-    fig : figure
-    source : ColumnDataSource
-        From `call_columns`.
     info : RunInfo, optional
         Facts about the run, as for `call_columns`: boxes name storage targets if any layout is known.
     """
@@ -391,15 +361,7 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
 
 
 def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = None) -> None:
-    """Add hover boxes of single calls, from the columns of `call_columns`.
-
-    Parameters
-    ----------
-    fig : figure
-    drawn : GlyphRenderer
-    info : RunInfo, optional
-        As for `add_calls`.
-    """
+    """Add hover boxes of single calls, from the columns of `call_columns`."""
     targets = [("storage targets", "@targets")] if knows_targets(info) else []
     sites = [("call site", "@site")] if knows_sites(info) else []
     fig.add_tools(

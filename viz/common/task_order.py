@@ -73,10 +73,6 @@ class TaskTimes(Summary):
 
     Calls that wait count: a slow task is one that is in calls, and not one that waits for others outside.
 
-    Parameters
-    ----------
-    tasks : int
-
     Attributes
     ----------
     time_ns, first_ns : ndarray of int64, shape (tasks,)
@@ -109,15 +105,7 @@ class TaskTimes(Summary):
 
 
 def rows_of_tasks(data: Any, order: str) -> TaskRows:
-    """Order the tasks of a run.
-
-    Raises
-    ------
-    EnsioError
-        The nodes of the tasks are not known.
-    ValueError
-        There is no such order.
-    """
+    """Order the tasks of a run."""
     if order not in ORDERS:
         raise ValueError(f'there is no order "{order}": choose {", ".join(ORDERS)}')
     tasks = _tasks(data)
@@ -199,13 +187,8 @@ class WindowCount(Summary):
 
     Parameters
     ----------
-    window : Window
     row : ndarray of int64, shape (tasks,)
         Row of each rank.
-
-    Attributes
-    ----------
-    count : int
     """
 
     columns = ("rank", "start", "duration")
@@ -233,7 +216,6 @@ class WindowCalls(Summary):
 
     Parameters
     ----------
-    window : Window
     row : ndarray of int64, shape (tasks,)
         Row of each rank.
 
@@ -286,7 +268,6 @@ class WindowRaster(Raster):
 
     Parameters
     ----------
-    window : Window
     row : ndarray of int64, shape (tasks,)
         Row of each rank.
     """
@@ -351,7 +332,6 @@ class LayerRaster(OrderedRaster):
     ----------
     row : ndarray of int64, shape (tasks,)
         Row of each rank.
-    layer : str
     """
 
     def __init__(self, row: np.ndarray, layer: str) -> None:
@@ -368,10 +348,8 @@ class LayerWindowRaster(WindowRaster):
 
     Parameters
     ----------
-    window : Window
     row : ndarray of int64, shape (tasks,)
         Row of each rank.
-    layer : str
     """
 
     def __init__(self, window: Window, row: np.ndarray, layer: str) -> None:
@@ -387,14 +365,6 @@ def rasters_of_layers(
     data: Any, layers: Sequence[str], rows: TaskRows, window: Window | None
 ) -> tuple[list[Raster], Events | None]:
     """Return the numbers of the trace diagram of each layer, and the calls of a window if they are few.
-
-    Parameters
-    ----------
-    data : Run or Events
-    layers : sequence of str
-    rows : TaskRows
-    window : Window or None
-        None: all of the data.
 
     Returns
     -------
@@ -467,16 +437,10 @@ def read_window(
 
     Parameters
     ----------
-    run : Run
-    window : Window
     row : ndarray of int64, shape (tasks,)
         Row of each rank.
-    selection : Selection
-        For this run. Only its calls count.
     factory : callable
         Makes a factory of a summary for `Run.summarize`, as `ensembles.passes.summary.ignoring_run`.
-    beside : mapping of str to SummaryRequest, optional
-        Further summaries of each pass.
 
     Returns
     -------

@@ -22,13 +22,6 @@ def rendered(name: str, **values: Any) -> str:
     No line of a text ends between a number and its unit. Paths and commands, which readers copy, are marked
     by ``|e`` in the templates and stay as they are.
 
-    Parameters
-    ----------
-    name : str
-        File of the template.
-    **values
-        What the template names.
-
     Examples
     --------
     >>> from ensembles.viz.common.templates import rendered

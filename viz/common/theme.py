@@ -157,12 +157,6 @@ def widget_filter() -> InlineStyleSheet:
 def spoken_title(picture: Any, models: Collection[Any] | None = None) -> str:
     """Return the titles of a picture as one text, for screen readers.
 
-    Parameters
-    ----------
-    picture : Bokeh model
-    models : collection of Bokeh models, optional
-        Its models, if they are known already.
-
     Examples
     --------
     >>> from bokeh.plotting import figure

@@ -32,16 +32,7 @@ _GO_TO_JS = """
 
 
 class Answers:
-    """The answer to the latest question, below the pictures.
-
-    Parameters
-    ----------
-    explorer : Shows
-
-    Attributes
-    ----------
-    shown : Div
-    """
+    """The answer to the latest question, below the pictures."""
 
     def __init__(self, explorer: Shows) -> None:
         self._explorer = explorer

@@ -53,10 +53,6 @@ class Background:
         Is given the key of a work and the exception that ended it.
     is_threaded : bool
         Work in a thread. Else each work is done when it is asked for, and raises its exceptions.
-    answers : Answers, optional
-        While they are given, works rest.
-    before : Background, optional
-        While it works, works of this one rest.
     """
 
     def __init__(
@@ -79,8 +75,6 @@ class Background:
 
         Parameters
         ----------
-        key : hashable
-            Of the work.
         steps : callable
             Begins the work: an iterator that does a step each time.
         """
@@ -106,13 +100,7 @@ class Background:
         return Turn(self if self.is_threaded else None)
 
     def take_turn(self) -> None:
-        """Wait while something else comes first.
-
-        Raises
-        ------
-        Postponed
-            A newer work waits.
-        """
+        """Wait while something else comes first."""
         if self._answers is not None:
             self._answers.wait()
         if self._before is not None:
@@ -176,12 +164,7 @@ class Turn:
 
 
 class InTurn(Summary):
-    """A summary of nothing: its pass rests while something else comes first.
-
-    Parameters
-    ----------
-    turn : Turn
-    """
+    """A summary of nothing: its pass rests while something else comes first."""
 
     columns = ("rank",)
     requires = ANY_ORDER
@@ -190,13 +173,7 @@ class InTurn(Summary):
         self._turn = turn
 
     def add(self, chunk: Events) -> None:
-        """Wait for the turn of the pass.
-
-        Raises
-        ------
-        Postponed
-            A newer work waits.
-        """
+        """Wait for the turn of the pass."""
         self._turn.take()
 
     def merge(self, other: InTurn) -> None:

@@ -19,14 +19,7 @@ from ensembles.viz.explorer.view import View
 
 
 class BokehExplorerWidget(ExplorerValue, BokehModel):  # type: ignore[misc] # jupyter_bokeh has no types
-    """The explorer of one or several runs, shown as the value of a cell.
-
-    Parameters
-    ----------
-    runs : sequence of Shown
-    view : View
-        What is shown first.
-    """
+    """The explorer of one or several runs, shown as the value of a cell."""
 
     def __init__(self, runs: Sequence[Shown], view: View, **others: Any) -> None:
         self._explorer = Explorer(runs, view, in_page=False)

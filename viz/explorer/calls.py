@@ -61,8 +61,6 @@ class HeldCalls:
 
     Parameters
     ----------
-    events : Events
-        Sorted by rank and start.
     is_part : bool
         Calls of the run that contain these may be missing.
     """
@@ -106,8 +104,6 @@ class WindowShown:
         Gives its numbers and the rank of their first row.
     events : Events
         Its single calls; none, if they are many or have not been read.
-    count : int or None
-        Number of its calls; None: unknown.
     missing : str
         Why there are whole rows and cells, and no single calls; empty: its calls have been read.
     """

@@ -75,17 +75,6 @@ _WINDOW_JS = """
 class TraceDiagram:
     """The trace diagram, on which a rectangle marks calls; marked calls keep their colours.
 
-    Parameters
-    ----------
-    shown : Shown
-        The run.
-    calls : Calls
-        The calls that the filters select.
-    times : Range1d
-        The axis of time.
-    name : str
-        Name of the figure.
-
     Attributes
     ----------
     figure : figure
@@ -176,15 +165,6 @@ class TraceDiagram:
         """Return the image of a raster, whose cells and rows are at least a pixel wide and high in a view.
 
         The canvas draws one cell of those that share a pixel: the calls of all others would not be seen.
-
-        Parameters
-        ----------
-        raster : Raster
-        first : int
-            Rank of its first row.
-        view : View
-        pixels : int
-            Pixels of the axis of time.
         """
         if raster.cell_ns == 0 or len(raster.edges_ns) < 2:
             return _no_image()
@@ -253,7 +233,6 @@ class TraceDiagram:
         ----------
         marked : Calls or None
             The marked calls; None: no call is marked, and all have their colours.
-        view : View
         """
         calls, window = self._calls_of, self.window_in(view)
         for source, some, pixels in ((self._all, calls, _WIDE), (self._marked, marked, _NARROW)):

@@ -29,18 +29,10 @@ class Durations:
 
     Parameters
     ----------
-    calls : Calls
-        The calls that the filters select.
-    name : str
-        Name of the figure.
     beside : Durations, optional
         The histogram of another run, whose axis of durations this one shares.
     per_mib : bool
         Durations are per MiB that the calls moved; an axis above has the rates.
-
-    Attributes
-    ----------
-    figure : figure
     """
 
     def __init__(

@@ -56,14 +56,6 @@ class Fields:
     """A row of fields for the ranges of a view: what is marked, and what is in view.
 
     They show the ranges as the link and the commands have them, and take both.
-
-    Parameters
-    ----------
-    explorer : Shows
-
-    Attributes
-    ----------
-    layout : Column
     """
 
     def __init__(self, explorer: Shows) -> None:
@@ -136,13 +128,7 @@ class Fields:
         self._about.update(text=f"{alert}{html.escape(sentence)}</p>", visible=bool(sentence))
 
     def _ends(self, name: str, text: str) -> Any:
-        """Read a range, as the link or a command has it.
-
-        Raises
-        ------
-        EnsioError
-            It is not a range.
-        """
+        """Read a range, as the link or a command has it."""
         calls = self._explorer.shown.calls(self._explorer.view)
         if name in ("ranks", "zoom_ranks"):
             return self._ranks(name, text)
@@ -186,12 +172,6 @@ class Fields:
 
 def rows_of(edges: Interval, tasks: int) -> Ranks:
     """Return the first and the last rank whose row is in view, if only in part.
-
-    Parameters
-    ----------
-    edges : (float, float)
-        First and last edge of the rows in view.
-    tasks : int
 
     Examples
     --------

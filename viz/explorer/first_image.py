@@ -35,8 +35,6 @@ def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
     ----------
     shares : ndarray of uint8, shape (rows, cells, classes)
         255 is the whole time of a pixel. The first row is the uppermost.
-    classes : sequence of str
-        Names of classes in `COLOURS`.
 
     Examples
     --------

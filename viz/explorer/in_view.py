@@ -21,21 +21,6 @@ from ensembles.viz.explorer.sums import not_kept
 def calls_in_view(run: Run, selection: Selection, window: Window | None, most: int) -> Events:
     """Read the calls of a selection that are in progress in a window.
 
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-        For this run.
-    window : Window or None
-        None: the whole run is in view.
-    most : int
-        Largest number of calls.
-
-    Returns
-    -------
-    Events
-        Sorted by (rank, start).
-
     Raises
     ------
     EnsioError

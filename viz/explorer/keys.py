@@ -17,9 +17,6 @@ def take_keys(fig: figure, along: str, across: str = "") -> None:
 
     Parameters
     ----------
-    fig : figure
-    along : str
-        What its horizontal axis has.
     across : str
         What its vertical axis has; empty: no key changes it.
 

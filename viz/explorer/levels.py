@@ -69,14 +69,7 @@ class CellTimes:
 
     @classmethod
     def of_picture(cls, raster: Raster, first_task: int = 0) -> CellTimes:
-        """Take the times of a raster as they are, which is quick.
-
-        Parameters
-        ----------
-        raster : Raster
-        first_task : int
-            The rank that is its task 0.
-        """
+        """Take the times of a raster as they are, which is quick."""
         edges_ns = raster.edges_ns
         level = raster.cell_ns.bit_length() - 1
         first = int(edges_ns[0]) >> level if len(edges_ns) else 0
@@ -147,13 +140,7 @@ class CellTimes:
 
 
 class Levels:
-    """The levels of the pyramid of a run.
-
-    Parameters
-    ----------
-    sources : iterable of Pyramid or Raster
-        The finest first.
-    """
+    """The levels of the pyramid of a run."""
 
     def __init__(self, sources: Iterable[Pyramid | Raster]) -> None:
         self._levels = [CellTimes.of(each) for each in sources]

@@ -26,10 +26,6 @@ class MorePictures:
 
     They stay as they are until they are asked for again, or other calls are shown.
 
-    Parameters
-    ----------
-    explorer : Shows
-
     Attributes
     ----------
     layout : Column

@@ -52,11 +52,6 @@ def fit_when_narrow(fig: figure) -> None:
     """Break title and legend of a figure where the page is too narrow for them.
 
     The page does so when its width changes, and when the title does.
-
-    Parameters
-    ----------
-    fig : figure
-        With all its legends, which are above it.
     """
     legends = [each for each in fig.above if isinstance(each, Legend)]
     fit = CustomJS(args={"fig": fig, "legends": legends}, code=_FIT_JS)

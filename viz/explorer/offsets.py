@@ -49,12 +49,6 @@ class Offsets:
 
     Parameters
     ----------
-    calls : Calls
-        The calls that the filters select.
-    times : Range1d
-        The axis of time.
-    name : str
-        Name of the figure.
     file : str, optional
         Default: the file with the most bytes among the calls.
 
@@ -164,7 +158,6 @@ class Offsets:
         ----------
         marked : Calls or None
             The marked calls; None: no call is marked, and all have their colours.
-        view : View
         """
         if self.figure is None:
             return

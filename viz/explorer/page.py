@@ -74,10 +74,6 @@ class Explorer:
 
     Parameters
     ----------
-    runs : sequence of Shown
-        Read once, and shared by all documents.
-    view : View
-        What is shown first.
     in_page : bool
         The page is the explorer's, and its address becomes the link of the view.
     in_stages : bool
@@ -256,7 +252,6 @@ class Explorer:
 
         Parameters
         ----------
-        view : View
         from_page : bool
             The page has set the axes of the trace diagram already.
         """
@@ -553,8 +548,6 @@ def add_explorer(
 
     Parameters
     ----------
-    document : Document
-    runs : sequence of Shown
     query : mapping of str to str
         Parameters of the link. If they are not valid, the whole first run is shown, and the page says why.
     in_stages : bool

@@ -49,9 +49,6 @@ class Panel:
 
     Parameters
     ----------
-    shown : Shown
-        The run.
-    view : View
     times : Range1d
         The axis of time, which pictures of several runs share.
     look : callable
@@ -159,13 +156,7 @@ class Panel:
         return next((file for file in named if file and self.calls.has_map_of(file)), path)
 
     def show_window(self, view: View) -> bool:
-        """Show the window of a view in the trace diagram, the rates and the offsets.
-
-        Returns
-        -------
-        bool
-            As from `mark`.
-        """
+        """Show the window of a view in the trace diagram, the rates and the offsets."""
         file = self._file_of(view)
         is_other = file != self.offsets.path
         if is_other:
@@ -252,14 +243,7 @@ class Panel:
             self._look(lambda view: replace(view, zoom_s=times, zoom_ranks=rows), from_page=True)
 
     def sentence(self, view: View, several: bool) -> str:
-        """Describe the calls that are marked, or selected, and what is in view.
-
-        Parameters
-        ----------
-        view : View
-        several : bool
-            Name the run, because the page shows several.
-        """
+        """Describe the calls that are marked, or selected, and what is in view."""
         window = self.diagram.window_in(self._own(view))
         return sentence_of(self.shown, self.of_marked, view, window, several)
 

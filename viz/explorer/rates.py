@@ -44,10 +44,6 @@ class Rates:
 
     Parameters
     ----------
-    calls : Calls
-        The calls that the filters select.
-    times : Range1d
-        The axis of time.
     name : str
         Name of the first figure; a second one, of the reads, has ``_read`` behind it.
     beside : Rates, optional
@@ -129,13 +125,7 @@ class Rates:
         return self._whole if len(self._whole.edges_ns) > 1 else None
 
     def replace(self, calls: Calls) -> bool:
-        """Take other calls of the same run, as while it goes on; `show` draws them.
-
-        Returns
-        -------
-        bool
-            False: there is a direction that the pictures lack.
-        """
+        """Take other calls of the same run, as while it goes on; `show` draws them."""
         self._calls = calls
         curve = calls.curve()
         return self._present == directions_of(curve)

@@ -89,14 +89,11 @@ class CallReader:
 
     Parameters
     ----------
-    run : Run
     events : Events or None
         The calls, sorted by rank and start. None: they are read from the file of the run, which has a kept
         pyramid (`can_be_read`).
     changed : callable
         Is called when more has been read in the background.
-    failed : callable
-        Is given the exception that ended a reading.
     in_background : bool
         Read from the file in a thread. Else a question returns when all has been read.
 
@@ -165,8 +162,6 @@ class CallReader:
 
         Parameters
         ----------
-        selection : Selection
-            For this run.
         marks : View, optional
             The selection is one of durations and a rectangle, which are first shown in whole cells.
         """

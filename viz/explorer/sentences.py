@@ -26,15 +26,8 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
 
     Parameters
     ----------
-    shown : Shown
-        The run.
     calls : Calls
         The marked calls; if none is marked, those that the filters select.
-    view : View
-    window : Window or None
-        What the trace diagram shows; None: all.
-    several : bool
-        Name the run, because the page shows several.
     """
     what = "marked" if view.is_marked else "shown" if window is None else "selected"
     what += f" of {shown.run.path}" if several else ""
@@ -141,13 +134,7 @@ def _nothing(shown: Shown, calls: Calls, view: View, what: str) -> str:
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
-    """Return the modes of the marked calls, the slowest of one call of each task, and what was left out.
-
-    Raises
-    ------
-    EnsioError
-        As `Shown.ensemble`.
-    """
+    """Return the modes of the marked calls, the slowest of one call of each task, and what was left out."""
     if not calls.count:
         return calls.reading or "There is no call."
     ensemble = shown.ensemble(view)

@@ -144,13 +144,7 @@ class _Application(GuardedApplication, BokehTornado):
 
 
 class ExplorerServer:
-    """A running server of the explorer.
-
-    Parameters
-    ----------
-    runs : sequence of Shown
-    door : Door
-    """
+    """A running server of the explorer."""
 
     def __init__(self, runs: Sequence[Shown], door: Door) -> None:
         settings.perform_document_validation = False  # tests do it; a page waits for it

@@ -328,10 +328,6 @@ def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") ->
 
     Parameters
     ----------
-    view : View
-    finding : Finding
-    number : int
-        From 1.
     of_run : str
         Is added to what the mark is about, where there are two runs.
 
@@ -372,12 +368,6 @@ def beyond_finding(finding: Finding, marked: int) -> str:
 
     A finding concerns calls of some functions, each in some phases of some tasks. Filters take all calls of
     these functions in any of these phases and tasks.
-
-    Parameters
-    ----------
-    finding : Finding
-    marked : int
-        Number of calls that its mark takes.
 
     Returns
     -------

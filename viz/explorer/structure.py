@@ -47,7 +47,6 @@ def structure_of(run: Run, selection: Selection) -> Structure:
 
     Parameters
     ----------
-    run : Run
     selection : Selection
         Phases and call indices are those of the whole run: numbers do not depend on the filters.
 
@@ -82,15 +81,7 @@ def structure_of(run: Run, selection: Selection) -> Structure:
 
 
 class StructuresRead:
-    """Phases and call indices of a run that is read in the background.
-
-    Parameters
-    ----------
-    run : Run
-    background : Background
-    found : callable
-        Is called when another one has been found.
-    """
+    """Phases and call indices of a run that is read in the background."""
 
     def __init__(self, run: Run, background: Background, found: Callable[[], None]) -> None:
         self._run, self._background, self._changed = run, background, found
@@ -111,18 +102,7 @@ class StructuresRead:
 
 
 def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str, filtered: bool) -> str:
-    """Say what the tables of findings, phases and call indices have, and what they lack.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-    structure : Structure or None
-        None: it is being read.
-    of_run : str
-        The run, if the page shows several; else empty.
-    filtered : bool
-        There are filters.
-    """
+    """Say what the tables of findings, phases and call indices have, and what they lack."""
     sentences = [f"Findings, phases and call indices are those of {of_run}."] if of_run else []
     if not diagnosis.findings:
         where = " in what was recorded" * bool(diagnosis.lacks)

@@ -140,19 +140,7 @@ class RankSums(Summary):
 
 
 class FileSums(Summary):
-    """A mergeable summary: calls on each file, and the bytes that each layer read and wrote in it.
-
-    Parameters
-    ----------
-    layers : sequence of str
-    files : int
-        Number of files of the run.
-
-    Attributes
-    ----------
-    moved : ndarray of int64, shape (layers, files)
-    calls : ndarray of int64, shape (files,)
-    """
+    """A mergeable summary: calls on each file, and the bytes that each layer read and wrote in it."""
 
     columns = ("call", "file", "moved")
     requires = ANY_ORDER
@@ -283,7 +271,6 @@ def requests_of(
 
     Parameters
     ----------
-    tasks : int
     selection : Selection
         These calls. The time in which any of them moves bytes is only computed of all calls of the run.
     raster : callable
@@ -312,14 +299,7 @@ def sums_of_cube(
     times_ns: tuple[int, int] | None,
     ranks: tuple[int, int] | None,
 ) -> dict[str, Any]:
-    """Return sums over marked calls in whole bins, rows and cells; tables, rates and offsets are empty.
-
-    Parameters
-    ----------
-    cube : DurationCube
-    durations_ns, times_ns, ranks
-        As in `DurationCube.bins_of` and `DurationCube.box_of`.
-    """
+    """Return sums over marked calls in whole bins, rows and cells; tables, rates and offsets are empty."""
     box = cube.box_of(times_ns, ranks)
     counts = cube.counts(durations_ns, box)
     bins, chosen = counts.sum(axis=1), cube.bins_of(durations_ns)

@@ -101,19 +101,8 @@ class Table:
 
     Parameters
     ----------
-    name : str
-    columns : sequence of Column
     chosen : callable, optional
         Is called with the number of the row that the reader chooses.
-    height : int
-        Pixels.
-    several_lines : bool
-        Long texts go on in up to four lines.
-
-    Attributes
-    ----------
-    widget : DataTable
-    source : ColumnDataSource
     """
 
     def __init__(

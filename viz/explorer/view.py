@@ -166,20 +166,7 @@ class View:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], runs: int = 1) -> View:
-        """Read a view from the parameters of a link.
-
-        Parameters
-        ----------
-        query : mapping of str to str
-            Other parameters are ignored.
-        runs : int
-            Number of runs that can be shown.
-
-        Raises
-        ------
-        EnsioError
-            A parameter is malformed.
-        """
+        """Read a view from the parameters of a link."""
         beside = query.get("beside")
         return cls(
             run=_number(query.get("run", "0"), runs),
@@ -241,11 +228,6 @@ class View:
         """Return the filters of the marked calls.
 
         Several globs of ``file`` are lines.
-
-        Raises
-        ------
-        EnsioError
-            Nothing can match the filters and the marks.
         """
         filters = dict(self.filters)
         for name, text in self.marks.items():
@@ -265,13 +247,7 @@ class View:
         return filters
 
     def command(self, path: str) -> str:
-        """Return the command that lists all marked calls, as CSV: a table would have the first ones.
-
-        Parameters
-        ----------
-        path : str
-            The run.
-        """
+        """Return the command that lists all marked calls, as CSV: a table would have the first ones."""
         words = []
         for name, text in self.selecting().items():
             if name in FLAGS:
@@ -287,8 +263,6 @@ class View:
 
         Parameters
         ----------
-        path : str
-            The run.
         number : str
             Is added to the names of run and calls, where there are several runs.
         """
@@ -326,8 +300,6 @@ def rounded(low: float, high: float, is_log: bool = False) -> Interval:
     ----------
     low, high : float
         Ends of the range, the first one below the second, such as times in seconds.
-    is_log : bool
-        The axis is logarithmic, and both are positive.
 
     Examples
     --------

@@ -39,18 +39,8 @@ def wait_at(
 
     Parameters
     ----------
-    door : Door
-    paths : sequence of str
-        Run directories.
     say : callable
         Is given a sentence when there is something to wait for.
-    announce : callable
-        Is given the link before that.
-
-    Raises
-    ------
-    EnsioError
-        There is a run, and it cannot be read.
     """
 
     async def wait() -> None:

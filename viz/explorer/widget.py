@@ -29,12 +29,6 @@ _SCRIPTS = get_args(_Script)
 class ExplorerWidget(ExplorerValue, anywidget.AnyWidget):
     """The explorer of one or several runs, shown as the value of a cell.
 
-    Parameters
-    ----------
-    runs : sequence of Shown
-    view : View
-        What is shown first.
-
     Notes
     -----
     The widget has no state but the version of BokehJS, so that a saved notebook stays small. A page asks

@@ -82,14 +82,7 @@ class Working:
         self._answered.data = dict(new)
 
     def watch_figures(self, figures: Iterable[figure], windows: Iterable[ColumnDataSource]) -> None:
-        """Watch for marks and zooms, in figures that are not watched yet.
-
-        Parameters
-        ----------
-        figures : iterable of figure
-        windows : iterable of ColumnDataSource
-            The page changes them after a zoom.
-        """
+        """Watch for marks and zooms, in figures that are not watched yet."""
         for fig in figures:
             if fig.id not in self._watched:
                 self._watched.add(fig.id)

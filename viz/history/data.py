@@ -92,18 +92,8 @@ def experiment_data(
 
     Parameters
     ----------
-    history : History
-    found : Check
-        Its check.
-    labels : mapping of str to str, optional
-        Show only runs with all of these labels.
     until : StoredRun, optional
         If this run is older than those that are shown, show the ones up to it.
-
-    Raises
-    ------
-    EnsioError
-        No run has the labels.
     """
     runs = history.runs(found.experiment, labels, last=MOST_RUNS)
     if not runs:

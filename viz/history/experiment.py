@@ -16,13 +16,6 @@ from ensembles.viz.history.figures import over_runs
 def experiment(place: str | os.PathLike[str], name: str) -> Column:
     """Draw the durations of an experiment over its runs, as ``ensio serve HISTORY`` shows them.
 
-    Parameters
-    ----------
-    place : str or path
-        SQLite file, or URL of a PostgreSQL database.
-    name : str
-        Name of the experiment.
-
     Returns
     -------
     Column

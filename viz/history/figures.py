@@ -40,19 +40,7 @@ _MOST_SAID = 3
 def over_runs(
     title: str, lines: Sequence[Line], data: ExperimentData, name: str, kind: KindOverRuns | None = None
 ) -> figure:
-    """Draw values over the runs with their prediction intervals.
-
-    Parameters
-    ----------
-    title : str
-    lines : sequence of Line
-    data : ExperimentData
-        Of which changes and known changes are marked.
-    name : str
-        Name of the figure.
-    kind : KindOverRuns, optional
-        What the lines are of. Default: all calls.
-    """
+    """Draw values over the runs with their prediction intervals."""
     fig = new_figure(title, 300, x_range=(-0.5, len(data.runs) - 0.5), y_axis_type="log", name=name)
     _label(fig, data)
     labels = [f"{run.id}" for run in data.runs]
@@ -187,12 +175,6 @@ def distribution(
 
     Parameters
     ----------
-    kind : KindOverRuns
-    data : ExperimentData
-    heat : figure
-        From `heat_map`.
-    name : str
-        Name of the figure.
     chosen : int, optional
         Position of the run that is shown first. Default: the latest.
 

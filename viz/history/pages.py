@@ -85,16 +85,8 @@ def experiment_rows(
 
     Parameters
     ----------
-    history : History
-    checks : mapping of str to Check
-        From `checked`.
     labels : mapping of str to str, optional
         Show only runs with all of these labels, and only experiments that have some.
-
-    Returns
-    -------
-    list of Row
-        By name.
     """
     return [
         Row(
@@ -109,18 +101,7 @@ def experiment_rows(
 
 
 def all_experiments_page(rows: Sequence[Row], links: Mapping[str, str], of: int, **more: Any) -> str:
-    """Return the page of all experiments.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-    links : mapping of str to str
-        Address of the page of each experiment, by name.
-    of : int
-        Number of experiments of the history.
-    **more
-        Further variables of the template.
-    """
+    """Return the page of all experiments."""
     return _template().render(
         title="History of runs", rows=rows, links=links, of=of, version=__version__, script="", **more
     )
@@ -131,13 +112,8 @@ def experiment_page(data: ExperimentData, index: str, chosen: int | None = None,
 
     Parameters
     ----------
-    data : ExperimentData
-    index : str
-        Address of the page of all experiments.
     chosen : int, optional
         Position of the run whose distributions are shown first. Default: the latest.
-    **more
-        Further variables of the template.
     """
     drawn = pictures(data, chosen)
     script, parts = components(drawn) if drawn else ("", [])

@@ -36,19 +36,7 @@ VERDICTS = ("regression", "improvement", "ok", "too-few-runs")
 
 
 class HistoryServer:
-    """A running server of the pages of a history.
-
-    Parameters
-    ----------
-    history : History
-        It is only read.
-    door : Door
-
-    Raises
-    ------
-    EnsioError
-        The history holds no run.
-    """
+    """A running server of the pages of a history."""
 
     def __init__(self, history: History, door: Door) -> None:
         if not history.experiments():

@@ -25,21 +25,8 @@ def write_site(history: History, folder: str) -> list[str]:
 
     Parameters
     ----------
-    history : History
     folder : str
         Made if it is missing. Pages of an earlier call are replaced.
-
-    Returns
-    -------
-    list of str
-        Paths of the pages, that of all experiments first.
-
-    Raises
-    ------
-    EnsioError
-        The history holds no run.
-    OSError
-        The folder cannot be written.
     """
     rows = experiment_rows(history, checked(history))
     if not rows:

@@ -280,11 +280,6 @@ def offset_image(
 
     Parameters
     ----------
-    found : OffsetMap
-    kind : {"time", "rank"}
-        The horizontal axis.
-    shown : sequence of str
-        Directions, in the order of the colours.
     most : float, optional
         Bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
 

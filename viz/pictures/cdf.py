@@ -29,19 +29,8 @@ _LEAST_S = 0.5e-9
 def cdf(data: Any, *, title: str | None = None) -> figure:
     """Draw the share of calls up to each duration, one curve for each ensemble.
 
-    Parameters
-    ----------
-    data : Ensemble, Events or Run, a list of these, or a mapping from labels to them
-    title : str, optional
-
-    Returns
-    -------
-    figure
-
     Raises
     ------
-    TypeError
-        `data` has another type.
     ValueError
         Ensembles of durations per call and per MiB are mixed.
     """

@@ -101,21 +101,7 @@ def comparison(
 def comparison_of_kind(
     found: Comparison, runs: Sequence[Run], names: tuple[str, str], verdict: str, level: float = 0.9
 ) -> Column:
-    """Draw the calls of two runs that were compared already, for a page that has the reason in words.
-
-    Parameters
-    ----------
-    found : Comparison
-        Of two runs, about one kind of calls.
-    runs : sequence of Run
-        Two; the first one is the baseline.
-    names : (str, str)
-        Names of both.
-    verdict : str
-        For the title, after the functions.
-    level : float
-        As for `comparison`.
-    """
+    """Draw the calls of two runs that were compared already, for a page that has the reason in words."""
     before, after = (_calls_of(run, found, {}) for run in runs)
     what = plain(before.name or before.op or "calls")
     return _drawn((before, after), names, f"{what}: {verdict}", "", level)

@@ -33,14 +33,6 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     """Draw the number of tasks inside a call over time, stacked by class of operations.
 
     If tasks have several threads, the curve is the number of calls in progress, which has no upper bound.
-
-    Parameters
-    ----------
-    raster : Raster or DrawnRaster
-    present : list of str
-        Classes of operations to show, a subset of `ensembles.summaries.raster.CLASSES`.
-    x_range : Range1d
-        Time axis, in seconds.
     """
     title = "Calls in progress" if raster.several_threads else "Tasks inside a call"
     fig = new_figure(f"{title} over time", height=200, x_range=x_range, name="tasks_inside")

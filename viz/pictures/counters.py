@@ -43,11 +43,6 @@ _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 def counter_pictures(counters: Counters) -> dict[str, Any]:
     """Draw the counters of a run.
 
-    Parameters
-    ----------
-    counters : Counters
-        ``run.counters``.
-
     Returns
     -------
     dict of str to figure

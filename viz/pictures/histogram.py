@@ -170,11 +170,6 @@ def with_others(histogram: LogHistogram) -> LogHistogram:
 
     At most three functions of a class of operations are left, whose shades differ clearly. The others are
     counted as "N other functions", and those that wait for other tasks as "N other waits".
-
-    Parameters
-    ----------
-    histogram : LogHistogram
-        Is not changed.
     """
     kept: list[Call] = []
     others: dict[bool, list[Call]] = {False: [], True: []}

@@ -202,7 +202,6 @@ def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> f
 
     Parameters
     ----------
-    mode : Mode
     edges_s : ndarray, shape (bins + 1,)
     amounts : ndarray, shape (bins,)
         Calls in each bin.

@@ -40,15 +40,6 @@ _MOST_BEYOND = 4
 def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None, level: float) -> Column:
     """Draw the slowest of N calls for several N: curves, and predictions below them.
 
-    Parameters
-    ----------
-    ensemble : Ensemble
-    tasks : iterable of int
-        Numbers N, at most 6.
-    title : str or None
-    level : float
-        Probability of the prediction intervals.
-
     Raises
     ------
     EnsioError

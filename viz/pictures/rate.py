@@ -142,18 +142,6 @@ def rates_alike(
 ) -> list[dict[str, figure]]:
     """Draw rates that are compared: with equal cells of time, one unit and one axis.
 
-    Parameters
-    ----------
-    curves : sequence of RateCurve
-    titles : sequence of str or None
-        Of each.
-    x_range : Range1d, optional
-        The axis of time.
-    separate : bool
-        Draw writes and reads in two figures each.
-    partial : sequence of str
-        What each curve lacks; empty texts: nothing.
-
     Returns
     -------
     list of dict of str to figure

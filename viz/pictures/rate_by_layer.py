@@ -62,11 +62,6 @@ def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
     rates : list of LayerRate
         Outermost layers first, writes before reads; those that moved bytes.
 
-    Raises
-    ------
-    EnsioError
-        The run was recorded without events.
-
     Examples
     --------
     >>> from ensembles.viz.pictures.rate_by_layer import rates_of_layers
@@ -109,13 +104,6 @@ class RatesOfLayers(NamedTuple):
 def layers_alike(data: Sequence[Any]) -> list[RatesOfLayers]:
     """Compute the rates of the layers of several runs, with equal cells of time.
 
-    Raises
-    ------
-    TypeError
-        One has another type.
-    EnsioError
-        A run was recorded without events.
-
     Examples
     --------
     >>> from ensembles.viz.pictures.rate_by_layer import layers_alike
@@ -156,20 +144,7 @@ def draw_rates_of_layers(
     directions: tuple[str, ...],
     name: str,
 ) -> figure:
-    """Draw a curve for each layer and direction: `ensembles.viz.pictures.rate` with ``by="layer"``.
-
-    Parameters
-    ----------
-    found : RatesOfLayers
-    beside : sequence of RatesOfLayers
-        All that are compared, whose unit it has.
-    title : str or None
-    x_range : Range1d or None
-    directions : tuple of str
-        Those that are drawn.
-    name : str
-        Of the figure.
-    """
+    """Draw a curve for each layer and direction: `ensembles.viz.pictures.rate` with ``by="layer"``."""
     whole, every = found
     rates = [each for each in every if each.direction in directions]
     edges_ns = whole.edges_ns

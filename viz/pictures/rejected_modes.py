@@ -77,7 +77,6 @@ def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> li
 
     Parameters
     ----------
-    found : Modes
     edges_s : ndarray, shape (bins + 1,)
         Edges of the histogram that is drawn, s.
     amounts : ndarray, shape (bins,)
@@ -167,19 +166,7 @@ def _at(edges_s: np.ndarray, amounts: np.ndarray, t_s: float) -> float:
 def draw_rejected(
     fig: figure, rejected: list[Rejected], heights: list[float], align: list[str], least_s: float
 ) -> LegendItem:
-    """Draw hollow points, dotted lines over the ranges, and labels.
-
-    Parameters
-    ----------
-    fig : figure
-    rejected : list of Rejected
-    heights : list of float
-        Of the labels.
-    align : list of str
-        Sides of the labels that are at their marks.
-    least_s : float
-        Where the axis begins; a range may begin at 0.
-    """
+    """Draw hollow points, dotted lines over the ranges, and labels."""
     source = ColumnDataSource(
         {
             "t": [each.t_s for each in rejected],

@@ -20,25 +20,12 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
 
     With more than `MOST` sizes, classes are octaves: from a power of two to less than the next one.
 
-    Parameters
-    ----------
-    data : Run or Events
-    per : {"call", "MiB"}
-        Unit of work to which durations refer.
-
     Returns
     -------
     ensembles : dict of str to Ensemble
         By operation and size; those that took the most time, in the order of the sizes.
     count : int
         Number of classes.
-
-    Raises
-    ------
-    TypeError
-        `data` has another type.
-    EnsioError
-        The run was recorded without events.
 
     Examples
     --------

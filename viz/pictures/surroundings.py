@@ -47,24 +47,11 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
     at samples, which are at least a second apart: amounts are points, joined by faint lines, and rates are
     steps, the mean between two samples. The figures say how many there are.
 
-    Parameters
-    ----------
-    data : Run or SurroundingsTable
-    title : str, optional
-        Title of the first figure.
-    x_range : Range1d, optional
-        Time axis in seconds, to share with another figure.
-
     Returns
     -------
     Column
         The names of its figures are ``dirty_pages``, ``io_pressure`` and ``process_bytes``. Figures of
         counters that the samples do not include are left out.
-
-    Raises
-    ------
-    TypeError
-        `data` has another type.
 
     Examples
     --------

@@ -122,13 +122,7 @@ def tail(
 
 
 def tasks_of(data: Any, ensemble: Ensemble) -> int:
-    """Return the tasks of a run, or those that made the calls of an ensemble.
-
-    Raises
-    ------
-    EnsioError
-        Neither is known.
-    """
+    """Return the tasks of a run, or those that made the calls of an ensemble."""
     return max(int(getattr(data, "tasks", None) or ensemble.tasks), 1)
 
 

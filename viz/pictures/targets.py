@@ -149,11 +149,6 @@ def targets(
 def load_of(data: Any, layer: str | None = None, layouts: Run | Layouts | None = None) -> TargetLoad | None:
     """Compute the load of storage targets, in one pass over a run.
 
-    Parameters
-    ----------
-    data, layer, layouts
-        As for `targets`.
-
     Returns
     -------
     TargetLoad or None
@@ -189,8 +184,6 @@ def load_request(
 
     Parameters
     ----------
-    run, layer, layouts
-        As for `targets`.
     most_pieces : float
         Largest number of pieces into which calls may be divided: a call has one for each stripe that it
         reaches.

@@ -179,9 +179,6 @@ def add_zoomed_calls(
 
     Parameters
     ----------
-    fig : figure
-        A trace diagram of a whole run.
-    kept : DiagramCalls
     images : sequence of GlyphRenderer
         The images of the diagram, the fine one first. They are hidden if all calls of a window are drawn.
     row : ndarray of int, shape (tasks,), optional

@@ -60,25 +60,11 @@ def write_comparison(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
 
     The file is written under a temporary name and renamed when it is complete.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        Two; the first one is the baseline.
-    path : path-like
-        HTML file; an existing file is replaced.
-
-    Returns
-    -------
-    int
-        Size of the file in bytes.
-
     Raises
     ------
     EnsioError
         The file cannot be written, the runs have no kind of calls in common, or a file of a run can no longer
         be read.
-    ValueError
-        There are not two runs.
 
     Examples
     --------

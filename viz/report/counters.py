@@ -35,7 +35,6 @@ def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> C
 
     Parameters
     ----------
-    run : RunInfo
     information : dict, optional
         Of `ensembles.run.information.collect_information`, whose bytes count once what several interfaces
         moved.

@@ -106,12 +106,6 @@ class ReportData:
 
         If not all calls are events, the tables come from the summary of the recorder.
 
-        Parameters
-        ----------
-        run : Run
-        more : mapping of str to SummaryRequest, optional
-            Further summaries to compute in the same pass.
-
         Returns
         -------
         ReportData
@@ -134,14 +128,7 @@ class ReportData:
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Events], run: Run) -> Self:
-        """Compute the data of some events of a run.
-
-        Parameters
-        ----------
-        chunks : iterable of Events
-            As from `Run.chunks`.
-        run : Run
-        """
+        """Compute the data of some events of a run."""
         requests = _requests(_OF_ALL_CALLS | _OVER_TIME)
         return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 

@@ -36,7 +36,6 @@ def embed_pictures(
 
     Parameters
     ----------
-    pictures : mapping of str to Bokeh model
     linked : collection of str
         Names of the pictures that share a range or a selection: they are drawn together.
     selects : bool

@@ -64,16 +64,7 @@ def counts_for_ensembles(run: Run) -> SummaryRequest | None:
 
 
 def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None = None) -> list[Shown]:
-    """Return the sections of the two reads or writes with the most time, and of another call that took more.
-
-    Parameters
-    ----------
-    run : Run
-    table : CallTable
-        Totals of its calls.
-    counts : CountsOfSeveral, optional
-        Of `counts_for_ensembles`.
-    """
+    """Return the sections of the two reads or writes with the most time, and of a call with more time."""
     calls = _calls_that_matter(table)
     found = []
     with announced("finding modes of", run.path, len(calls), "ensembles"):

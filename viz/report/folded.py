@@ -105,13 +105,8 @@ def folded_sections(
 
     Parameters
     ----------
-    run : Run
     sums : mapping of str to TotalsBy
         By ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an event.
-    phases : PhasesAnswer or None
-        Its phases, if they are known.
-    transfers : sequence of RequestTotals
-        Its requests by API.
     layers : sequence of str
         Its layers, those that call others first, if they call each other.
 

@@ -27,12 +27,6 @@ def evidence_sentences(finding: Finding) -> list[str]:
 def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[str, str]]:
     """Return the sections of a report in which the calls of a finding can be seen.
 
-    Parameters
-    ----------
-    finding : Finding
-    sections : collection of str
-        Anchors of the sections that the report has.
-
     Returns
     -------
     list of (str, str)

@@ -53,15 +53,6 @@ def moments(data: Any) -> MomentsTable:
     The functions that took the most time come first. Quantiles are read from a histogram; their relative
     error is at most the width of a bin, 3.1 %.
 
-    Parameters
-    ----------
-    data : Run, Events, or a pair of CallMoments and LogHistogram
-
-    Raises
-    ------
-    TypeError
-        `data` has another type.
-
     Examples
     --------
     >>> from ensembles.viz.report.moments import moments

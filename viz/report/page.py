@@ -113,13 +113,7 @@ def write_report(
 
 
 def checked_path(path: str | os.PathLike[str]) -> str:
-    """Return the path of a report as text.
-
-    Raises
-    ------
-    EnsioError
-        It is empty, or a folder.
-    """
+    """Return the path of a report as text."""
     path = os.fspath(path)
     if not path:
         raise EnsioError("the report has no name: name a file with -o")
@@ -168,8 +162,6 @@ def report_html(
 
     Parameters
     ----------
-    run : Run
-    summaries : ReportData
     shown : sequence of Shown
         Sections of ensembles; empty if the report shows a selection of the events.
     diagnosis : Diagnosis or None
@@ -177,8 +169,6 @@ def report_html(
     information : dict or None
         From `ensembles.run.information.collect_information`; None if the report shows a selection of the
         events. The page has it as JSON, in the element ``ensio-info``.
-    selected : str
-        What the events of a selection are.
     """
     x_range = time_range(*summaries.raster.extent_ns)
     counted = counters_shown(run.info, information)

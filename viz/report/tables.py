@@ -221,12 +221,6 @@ def wait_table(summaries: ReportData) -> MomentsTable:
 def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
     """Tabulate the failed calls by function and errno; searches of files come last.
 
-    Parameters
-    ----------
-    run : Run
-    failed : FailedCalls or None
-        None: the events do not include all calls.
-
     Returns
     -------
     MomentsTable or None
@@ -254,19 +248,7 @@ def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
 
 
 def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
-    """Tabulate the non-blocking requests by operation: post, flight, wait, and what other work hid.
-
-    Parameters
-    ----------
-    run : Run
-    posted : Requests or None
-        None: the events do not include all calls.
-
-    Returns
-    -------
-    MomentsTable or None
-        None: there are no requests.
-    """
+    """Tabulate the non-blocking requests by operation: post, flight, wait, and what other work hid."""
     rows = []
     for name, sums in run.info.flights.items():
         is_known = posted is not None and posted.requests[name]
@@ -287,14 +269,7 @@ def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
 
 
 def sites_html(run: Any, by_site: BySite | None) -> str:
-    """Tabulate the call sites with the longest exclusive time; ``""``: none is known.
-
-    Parameters
-    ----------
-    run : Run
-    by_site : BySite or None
-        None: these are some events of a run.
-    """
+    """Tabulate the call sites with the longest exclusive time; ``""``: none is known."""
     if by_site is None or not by_site.rows or len(run.info.sites) < 2:
         return ""
     parts = site_parts(run, by_site.grouped(run.info.label_of_site))

@@ -27,11 +27,6 @@ _STORAGE = ("POSIX", "STDIO")
 def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
     """Divide the time of a job, as the slowest rank spends it in files of its own and in shared ones.
 
-    Parameters
-    ----------
-    run : Run
-    findings : sequence of Finding
-
     Returns
     -------
     Account or None
@@ -126,19 +121,7 @@ class CountedCase:
 
 
 def counted_case(run: Run, name: str = "POSIX") -> CountedCase:
-    """Return the counters of one interface of a run.
-
-    Parameters
-    ----------
-    run : Run
-    name : {"POSIX", "MPI-IO"}
-        Darshan's module.
-
-    Raises
-    ------
-    NotApplicable
-        It has none.
-    """
+    """Return the counters of one interface of a run."""
     module = run.counters.modules.get(name)
     if module is None or not len(module.by_file["file"]):
         raise NotApplicable(f"the log has no counters of {name}: switch the module on when you record")
@@ -163,10 +146,6 @@ def counted_finding(
     ----------
     chosen : ndarray of bool, shape (n,)
         Files that the finding concerns.
-    op : str, optional
-        Kind of calls.
-    most_s : float, optional
-        What no interval exceeds. Default: the whole run.
     """
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())

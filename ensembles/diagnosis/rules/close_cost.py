@@ -20,7 +20,6 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
 
     Parameters
     ----------
-    case : Case
     rows : ndarray of bool, shape (n,)
         Rows of closes.
 

@@ -22,7 +22,6 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    case : Case
     saved_ns : ndarray of float64, shape (n,)
         Time saved in requests inside calls of HDF5.
 

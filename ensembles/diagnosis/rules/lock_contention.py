@@ -37,7 +37,6 @@ class StripeWrites(Summary):
 
     Parameters
     ----------
-    phases : Phases or None
     stripe_bytes : ndarray of int64, shape (files,)
         Bytes of a stripe of each file; 0: unknown.
 

@@ -71,17 +71,6 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     """Find files that tasks open by a library again and again: HDF5, netCDF, MPI-IO, or streams.
 
     A file that was removed has to be made anew.
-
-    Parameters
-    ----------
-    case : Case
-    uses : FileUses
-        Filled.
-
-    Returns
-    -------
-    OpenedAgain or None
-        None: there are none.
     """
     table = uses.table.columns()
     if not table["opens"].any():

@@ -51,12 +51,6 @@ class SlowWrites(NamedTuple):
 def against_reads(case: Case, ends: dict[str, np.ndarray]) -> SlowWrites | None:
     """Compare the most costly writes with ragged ends with reads that waited for targets, phase by phase.
 
-    Parameters
-    ----------
-    case : Case
-    ends : dict of str to ndarray
-        Rows of `Evidence.ends` of the writes.
-
     Returns
     -------
     SlowWrites or None

@@ -75,12 +75,6 @@ class PhasesInTurns:
 
         Their bytes take what they take at a rate that other phases have.
 
-        Parameters
-        ----------
-        case : Case
-        elsewhere : float
-            B/s.
-
         Returns
         -------
         low, high : ndarray of float64, shape (n,)

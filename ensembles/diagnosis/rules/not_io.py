@@ -60,7 +60,6 @@ def find_summed(run: Run, most_share: float) -> Finding | None:
 
     Parameters
     ----------
-    run : Run
     most_share : float
         Share of the run below which I/O is not the cause.
     """

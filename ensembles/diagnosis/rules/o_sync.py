@@ -29,13 +29,7 @@ def flagged_files(run: Run) -> dict[str, str]:
 
 
 def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
-    """Find writes that wait, if each open of the run had flags; else sums do not show which do.
-
-    Raises
-    ------
-    NotApplicable
-        Some opens had flags and others may not.
-    """
+    """Find writes that wait, if each open of the run had flags; else sums do not show which do."""
     flagged = flagged_files(run)
     if not flagged:
         return None

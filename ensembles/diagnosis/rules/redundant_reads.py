@@ -26,12 +26,6 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
     Reads of the file system count, as those of the library above move the same bytes; of files without them,
     those of the library.
 
-    Parameters
-    ----------
-    case : Case
-    uses : dict of str to ndarray
-        Columns of `FileUses.table`.
-
     Returns
     -------
     dict of str to ndarray, shape (m,)
@@ -68,12 +62,6 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
 
     A task that reads more bytes than the range in which they lie reads some of them again. What tasks wrote
     to the file may be read once more. Reads that libraries make for themselves are left out.
-
-    Parameters
-    ----------
-    case : Case
-    uses : FileUses
-        Filled.
     """
     table = uses.table.columns()
     op, layer = np.array([(call.op, call.layer) for call in case.run.calls] or [("", "")]).T

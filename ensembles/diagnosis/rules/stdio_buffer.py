@@ -25,11 +25,6 @@ def pieces_below(
 
     Parameters
     ----------
-    case : Case
-    samples : SurroundingsTable
-        Of the run.
-    op : str
-        One of `COUNTERS`.
     chosen : ndarray of bool, shape (n,)
         Rows of the transfers on streams.
 

@@ -69,12 +69,7 @@ def check_coordination(run: Run) -> Finding | None:
 
 
 def refuse(case: SummedCase, at_most_s: float, why: str) -> None:
-    """Refuse a run of which a cause could take a notable part.
-
-    Raises
-    ------
-    NotApplicable
-    """
+    """Refuse a run of which a cause could take a notable part."""
     if at_most_s >= FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(at_most_s)} of this run, and {why}: "
@@ -86,10 +81,6 @@ def refuse(case: SummedCase, at_most_s: float, why: str) -> None:
 
 class SummedCase:
     """A run that keeps sums instead of calls.
-
-    Parameters
-    ----------
-    run : Run
 
     Attributes
     ----------
@@ -149,13 +140,7 @@ class SummedCase:
         return len(self.rows["n"])
 
     def of_tasks(self, column: str, op: Sequence[str], layer: str, but: Iterable[str] = ()) -> np.ndarray:
-        """Add up a column (``n``, ``bytes``, ``own_ns`` or ``time_ns``) by task: shape (tasks,).
-
-        Parameters
-        ----------
-        but : iterable of str
-            Functions that do not count.
-        """
+        """Add up a column (``n``, ``bytes``, ``own_ns`` or ``time_ns``) by task: shape (tasks,)."""
         names = self._functions[self._by_task["call"]]
         chosen = np.isin(names[:, 0], op) & (names[:, 1] == layer) & ~np.isin(names[:, 2], list(but))
         return np.bincount(self._task, self._by_task[column] * chosen, len(self.ranks))
@@ -276,8 +261,6 @@ def summed_finding(
     ----------
     saved_s : sequence of three ndarray of float64, shape (tasks,)
         What each task saves at least, likely and at most.
-    op, layer, calls, files
-        The calls that it concerns.
     """
     low_s, likely_s, high_s = saved_s
     # Every task saves the least, whichever comes last; and none saves more than the most.

@@ -74,13 +74,7 @@ class Dictionary:
         return self._numbers_of_text[text]
 
     def marks(self, text: bytes) -> dict[str, int]:
-        """Return the numbers of the kinds of marks in a spool, ascending.
-
-        Parameters
-        ----------
-        text : bytes
-            Table of calls of the spool.
-        """
+        """Return the numbers of the kinds of marks in a spool, ascending."""
         self.call_numbers(text)
         return self._marks_of_text[text]
 
@@ -105,11 +99,6 @@ class Dictionary:
 
     def file_numbers(self, files: Sequence[tuple[int, bytes]]) -> np.ndarray:
         """Return the translation of the file numbers of a spool.
-
-        Parameters
-        ----------
-        files : sequence of (int, bytes)
-            Number and path of each file of the spool.
 
         Returns
         -------

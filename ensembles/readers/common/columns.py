@@ -63,13 +63,6 @@ class ReusedColumns:
     """Columns for successive chunks that reuse their memory unless a caller still holds a column.
 
     The kernel clears and maps new memory page by page, which takes as long as decoding.
-
-    Parameters
-    ----------
-    length : int
-        Length of each column.
-    names : sequence of str or None
-        As for `empty_columns`.
     """
 
     def __init__(self, length: int, names: Sequence[str] | None) -> None:
@@ -88,8 +81,6 @@ def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, 
 
     Parameters
     ----------
-    length : int
-        Length of each column.
     names : sequence of str, optional
         Names of the wanted columns; those that decoding needs are added. Default: all columns.
 

@@ -53,16 +53,5 @@ class EventSource(ChunkSource, Protocol):
         ...
 
     def kept(self, key: str) -> bytes | None:
-        """Return the result of a pass that is kept in the files of the run.
-
-        Parameters
-        ----------
-        key : str
-            Of the request (`ensembles.passes.kept.key_of`).
-
-        Returns
-        -------
-        bytes or None
-            As from `ensembles.passes.kept.to_bytes`. None: there is none.
-        """
+        """Return the result of a pass that is kept in the files of the run."""
         ...

@@ -133,17 +133,5 @@ FORMATS: tuple[Format, ...] = (
 
 
 def detect_format(path: str, beginning: bytes | None) -> Format | None:
-    """Detect the format of a file or folder.
-
-    Parameters
-    ----------
-    path : str
-    beginning : bytes or None
-        First `BEGINNING_BYTES` of a file; None for a folder.
-
-    Returns
-    -------
-    Format or None
-        None: the format is unknown.
-    """
+    """Detect the format of a file or folder."""
     return next((known for known in FORMATS if known.recognises(path, beginning)), None)

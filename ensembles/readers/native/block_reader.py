@@ -70,20 +70,11 @@ class BlockReader:
         ----------
         columns : dict of str to ndarray, shape (n,)
             Columns that receive the events.
-        position : int
-            First row to fill.
-        limit : int
-            Maximum number of events.
 
         Returns
         -------
         int
             Number of events; less than `limit` only at the end.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read.
         """
         self._columns, self._place = columns, range(position, position + limit)
         self._out = out_columns(columns)

@@ -16,14 +16,7 @@ _MOST_NAMED = 3
 
 
 def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list[str]:
-    """Describe damage, unknown records and missing processes.
-
-    Parameters
-    ----------
-    spools : sequence of Spool
-    about_ranks : sequence of str
-        Sentences about ranks, which are included.
-    """
+    """Describe damage, unknown records and missing processes."""
     return [
         *few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
         *_notes_on_unknown(spools),

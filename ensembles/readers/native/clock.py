@@ -46,10 +46,6 @@ class Clocks:
     its end. A process that was killed early has readings close together, or only one. It gets the rate of the
     process of the same host whose readings are farthest apart, since their counters have the same rate.
 
-    Parameters
-    ----------
-    spools : sequence of Spool
-
     Attributes
     ----------
     notes : list of str

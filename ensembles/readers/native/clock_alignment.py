@@ -72,11 +72,6 @@ _NONE = Correction()
 class Alignment:
     """Corrections of the nodes' clocks to the clock of the node of rank 0.
 
-    Parameters
-    ----------
-    spools : sequence of Spool
-    clocks : Clocks
-
     Attributes
     ----------
     error_s : float or None

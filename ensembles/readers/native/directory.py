@@ -51,13 +51,7 @@ def run_directory_at(path: str) -> str:
 
 
 def resolve_run_directory(path: str) -> str:
-    """Find a run directory as `run_directory_at`, and log a warning if it is not `path` itself.
-
-    Raises
-    ------
-    EnsioError
-        There are several run directories.
-    """
+    """Find a run directory as `run_directory_at`, and log a warning if it is not `path` itself."""
     found = run_directory_at(path)
     if found != path:
         import logging
@@ -103,30 +97,13 @@ def lies_elsewhere(path: str) -> bool:
 
 
 def chosen_records(directory: str) -> Chosen:
-    """List spools and job files without those of untrusted users (`ensembles.readers.native.owners`).
-
-    Raises
-    ------
-    EnsioError
-        The directory cannot be read.
-    """
+    """List spools and job files without those of untrusted users (`ensembles.readers.native.owners`)."""
     with Reading(directory):
         return choose(directory, record_paths(directory))
 
 
 def record_paths(directory: str) -> list[str]:
-    """List the spools and then the job files in a directory, each sorted by name.
-
-    Returns
-    -------
-    list of str
-        Paths.
-
-    Raises
-    ------
-    EnsioError
-        The directory cannot be read.
-    """
+    """List the spools and then the job files in a directory, each sorted by name."""
     with Reading(directory), os.scandir(directory) as entries:
         names = sorted(entry.name for entry in entries if entry.name.endswith(RECORDS))
     names.sort(key=lambda name: name.endswith(JOB_FILE_SUFFIX))

@@ -76,7 +76,6 @@ class FlightRows:
 
     Parameters
     ----------
-    contents : Contents
     windows : sequence of (int, int)
         Location of the rows: offset in the spool and number of rows.
     """
@@ -134,8 +133,6 @@ class FlightReader:
         Thread, function and start of the event of each request, and of the calls that completed them.
     flight, request : ndarray, shape (n,)
         Time in ns and number of each request.
-    completed : ndarray
-        Number of the request that each of `waits` completed.
     """
 
     def __init__(

@@ -78,23 +78,7 @@ class Follower:
         self.left_out = 0
 
     def take(self, source: SpoolSource) -> bool:
-        """Read what was recorded since the last time.
-
-        Parameters
-        ----------
-        source : SpoolSource
-            The run, opened now.
-
-        Returns
-        -------
-        bool
-            Whether there is anything new.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read.
-        """
+        """Read what was recorded since the last time."""
         news = False
         for decoding in source.decodings:
             process = self._processes.setdefault(decoding.path, _Process())

@@ -184,13 +184,7 @@ def _read_records(job: _JobFile, records: bytes, copy: bytes) -> list[Spool]:
 def _read_record(
     job: _JobFile, process: Any, records: bytes, position: int, shared: bytes
 ) -> tuple[Spool, bytes | None, int]:
-    """Decode a record into a spool without its texts, these (None: they are damaged), and the record's end.
-
-    Raises
-    ------
-    ValueError
-        The record is damaged.
-    """
+    """Decode a record into a spool without its texts, these (None: damaged), and the record's end."""
     lengths = {
         "name": process.name_bytes,
         "windows": process.windows * JOB_WINDOW.size,

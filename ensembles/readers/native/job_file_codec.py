@@ -24,38 +24,15 @@ def decode_events(block: Any, out: np.ndarray) -> int:
 
     Parameters
     ----------
-    block : bytes-like
     out : ndarray of EVENT.dtype, shape (n,), C-contiguous
         Receives the events in its first elements.
-
-    Returns
-    -------
-    int
-        Number of events.
-
-    Raises
-    ------
-    ValueError
-        The block is damaged.
-    IndexError
-        The block has more than n events.
     """
     check_block(block)
     return _compiled.decode_block(block, out.view("u1"))
 
 
 def check_block(block: Any) -> None:
-    """Check the checksum of a block.
-
-    Parameters
-    ----------
-    block : bytes-like
-
-    Raises
-    ------
-    ValueError
-        The checksum is wrong.
-    """
+    """Check the checksum of a block."""
     if len(block) < BLOCK.size or BLOCK.unpack(block).checksum != zlib.crc32(block[_CHECKED_FROM:]):
         raise ValueError("the block's checksum is wrong")
 
@@ -65,17 +42,8 @@ def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
 
     Parameters
     ----------
-    shuffled : bytes-like
-        Whole items.
-    first : int
-        Number of the first wanted item.
     out : ndarray, shape (n,), C-contiguous
         Receives n items.
-
-    Raises
-    ------
-    ValueError
-        There are fewer items.
 
     Examples
     --------
@@ -96,18 +64,11 @@ def shuffle(items: np.ndarray, out: np.ndarray) -> bool:
     ----------
     items : ndarray, shape (n,), C-contiguous
         At least one item.
-    out : ndarray of uint8, C-contiguous
-        Receives the bytes of n items or more.
 
     Returns
     -------
     bool
         False: the items fill `out` and are all alike, and nothing was written.
-
-    Raises
-    ------
-    ValueError
-        There are more items than room for them.
 
     Examples
     --------
@@ -121,25 +82,7 @@ def shuffle(items: np.ndarray, out: np.ndarray) -> bool:
 
 
 def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
-    """Decode a text that refers to a known text before it.
-
-    Parameters
-    ----------
-    coded : bytes
-    known : bytes
-        The text before it, which copies may refer to.
-    length : int
-        Length of the decoded text, bytes.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    ValueError
-        The text is damaged.
-    """
+    """Decode a text that refers to a known text before it."""
     text, position, end = bytearray(known), 0, len(coded)
     wanted = len(known) + length
     while len(text) < wanted:

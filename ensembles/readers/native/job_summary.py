@@ -65,25 +65,11 @@ def read_job_summary(
 ) -> tuple[CellSummary, int]:
     """Read the summary in a job file.
 
-    Parameters
-    ----------
-    place : JobSummary
-    translation : Translation
-    calls : tuple of Call
-        Traced functions of the run.
-    files : list of str
-        Paths of the run.
-
     Returns
     -------
     summary : CellSummary
     damaged : int
         Number of cells with impossible values, which are left out.
-
-    Raises
-    ------
-    EnsioError
-        The summary cannot be read or is damaged.
     """
     try:
         parts = _parts(_uncoded(place))

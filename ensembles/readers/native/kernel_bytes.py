@@ -43,14 +43,8 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
 
     Parameters
     ----------
-    spools : sequence of Spool
     launchers : sequence of Spool
         Shells and launchers that ``ensio run`` started, with nothing but an account.
-
-    Returns
-    -------
-    KernelBytes or None
-        None: no process has an account.
     """
     begun = [spool for spool in spools if spool.account is not None]
     known = [spool for spool in begun if spool.account.facts & _TAKEN]
@@ -124,10 +118,6 @@ def _waiting_processes(head: Any, waiting: Sequence[Spool], heads: Mapping[int, 
 
     Parameters
     ----------
-    head : namedtuple
-        Head of the spool of this process.
-    waiting : sequence of Spool
-        Processes of the host that waited for children.
     heads : mapping of int to namedtuple
         Heads of the spools of the host, by process id.
     """

@@ -32,10 +32,6 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
 
     Parameters
     ----------
-    spools : sequence of Spool
-        At least one.
-    directory : str
-        Where they lie; in messages.
     number : int
         Of the launch, from 1, in the order of their starts; 0: there has to be only one.
 
@@ -43,8 +39,6 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
     ------
     SeveralRuns
         There are several, and `number` is 0. The message lists them.
-    EnsioError
-        There are fewer.
     """
     launches = _launches(spools)
     if not number:

@@ -69,13 +69,6 @@ def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
 def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
     """Count dropped events by reason.
 
-    Parameters
-    ----------
-    losses : iterable of Losses
-        One per process.
-    dropped_events : int
-        Total number of dropped events.
-
     Returns
     -------
     dict of str to int

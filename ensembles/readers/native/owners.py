@@ -43,19 +43,7 @@ class Chosen(NamedTuple):
 
 
 def choose(directory: str, paths: Sequence[str]) -> Chosen:
-    """Choose the files to read.
-
-    Parameters
-    ----------
-    directory : str
-    paths : sequence of str
-        Files in the directory.
-
-    Raises
-    ------
-    OSError
-        The directory does not exist any more.
-    """
+    """Choose the files to read."""
     status = os.stat(directory)
     if not paths or not status.st_mode & _OTHERS_WRITE:
         return Chosen(list(paths), None, [])

@@ -40,13 +40,7 @@ def _sound(account: Any) -> Any | None:
 
 
 def io_counters(text: bytes) -> tuple[dict[str, int], int]:
-    """Parse /proc/PID/io into members of the account, and bytes made dirty that were deleted again.
-
-    Raises
-    ------
-    ValueError
-        A counter is missing or no number.
-    """
+    """Parse /proc/PID/io into members of the account, and bytes made dirty that were deleted again."""
     io = dict(line.partition(b": ")[::2] for line in text.splitlines())
     names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes", b"cancelled_write_bytes")
     *counts, cancelled = (int(io.get(name, b"")) for name in names)

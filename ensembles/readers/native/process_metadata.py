@@ -27,7 +27,6 @@ def add_facts(metadata: RunMetadata, members: Sequence[Member]) -> None:
 
     Parameters
     ----------
-    metadata : RunMetadata
     members : sequence of Member
         If their values differ, the first one counts. Which tasks opened a file with flags with which writes
         wait is a fact of the file, if others used it, too.
@@ -120,13 +119,7 @@ def _mounts(table: bytes, blocks: Mapping[bytes, bytes]) -> tuple[Mount, ...]:
 
 
 def aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
-    """Convert a clock reading of a process to the clock of the node of rank 0.
-
-    Returns
-    -------
-    int
-        ns since 1970.
-    """
+    """Convert a clock reading of a process to the clock of the node of rank 0."""
     time_ns: int = spool.head.first_realtime_ns if which == "first" else spool.head.last_realtime_ns
     return time_ns - alignment.correction(spool).ahead_ns(time_ns)
 
@@ -185,15 +178,6 @@ def described(
     spools: Sequence[Spool], processes: list[Process], origin_ns: int, launchers: Sequence[Spool] = ()
 ) -> RunMetadata:
     """Make the metadata of a run from its processes.
-
-    Parameters
-    ----------
-    spools : sequence of Spool
-    processes : list of Process
-    origin_ns : int
-        Time 0 of the run, ns since 1970.
-    launchers : sequence of Spool
-        Processes with an account alone (`ensembles.readers.native.launches.launchers_in`).
 
     Returns
     -------

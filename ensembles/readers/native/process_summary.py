@@ -26,24 +26,14 @@ def read_summary(
 
     Parameters
     ----------
-    spool : Spool
     decoding : Decoding
         Translation of its ids and ticks to those of the run.
-    calls : tuple of Call
-        Traced functions of the run.
-    files : list of str
-        Paths of the run.
 
     Returns
     -------
     summary : CellSummary
     damaged : int
         Number of cells that are left out: their values are impossible, or they are empty before the last one.
-
-    Raises
-    ------
-    EnsioError
-        The spool cannot be read any more.
     """
     with spool.contents.opened() as contents:
         raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]

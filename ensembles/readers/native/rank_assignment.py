@@ -45,11 +45,6 @@ def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
     start. A chain of programs that replaced each other by exec is one task, and processes without calls are
     not tasks. If only some processes have a rank, the others with calls get numbers after the largest rank,
     each with a note.
-
-    Returns
-    -------
-    list of Member
-        In the order of their start.
     """
     members = [Member(spool, spool.head.rank, spool.threads) for spool in spools]
     members.sort(key=lambda member: (member.spool.head.first_realtime_ns, member.spool.path))

@@ -57,14 +57,8 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
 
     Parameters
     ----------
-    path : str
     launch : int
         Number of the launch, if several recorded into the directory (`ensembles.readers.native.launches`).
-
-    Returns
-    -------
-    SpoolSource
-        Its notes name the files that cannot be read.
 
     Raises
     ------

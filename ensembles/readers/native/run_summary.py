@@ -35,13 +35,8 @@ class RunSummary:
 
     Parameters
     ----------
-    members : sequence of Member
     decodings : sequence of Decoding
         Translation of their ids and ticks to those of the run, one per member.
-    files : dict of str to int
-        File number in the run, by path.
-    origin_ns : int
-        Time 0 of the run, ns since 1970.
     """
 
     def __init__(
@@ -57,18 +52,7 @@ class RunSummary:
         self._of_jobs = _job_summaries(members, decodings, files, origin_ns)
 
     def read(self, metadata: RunMetadata) -> tuple[CellSummary, RankTable]:
-        """Read the summary of all calls, and the table by rank and function.
-
-        Parameters
-        ----------
-        metadata : RunMetadata
-            Receives notes on missing and damaged parts.
-
-        Raises
-        ------
-        EnsioError
-            A spool cannot be read any more.
-        """
+        """Read the summary of all calls, and the table by rank and function."""
         summary, ranks = CellSummary(metadata.calls, metadata.files), RankTable(metadata.calls)
         notes: list[str] = []
         self._add_job_summaries(summary, metadata, notes)

@@ -275,11 +275,6 @@ class Spool:
         If a process coded a part of its spool, the events of that part come from the job file. Else the
         summary of the job file is used for the calls that it includes, and only the cells of later calls
         remain in this record; they are in windows that were added later.
-
-        Parameters
-        ----------
-        collected : Spool
-            The same process in the job file.
         """
         self.is_collected = True
         if collected.rest_in_spool:
@@ -305,7 +300,6 @@ def read_spool(path: str, known: KnownTexts | None = None) -> Spool:
 
     Parameters
     ----------
-    path : str
     known : KnownTexts, optional
         Texts of other spools, with which equal ones are shared.
 
@@ -335,13 +329,6 @@ def _read(path: str, descriptor: int, known: KnownTexts | None) -> Spool:
 
 def checked_head(path: str, beginning: bytes) -> Any:
     """Unpack and check the head of a spool.
-
-    Parameters
-    ----------
-    path : str
-        Name of the spool, for messages.
-    beginning : bytes
-        First bytes of the spool.
 
     Returns
     -------
@@ -403,7 +390,6 @@ def read_texts(spool: Spool, text: bytes, known: KnownTexts | None = None) -> No
     ----------
     spool : Spool
         Receives the texts; a note if an entry is incomplete.
-    text : bytes
     known : KnownTexts, optional
         Texts of other spools, with which equal ones are shared.
     """
@@ -481,17 +467,8 @@ def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
 
     Parameters
     ----------
-    spool : Spool
-        Receives the location.
-    window : namedtuple
-        Head of the window.
     first, room : int
         Offset and length of its contents in the spool, bytes.
-
-    Returns
-    -------
-    bool
-        Whether the kind of the window is known.
     """
     if window.kind == CONSTANTS["ENSIO_WINDOW_SCRATCH"]:
         spool.scratch.append(_window(window, first, room))

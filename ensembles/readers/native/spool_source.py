@@ -50,15 +50,6 @@ _Table = TypeVar("_Table", RegionTable, SurroundingsTable)
 class SpoolSource:
     """The events and metadata of the processes of a run; an `EventSource`.
 
-    Parameters
-    ----------
-    spools : sequence of Spool
-        At least one.
-    notes : sequence of str
-        Sentences about data that are known to be missing.
-    launchers : sequence of Spool
-        Processes with an account alone (`ensembles.readers.native.launches.launchers_in`).
-
     Attributes
     ----------
     metadata : RunMetadata
@@ -161,15 +152,7 @@ class SpoolSource:
         return RankSizes(np.array(ranks, np.int64), np.array([events[rank] for rank in ranks], np.int64))
 
     def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
-        """Yield the requested events in chunks, ordered by rank, and by completion within each thread.
-
-        Parameters
-        ----------
-        request : ReadRequest
-            Ranges of time are not used.
-        damage : DamageReport
-            Receives the damage found, at the end.
-        """
+        """Yield the requested events in chunks, ordered by rank, and by completion within each thread."""
         reader = BlockReader(self._decodings_of(request.ranks))
         reused = ReusedColumns(request.max_events, request.columns)
         while True:
@@ -207,33 +190,11 @@ class SpoolSource:
         return table
 
     def summary(self) -> CellSummary | None:
-        """Read the summary of all calls, including those without an event.
-
-        Returns
-        -------
-        CellSummary or None
-            None: the recorder kept no summary.
-
-        Raises
-        ------
-        EnsioError
-            A spool cannot be read any more.
-        """
+        """Read the summary of all calls, including those without an event."""
         return self._summaries[0] if self.has_summary else None
 
     def ranks(self) -> RankTable | None:
-        """Read the summary of all calls by rank and function, without sizes and ordinals.
-
-        Returns
-        -------
-        RankTable or None
-            None: the recorder kept no summary.
-
-        Raises
-        ------
-        EnsioError
-            A spool cannot be read any more.
-        """
+        """Read the summary of all calls by rank and function, without sizes and ordinals."""
         return self._summaries[1] if self.has_summary else None
 
     def kept(self, key: str) -> None:

@@ -57,10 +57,6 @@ class KnownTexts:
     def parsed(self, text: bytes) -> Texts:
         """Parse the text entries of a window.
 
-        Parameters
-        ----------
-        text : bytes
-
         Returns
         -------
         Texts

@@ -115,17 +115,9 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
 
     Parameters
     ----------
-    decoding : Decoding
-    thread : int
-        Thread that made the calls.
     raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
     out : dict of str to ndarray, shape (n,) or longer
         Receives the events in its first rows; ``call``, ``start`` and ``duration`` are required.
-
-    Returns
-    -------
-    Found or None
-        None: an event is damaged; `sound` finds the others.
     """
     found = _compiled.decode_events(raw.view("u1"), *_told(decoding, thread, out_columns(out)))
     return None if found is None else Found(*found)
@@ -145,30 +137,8 @@ def read_window(
 
     Parameters
     ----------
-    descriptor : int
-        Descriptor of the spool.
-    decoding, thread
-        As for `decode`.
-    window : Window
-        The slots to read.
-    raw : ndarray of uint8, C-contiguous
-        Buffer for whole events.
-    out : tuple of ndarray
-        From `out_columns`.
-    place : range
-        Rows of the columns to fill; at least one.
     open_slots : int
         Number of empty slots between the last event before these slots and them.
-
-    Returns
-    -------
-    Read
-        It may return early after empty or damaged slots.
-
-    Raises
-    ------
-    OSError
-        The spool cannot be read.
     """
     slots = window.slots, window.summarised, open_slots
     where = descriptor, window.position, slots, place.start, len(place)

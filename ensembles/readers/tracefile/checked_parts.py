@@ -32,15 +32,7 @@ _MOST_PLACE = (1 << 63) - 8
 
 
 def check_superblock(path: str) -> None:
-    """Check that a file begins with a superblock and a header that have checksums.
-
-    Raises
-    ------
-    ValueError
-        It does not.
-    OSError
-        The file cannot be read.
-    """
+    """Check that a file begins with a superblock and a header that have checksums."""
     with open_regular(path) as file:
         first = file.read(_SUPERBLOCK.size)
         if len(first) < _SUPERBLOCK.size:
@@ -53,15 +45,7 @@ def check_superblock(path: str) -> None:
 
 
 def is_header(descriptor: int, place: int) -> bool:
-    """Test whether an object header with a checksum begins at an address of a file.
-
-    Parameters
-    ----------
-    descriptor : int
-        Descriptor of the file.
-    place : int
-        Offset in the file, bytes.
-    """
+    """Test whether an object header with a checksum begins at an address of a file."""
     return os.pread(descriptor, len(_HEADER), min(place, _MOST_PLACE)) == _HEADER
 
 
@@ -91,19 +75,7 @@ def lies_here(parent: h5py.Group, name: str) -> bool:
 
 
 def find_plugins(group: h5py.Group, path: str) -> None:
-    """Check that the filters of all columns of a group are available; load those of hdf5plugin if needed.
-
-    Parameters
-    ----------
-    group : h5py.Group
-    path : str
-        Path of the file, for messages.
-
-    Raises
-    ------
-    MissingLibrary
-        A filter is missing.
-    """
+    """Check that the filters of all columns of a group are available; load those of hdf5plugin if needed."""
     for name in COLUMNS:
         if not lies_here(group, name):
             continue  # the reader of the column reports it
@@ -131,15 +103,7 @@ def find_plugins(group: h5py.Group, path: str) -> None:
 
 
 def open_group(parent: h5py.Group, name: str) -> h5py.Group:
-    """Open a group of the same file.
-
-    Raises
-    ------
-    KeyError
-        It is missing.
-    ValueError
-        It is not a group, or lies elsewhere.
-    """
+    """Open a group of the same file."""
     group = _own(parent, name)
     if not isinstance(group, h5py.Group):
         raise ValueError(f"{name} in it is not a group")
@@ -153,15 +117,11 @@ def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Da
 
     Parameters
     ----------
-    group : h5py.Group
-    name : str
     is_whole : bool
         Whether it is known already that all chunks are there, which HDF5 would have to count.
 
     Raises
     ------
-    KeyError
-        It is missing.
     ValueError
         It is not a column, is incomplete, or lies elsewhere.
     """
@@ -243,15 +203,7 @@ def read_numbers(group: h5py.Group, name: str) -> Any:
 
 
 def read_attribute(parent: h5py.Group, name: str) -> Any:
-    """Read an attribute that is one number or one text of a fixed length (bytes).
-
-    Raises
-    ------
-    KeyError
-        It is missing.
-    ValueError
-        It has another type.
-    """
+    """Read an attribute that is one number or one text of a fixed length (bytes)."""
     attribute = h5py.h5a.open(parent.id, name.encode())
     kind = attribute.get_type()
     plain = isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or (

@@ -118,21 +118,7 @@ class ChunkReader:
         self._workspaces: list[Any] = []
 
     def read(self, descriptor: int, parts: Sequence[ChunkRows]) -> None:
-        """Read chunks of an open file.
-
-        Parameters
-        ----------
-        descriptor : int
-            Descriptor of the file.
-        parts : sequence of ChunkRows
-
-        Raises
-        ------
-        ValueError, zlib.error
-            A chunk is damaged.
-        OSError
-            The file cannot be read.
-        """
+        """Read chunks of an open file."""
         if _chunks is None:
             read_without_libdeflate(descriptor, parts, self._limits)
             return
@@ -144,20 +130,10 @@ class ChunkReader:
 
         Parameters
         ----------
-        descriptor : int
-            Descriptor of the file.
         chunks : ndarray of int64, shape (n,)
             Their numbers.
         rows : int
             Rows of each; the last chunk of a file may have fewer.
-        columns : sequence of Column
-
-        Raises
-        ------
-        ValueError
-            A chunk is damaged.
-        OSError
-            The file cannot be read.
         """
         told = tuple(
             [
@@ -214,16 +190,9 @@ def check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) 
 
     Parameters
     ----------
-    name : str
-        Name of the column, for messages.
     values : ndarray, shape (n,)
     limits : (int, int) or None
         Smallest and largest plausible value; None: all values are plausible.
-
-    Raises
-    ------
-    ValueError
-        A value is outside of the limits.
     """
     if limits is None or not len(values):
         return
@@ -237,25 +206,14 @@ class TraceColumns:
 
     Parameters
     ----------
-    group : h5py.Group
-        The group ``events``.
-    names : sequence of str
-        Names of the wanted columns.
     limits : dict of str to (int, int)
         Smallest and largest plausible value of each column; other values are damage.
-    places : dict of str to ndarray, optional
-        Where chunks are (`ensembles.readers.tracefile.contents.ChunkContents`). Default: HDF5 is asked.
 
     Attributes
     ----------
     names : tuple of str
     length : int
         Number of rows.
-
-    Raises
-    ------
-    KeyError, ValueError
-        A column is missing or damaged.
     """
 
     def __init__(
@@ -302,7 +260,6 @@ class TraceColumns:
         spans : sequence of (int, int)
             First row and end of the rows to read, ascending and disjoint. They follow on each other in the
             result.
-        pool : ThreadPoolExecutor
         index : TraceIndex, optional
             The rows, which must be whole chunks of the index, are checked against it.
         out : dict of str to ndarray, shape (rows,), optional
@@ -311,11 +268,6 @@ class TraceColumns:
         Returns
         -------
         dict of str to ndarray, shape (rows,)
-
-        Raises
-        ------
-        ValueError, OSError, zlib.error
-            The file is damaged or cannot be read.
         """
         zeroed, length = out is None, sum(high - low for low, high in spans)
         if out is None:
@@ -481,11 +433,6 @@ def find_places(dataset: h5py.Dataset) -> np.ndarray:
     -------
     ndarray of int64, shape (2, chunks)
         Offset in the file and stored length of each chunk, bytes.
-
-    Raises
-    ------
-    ValueError
-        A chunk is stored without compression.
     """
     rows = dataset.chunks[0]
     places = np.zeros((2, dataset.id.get_num_chunks()), np.int64)
@@ -510,7 +457,6 @@ def known_places(dataset: h5py.Dataset, told: np.ndarray | None) -> np.ndarray:
 
     Parameters
     ----------
-    dataset : h5py.Dataset
     told : ndarray of int64, shape (2, chunks), or None
         Places by the file's own account; None: it has none.
 

@@ -20,8 +20,6 @@ class ChunkContents:
 
     Parameters
     ----------
-    rows : int
-        Rows of a chunk.
     spans_ns : ndarray of int64, shape (4, chunks), optional
         Earliest start and latest end of the calls of the first rank in a chunk, and of those of its other
         ranks, ns; the end is before the start if there are none. A chunk that begins with the end of a rank

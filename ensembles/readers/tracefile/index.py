@@ -37,11 +37,6 @@ class TraceIndex:
         Ranks with events, ascending, and the first row of each.
     first_start, last_start, max_end : ndarray of int64, shape (chunks,)
         Start of the first and of the last event of each chunk, and the latest end in the chunk, ns.
-
-    Raises
-    ------
-    ValueError
-        The parts contradict each other.
     """
 
     length: int
@@ -163,14 +158,8 @@ class TraceIndex:
 
         Parameters
         ----------
-        chunk : int
         columns : mapping of str to ndarray
             Those of the columns ``rank``, ``start`` and ``duration`` that were read.
-
-        Raises
-        ------
-        ValueError
-            They are not sorted, or do not agree.
         """
         low, length = chunk * self.rows, min(self.rows, self.length - chunk * self.rows)
         rank, start = columns.get("rank"), columns.get("start")
@@ -191,11 +180,6 @@ class TraceIndex:
             Numbers of the chunks.
         columns : mapping of str to ndarray
             Those of the columns ``rank``, ``start`` and ``duration`` that were read.
-
-        Raises
-        ------
-        ValueError
-            They are not sorted, or do not agree.
         """
         told = (columns.get("rank"), columns.get("start"), columns.get("duration"), chunks, self.rows)
         if not _compiled.are_chunks_sorted(*told, *self._numbers):
@@ -223,20 +207,12 @@ def is_sorted(
         Columns that are None are not tested.
     begins, ranks : ndarray of int64, shape (groups,)
         First row of each rank, from 0, and the rank.
-    max_end : int
-        Latest end: the maximum of start + duration, ns.
     """
     return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 
 
 class IndexBuilder:
-    """Builder of the index of sorted events.
-
-    Parameters
-    ----------
-    rows : int
-        Events per chunk.
-    """
+    """Builder of the index of sorted events."""
 
     columns = ("rank", "start", "duration", "call", "file", "requested")
     """Columns that describe a chunk."""

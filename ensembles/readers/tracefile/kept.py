@@ -29,19 +29,8 @@ def content_identity(file: h5py.File, is_own: bool = False) -> bytes:
 
     Parameters
     ----------
-    file : h5py.File
-        Open, with all parts but the kept summaries.
     is_own : bool
         Whether this process is writing the file, so that its parts need no check.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    KeyError, ValueError, OSError, RuntimeError
-        A part is damaged.
     """
     digest = blake2b(digest_size=16)
     file_bytes = None if is_own else os.fstat(open_descriptor(file)).st_size
@@ -89,24 +78,7 @@ def _columns(file: h5py.File, is_own: bool) -> Iterator[tuple[str, h5py.Dataset]
 
 
 def read_sealed(file: h5py.File, name: str) -> bytes | None:
-    """Read a sealed summary of a file.
-
-    Parameters
-    ----------
-    file : h5py.File
-    name : str
-        By `ensembles.passes.kept.name_of`.
-
-    Returns
-    -------
-    bytes or None
-        None: the file has none of this name.
-
-    Raises
-    ------
-    KeyError, ValueError, OSError, RuntimeError
-        A part is damaged.
-    """
+    """Read a sealed summary of a file."""
     if not has_part(file, GROUP):
         return None
     group = open_group(file, GROUP)

@@ -144,10 +144,6 @@ class _Open:
 class TraceFileSource:
     """A run in a ``trace.h5``; an `EventSource`.
 
-    Parameters
-    ----------
-    path : str
-
     Attributes
     ----------
     path : str
@@ -216,7 +212,6 @@ class TraceFileSource:
 
         Parameters
         ----------
-        request : ReadRequest
         damage : DamageReport
             Not used: damage raises an error. Damaged events were left out when the file was written.
         """
@@ -390,13 +385,7 @@ def read_number(file: h5py.File, name: str, most: int) -> int:
 
 
 def read_metadata(file: h5py.File) -> RunMetadata:
-    """Read the metadata that `ensembles.writers.tracefile.run_metadata` writes.
-
-    Raises
-    ------
-    KeyError, ValueError
-        A part is missing or damaged.
-    """
+    """Read the metadata that `ensembles.writers.tracefile.run_metadata` writes."""
     calls = open_group(file, "calls")
     names, layers, ops = (read_texts(calls, part) for part in ("name", "layer", "op"))
     if not set(ops) <= set(OPS):

@@ -131,23 +131,13 @@ def run_backtest(
 
     Parameters
     ----------
-    sample : CountedDurations
     tasks : int, optional
         Number N of calls. If it is less than the calls of a phase, N calls of the phase left out are drawn.
         If it is greater, the phases that the prediction is based on are thinned instead, so that the ratio of
         N to their calls is that of ``tasks`` to the calls of a whole phase. Default: as many as each phase
         has.
-    level : float
-        Level of the prediction intervals.
     calls : CallAttributes, optional
         With ranks, ranks are left out too; with times, calls without phases are left out by blocks of time.
-    seed : int
-        Seed of the choice of what is left out.
-
-    Raises
-    ------
-    EnsioError
-        ``tasks`` or ``level`` is out of range.
 
     Examples
     --------

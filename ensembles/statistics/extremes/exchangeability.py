@@ -135,12 +135,9 @@ def check_exchangeability(
 
     Parameters
     ----------
-    sample : CountedDurations
     calls : CallAttributes, optional
         Of more than 50,000 calls, as many are drawn at random; the extremal index uses the middle of the time
         of more than 500,000.
-    seed : int
-        Seed of draws and permutations.
 
     Examples
     --------
@@ -323,8 +320,6 @@ def extremal_index(durations_s: np.ndarray, share: float = 0.05) -> float | None
     ----------
     durations_s : ndarray of float64, shape (n,)
         In the order of time.
-    share : float
-        Share of the calls that counts as slow.
 
     Returns
     -------

@@ -44,17 +44,6 @@ _OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
     """Find the last antimode of log duration above the median.
 
-    Parameters
-    ----------
-    sample : CountedDurations
-    significant : float
-        Standard errors by which the count must be lower.
-
-    Returns
-    -------
-    float
-        Seconds; 0.0: there is none.
-
     Notes
     -----
     Calls are counted in classes of log duration, of several widths. A class is in an antimode if its count is
@@ -131,14 +120,8 @@ def last_shoulder_s(sample: CountedDurations, significant: float = SHOULDER_SIGN
 
     Parameters
     ----------
-    sample : CountedDurations
     significant : float
         Root of the likelihood ratio from which on a class has too few calls.
-
-    Returns
-    -------
-    float
-        Seconds; 0.0: there is only one kind of calls.
     """
     triples = _triples(sample)
     if not triples.shape[1]:

@@ -20,7 +20,6 @@ def mean_of_maxima_s(sample: CountedDurations, tasks: int) -> np.ndarray:
 
     Parameters
     ----------
-    sample : CountedDurations
     tasks : int
         Number N of calls, at most those of each phase.
 

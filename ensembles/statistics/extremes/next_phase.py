@@ -84,13 +84,6 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     ----------
     log_s : ndarray of float64, shape (p,)
         Logarithms of the slowest call of each phase in seconds, in the order of time.
-    level : float
-        Level of the intervals.
-
-    Returns
-    -------
-    NextPhase or None
-        None: fewer than 16 phases.
 
     Notes
     -----

@@ -65,15 +65,6 @@ class Equation1(Printed):
 def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) -> Equation1:
     """Evaluate Equation 1 with the empirical distribution of a sample.
 
-    Parameters
-    ----------
-    sample : CountedDurations
-        At least one call.
-    tasks : int
-        Number N of calls.
-    level : float
-        Probability of the central interval.
-
     References
     ----------
     A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010, Equation 1.
@@ -104,13 +95,6 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
 def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarray, np.ndarray]:
     """Return F_N at the edges of the bins.
 
-    Parameters
-    ----------
-    sample : CountedDurations
-        At least one call.
-    tasks : int
-        Number N of calls.
-
     Returns
     -------
     edges_s, probability : ndarray of float64, shape (BIN_COUNT + 1,)
@@ -124,8 +108,6 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
 
     Parameters
     ----------
-    calls, tasks : float
-        Number of calls, and of new calls.
     rank : ndarray
         From 1; values between integers are interpolated by the gamma function.
 
@@ -149,13 +131,6 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
 
 def max_tasks(calls: int, level: float) -> int:
     """Return the most tasks for which a central interval is within reach of the calls.
-
-    Parameters
-    ----------
-    calls : int
-        Number of calls.
-    level : float
-        Probability of the interval.
 
     Examples
     --------
@@ -189,15 +164,7 @@ class UpperOrderStatistics:
     def from_sample(
         cls, sample: CountedDurations, largest_s: np.ndarray | None = None
     ) -> UpperOrderStatistics:
-        """Make the curve of a sample.
-
-        Parameters
-        ----------
-        sample : CountedDurations
-            At least one call.
-        largest_s : ndarray of float64, optional
-            Exact durations of the longest calls.
-        """
+        """Make the curve of a sample."""
         edges = bin_edges_s()
         used = np.flatnonzero(sample.counts)[::-1]
         rank = np.cumsum(sample.counts[used]).astype(np.float64)
@@ -229,20 +196,7 @@ class UpperOrderStatistics:
         return longest
 
     def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
-        """Return quantiles of the slowest of ``tasks`` new calls.
-
-        Parameters
-        ----------
-        tasks : float
-            Number of new calls.
-        levels : ndarray
-            Probabilities, 0 to 1.
-
-        Returns
-        -------
-        ndarray of float64
-            Seconds; nan: above the longest call.
-        """
+        """Return quantiles of the slowest of ``tasks`` new calls."""
         levels = np.asarray(levels, dtype=np.float64)
         # Ranks from 1 to all, denser where the probability falls by some percent with each.
         ranks = np.minimum(np.geomspace(1.0, self.calls, 2000), self.calls)

@@ -134,11 +134,6 @@ class Nodes:
 def compute_posterior(excesses: Excesses) -> Nodes:
     """Compute the posterior of the tail from excesses.
 
-    Raises
-    ------
-    ValueError
-        The excesses are impossible for every shape and scale.
-
     Notes
     -----
     The prior is ``1 / sigma``, and flat in xi on (-1.5, 1). For tails of the logarithm it is flat on (-1.5,

@@ -57,13 +57,6 @@ class ParetoTail:
 
         The number of new calls above the threshold is Poisson. Its mean has a gamma posterior from ``above``
         calls among ``calls``: ``P = E[(1 + N S(t) / n)**-above]``.
-
-        Parameters
-        ----------
-        tasks : float
-            Number N of new calls.
-        duration_s : ndarray
-            Seconds, not below the threshold.
         """
         ratio = np.maximum(np.asarray(duration_s, dtype=np.float64) / self.threshold_s, 1.0)
         expected = np.exp(self.nodes.log_survival(ratio)) * (tasks / self.calls)
@@ -119,11 +112,6 @@ def fit_pareto_tail(
         the exact duration of the slowest of each phase.
     exceedances : int, optional
         Number of calls above the threshold. Default: chosen from the data.
-
-    Returns
-    -------
-    ParetoTail or None
-        None: there are too few distinct durations.
     """
     antimode_s = last_shoulder_s(sample)
     at_least = sample.counts[::-1].cumsum()[::-1]

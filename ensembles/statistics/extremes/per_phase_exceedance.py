@@ -31,11 +31,8 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
 
     Parameters
     ----------
-    sample : CountedDurations
     log_median : ndarray of float64, shape (p,)
         Logarithm of the median of each phase, in seconds.
-    tasks : int
-        Number N of calls.
 
     Returns
     -------

@@ -182,14 +182,7 @@ class PhaseMaxima:
 
 
 def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
-    """Compute the slowest of ``tasks`` calls in each phase.
-
-    Parameters
-    ----------
-    sample : CountedDurations
-    tasks : int
-        Number N of calls.
-    """
+    """Compute the slowest of ``tasks`` calls in each phase."""
     sample = of_similar_size(sample, tasks)
     parts, means_s = [], None
     fewer = sample.n > tasks

@@ -44,24 +44,7 @@ class PredictiveCdf:
         level: float = 0.9,
         seed: int = 0,
     ) -> PredictiveCdf:
-        """Compute the curve of the calls of an ensemble.
-
-        Parameters
-        ----------
-        sample, calls
-            `Ensemble.sample` and `Ensemble.calls`.
-        tasks : int
-            Number N of calls.
-        level : float
-            Level of `answer`.
-        seed : int
-            As for `predict_slowest`.
-
-        Raises
-        ------
-        EnsioError
-            ``tasks`` or ``level`` is out of range.
-        """
+        """Compute the curve of the calls of an ensemble."""
         tasks, level = check_tasks(tasks), check_level(level)
         model = SlowestOfN.fit(sample, calls=calls, seed=seed)
         found = model.tail(tasks, level)

@@ -71,13 +71,6 @@ def predict_slowest(
     calls : CallAttributes, optional
         Attributes of each call. With them, exchangeability is also tested for ranks, nodes, ordinals and
         time, and the exact durations of the longest calls are used.
-    seed : int
-        Seed of the permutation tests of exchangeability.
-
-    Raises
-    ------
-    EnsioError
-        ``tasks`` or ``level`` is out of range.
 
     Notes
     -----
@@ -146,15 +139,7 @@ class SlowestOfN:
         return cls(sample, check_exchangeability(sample, calls, seed), calls)
 
     def tail(self, tasks: int, level: float = 0.9) -> Tail:
-        """Predict the slowest of `tasks` calls.
-
-        Parameters
-        ----------
-        tasks : int
-            Number N of calls.
-        level : float
-            Probability of the prediction interval.
-        """
+        """Predict the slowest of `tasks` calls."""
         side = (1.0 - level) / 2.0
         found = self.at(tasks, np.array([side, 0.5, 1.0 - side]), level)
         low, median, high = (None if value is None else float(value) for value in found.quantiles_s)
@@ -211,12 +196,8 @@ class SlowestOfN:
 
         Parameters
         ----------
-        tasks : int
-            Number N of calls.
         levels : ndarray of float64, shape (k,)
             Increasing probabilities.
-        level : float
-            Probability of the interval that decides about refusals.
         """
         refused = _no_answer(self.sample)
         if refused is not None:

@@ -24,15 +24,6 @@ def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) ->
 
     If that gives fewer than 20 blocks, blocks are shorter, down to a sixteenth.
 
-    Parameters
-    ----------
-    calls : CallAttributes
-        With times.
-    tasks : int
-        Number of calls of a block.
-    resolution_s : float
-        Step of the clock in seconds.
-
     Returns
     -------
     CountedDurations or None

@@ -99,12 +99,6 @@ class Evidence:
 def evidence(blocks: CellBlocks, total: float) -> Evidence:
     """Compare blocks in pairs.
 
-    Parameters
-    ----------
-    blocks : CellBlocks
-    total : float
-        Number of all calls.
-
     Notes
     -----
     Given the sum of two counts, the first is binomial. Z is the signed root of the log-likelihood ratio
@@ -151,16 +145,7 @@ def _scores(blocks: CellBlocks, high: np.ndarray, low: np.ndarray, total: float)
 
 
 def has_hill(blocks: CellBlocks, total: float, threshold: float) -> bool:
-    """Return whether a block is significantly denser than one before it and one after it.
-
-    Parameters
-    ----------
-    blocks : CellBlocks
-    total : float
-        Number of all calls.
-    threshold : float
-        Evidence from which on a difference is significant.
-    """
+    """Return whether a block is significantly denser than one before it and one after it."""
     density = blocks.calls / blocks.width
     high = np.flatnonzero(blocks.calls >= max(LEAST_CALLS, LEAST_SHARE * total))
     hill = np.ones(len(high), bool)
@@ -181,12 +166,6 @@ def chain(found: Evidence, threshold: float) -> list[int]:
 
     Successive blocks differ significantly. Of chains of equal length, the one with the most evidence is
     taken.
-
-    Parameters
-    ----------
-    found : Evidence
-    threshold : float
-        Evidence from which on a difference is significant.
 
     Returns
     -------
@@ -330,14 +309,6 @@ _REACH = 5.0
 def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
     """Draw counts as another run might have given them.
 
-    Parameters
-    ----------
-    sample : CountedDurations
-    cells : LogCells
-    size : int
-        Number of replicates.
-    rng : numpy.random.Generator
-
     Returns
     -------
     ndarray of float64, shape (size, cells)
@@ -382,11 +353,8 @@ class Smoother:
 
     Parameters
     ----------
-    cells : LogCells
     at : ndarray of float64, shape (g,)
         Positions in log time, increasing.
-    bandwidth : float
-        In log time.
 
     Notes
     -----
@@ -461,16 +429,7 @@ def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tuple[float, float]:
-    """Return the ends of the shortest interval that holds a share of the calls.
-
-    Parameters
-    ----------
-    cells : LogCells
-    low, high : float
-        Range of log time to search.
-    share : float
-        Share of the calls in this range.
-    """
+    """Return the ends of the shortest interval that holds a share of the calls."""
     before = np.concatenate([[0], np.cumsum(cells.counts)]).astype(np.float64)
     first, last = np.interp([low, high], cells.edges, before)
     wanted = share * (last - first)
@@ -496,7 +455,6 @@ def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> 
 
     Parameters
     ----------
-    cells : LogCells
     counts : ndarray, shape (r, cells)
         Counts in place of those of `cells`.
     calls : ndarray, shape (r,)

@@ -57,9 +57,6 @@ def find_far_calls(
 
     Parameters
     ----------
-    sample : CountedDurations
-    places_s : sequence of float
-        Durations of the modes, in seconds.
     told_to_s : float
         Shorter calls are reported as a cluster that is not a mode.
 

@@ -123,15 +123,6 @@ def find_harmonics(
         Durations of the modes and their confidence intervals, in seconds.
     range_log : float
         Width of the range of log duration (natural logarithm) in which modes can lie.
-    seed : int
-        Seed of the random positions.
-    width : sequence of float, shape (m,), optional
-        Widths of the modes in log duration.
-
-    Returns
-    -------
-    Harmonics or None
-        None: there are none, or they are not significant.
 
     Notes
     -----
@@ -201,22 +192,6 @@ def find_fair_share(
     t_s: Sequence[float], limit_bytes_per_s: float, tasks: int, bytes_per_call: float
 ) -> FairShare:
     """Compare modes with the fair share of a limit.
-
-    Parameters
-    ----------
-    t_s : sequence of float, shape (m,)
-        Durations of the modes, in seconds.
-    limit_bytes_per_s : float
-        Rate that all tasks share.
-    tasks : int
-        Number of tasks.
-    bytes_per_call : float
-        Bytes that each call moved.
-
-    Raises
-    ------
-    EnsioError
-        An argument is not positive.
 
     Examples
     --------

@@ -37,11 +37,8 @@ def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.
 
     Parameters
     ----------
-    sample : CountedDurations
     bounds : ndarray of float64, shape (m + 1,)
         Log times, in log s, between the clusters, and their ends.
-    from_s : float
-        Shorter calls do not count.
 
     Returns
     -------
@@ -133,12 +130,6 @@ _LEAST_AT_PEAK = 20
 def peak_of(sample: CountedDurations, low_s: float, high_s: float) -> tuple[float | None, float | None]:
     """Find where calls of a range of durations gather.
 
-    Parameters
-    ----------
-    sample : CountedDurations
-    low_s, high_s : float
-        Ends of the range.
-
     Returns
     -------
     place_s, share : float or None
@@ -225,14 +216,6 @@ _MOST_CELLS = 64
 def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) -> str | None:
     """Return the shape of a cluster whose density has no peak.
 
-    Parameters
-    ----------
-    cells : LogCells
-    low, high : float
-        Antimodes around the cluster, or ends of the data.
-    alone : bool
-        Whether there is no other cluster.
-
     Returns
     -------
     str or None
@@ -318,15 +301,8 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
 
     Parameters
     ----------
-    sample : CountedDurations
-    cells : LogCells
     spans : list of (float, float)
         Intervals of log time that are high, low, high, ..., high.
-
-    Returns
-    -------
-    list of int
-        Numbers of clusters, from 0.
 
     Notes
     -----
@@ -394,8 +370,6 @@ def _comes_back(inside: np.ndarray, between: np.ndarray, width_ratio: float) -> 
     ----------
     inside, between : ndarray, shape (p,)
         Number of calls of each phase in the cluster and in the antimode.
-    width_ratio : float
-        Width of the cluster over that of the antimode.
     """
     from ensembles.statistics.special import betainc
 

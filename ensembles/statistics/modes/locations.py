@@ -33,13 +33,10 @@ def fitted_tops(
 
     Parameters
     ----------
-    cells : LogCells
     drawn : ndarray of float64, shape (r, cells)
         Counts, one fit a row; the first row is the ensemble, the others are replicates.
     top, sigma : float
         Approximate position and width of the peak, in log time.
-    low, high : float
-        Adjacent antimodes; cells beyond them are not used.
 
     Returns
     -------
@@ -94,7 +91,6 @@ def fit_log_density(
         Middles of the cells, about -1 to 1, and their widths.
     counts : ndarray, shape (r, k)
         Counts, one fit a row.
-    degree : int
 
     Returns
     -------
@@ -155,16 +151,8 @@ def measured(
 
     Parameters
     ----------
-    sample : CountedDurations
-    cells : LogCells
     spans : list of (float, float)
         Intervals of log time that are high, low, high, ..., high.
-    level : float
-        Confidence level of the intervals.
-    seed : int
-        Seed of the bootstrap.
-    size : int
-        Number of bootstrap samples.
 
     Notes
     -----

@@ -328,26 +328,10 @@ def fit_modes(
 
     Parameters
     ----------
-    sample : CountedDurations
-        Durations counted by phase and bin.
-    level : float
-        Confidence level of the intervals, between 0 and 1.
     seed : int
         Seed of the bootstrap. The same seed gives the same result.
     resolution_s : float, optional
         Step of the clock in seconds. Default: that of the sample, or estimated from its bins.
-    size : int
-        Number of bootstrap samples.
-
-    Returns
-    -------
-    Modes
-        With fewer than 5 calls the result is a refusal.
-
-    Raises
-    ------
-    ValueError
-        The level is not between 0 and 1.
 
     Notes
     -----

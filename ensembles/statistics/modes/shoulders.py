@@ -52,16 +52,6 @@ def find_shoulders(
 ) -> list[Shoulder]:
     """Find shoulders to the left and to the right of a mode.
 
-    Parameters
-    ----------
-    cells : LogCells
-    low, high : float
-        Ends of the cluster, in log time.
-    place, width : float
-        Location and width of the mode, in log time.
-    mode : int
-        Its number.
-
     Notes
     -----
     The density of log time of one kind of calls is nearly always log-concave, and so are the numbers of calls

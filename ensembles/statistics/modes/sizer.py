@@ -43,12 +43,6 @@ class Sizer:
 def compute_sizer(sample: CountedDurations, level: float = 0.95) -> Sizer:
     """Compute the significant slopes.
 
-    Parameters
-    ----------
-    sample : CountedDurations
-        At least one duration above zero.
-    level : float
-
     Notes
     -----
     The slope of a kernel estimate is a mean over calls; its variance is that over phases, if five or more

@@ -54,8 +54,6 @@ def shares_by_size(
         Bytes of each call, above zero.
     durations_s : ndarray of float64, shape (n,)
         Durations, or durations per MiB.
-    ranges_s : sequence of (float, float)
-        Ranges of the modes.
 
     Returns
     -------

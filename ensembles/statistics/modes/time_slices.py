@@ -96,11 +96,6 @@ def find_time_slices(
     crowded : str
         Which tasks share processors; ``""``: none, or not known.
 
-    Returns
-    -------
-    TimeSlices or None
-        None: there are none, or they are not significant.
-
     Notes
     -----
     Of a mode at t, the distance d to the nearest multiple of a slice s is uniform between 0 and s/2 if t has

@@ -166,23 +166,6 @@ class Moments(Printed):
 def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9, seed: int = 0) -> Moments:
     """Compute the moments of an ensemble.
 
-    Parameters
-    ----------
-    data : CountedDurations or WeightedValues
-    level : float
-        Confidence level of the intervals, between 0 and 1.
-    seed : int
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    Moments
-        NaN if there are too few calls.
-
-    See Also
-    --------
-    ensembles.statistics.resampling.bootstrap_t : the intervals, with sources.
-
     Examples
     --------
     >>> from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -227,15 +210,7 @@ def _width(estimate: Estimate, log: bool) -> float:
 
 
 def without_wide_interval(estimate: Estimate, log: bool = False) -> Estimate:
-    """Return an estimate whose interval is not determined if its ends differ by more than `MOST_WIDTH`.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        Of a duration, or of a ratio above zero.
-    log : bool
-        The estimate is a logarithm.
-    """
+    """Return an estimate whose interval is not determined if its ends differ by more than `MOST_WIDTH`."""
     return Estimate(estimate.value) if _width(estimate, log) > MOST_WIDTH else estimate
 
 
@@ -246,7 +221,6 @@ def too_wide_text(estimates: dict[str, Estimate], atoms: WeightedValues) -> tupl
     ----------
     estimates : dict of str to Estimate
         By name; those whose names begin with ``log`` are logarithms.
-    atoms : WeightedValues
 
     Returns
     -------

@@ -84,19 +84,6 @@ def compute_quantiles(
 ) -> Quantiles:
     """Compute quantiles of an ensemble, with intervals.
 
-    Parameters
-    ----------
-    data : CountedDurations or WeightedValues
-    quantiles : float or sequence of float
-        Probabilities, 0 to 1.
-    level : float
-        Confidence level of the intervals, between 0 and 1.
-
-    Raises
-    ------
-    EnsioError
-        A probability is not a number between 0 and 1.
-
     Notes
     -----
     Estimates are those of `numpy.quantile` (type 7 of Hyndman and Fan), within the width of a bin. For
@@ -158,9 +145,6 @@ def quantile_s(atoms: WeightedValues, quantiles: ArrayLike, total: np.ndarray | 
 
     Parameters
     ----------
-    atoms : WeightedValues
-    quantiles : array_like of float, shape (k,)
-        Probabilities, 0 to 1.
     total : ndarray of float64, shape (m,), optional
         Number of calls of each atom. Default: those of all phases.
 

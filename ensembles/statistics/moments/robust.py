@@ -91,14 +91,6 @@ class Robust(Printed):
 def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, seed: int = 0) -> Robust:
     """Compute median, median absolute deviation (MAD) and L-moments.
 
-    Parameters
-    ----------
-    data : CountedDurations or WeightedValues
-    level : float
-        Confidence level of the intervals, between 0 and 1.
-    seed : int
-        Seed of the bootstrap.
-
     Notes
     -----
     The interval of the median is that of `compute_quantiles`; those of L-moments are bootstrap-t intervals

@@ -73,13 +73,6 @@ class ResamplingUnits:
     def interval(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Compute the ends of the intervals on the scales of `original`.
 
-        Parameters
-        ----------
-        level : float
-            Confidence level.
-        seed : int
-            Seed of the bootstrap.
-
         Returns
         -------
         low, high : ndarray of float64, shape (5,)

@@ -24,15 +24,6 @@ _CHUNK = 64
 def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Compute the ends of the intervals of the L-moments.
 
-    Parameters
-    ----------
-    atoms : WeightedValues
-        With at least two units.
-    level : float
-        Confidence level.
-    seed : int
-        Seed of the bootstrap.
-
     Returns
     -------
     low, high : ndarray of float64, shape (5,)

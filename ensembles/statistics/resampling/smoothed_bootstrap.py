@@ -54,11 +54,6 @@ def nodes(units: float) -> tuple[np.ndarray, np.ndarray]:
 
     Moments are exact up to the ninth, for many units up to the fifth.
 
-    Parameters
-    ----------
-    units : float
-        Number of units.
-
     Returns
     -------
     steps, weights : ndarray of float64, shape (5,) or (3,)

@@ -93,11 +93,6 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
     counts : ndarray of integers, shape (BIN_COUNT,)
         Number of calls in each bin.
 
-    Returns
-    -------
-    float
-        Seconds; 0.0: none.
-
     Notes
     -----
     Of the calls in three neighbouring bins, the expected share of the middle one is its share of their width

@@ -33,8 +33,6 @@ def bin_phase_index(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> 
     ----------
     group : ndarray of int64, shape (n,)
         Group of each call.
-    groups : int
-        Number of groups.
     duration_ns : ndarray of int64, shape (n,)
 
     Returns
@@ -117,12 +115,8 @@ class CountedDurations:
 
         Parameters
         ----------
-        durations_s : array_like of float, shape (n,)
-            Seconds, or seconds per MiB; rounded to whole ns.
         phase : array_like of int, shape (n,), optional
             Phase of each call, numbered in the order of time.
-        resolution_s : float
-            Step of the clock in seconds.
 
         Raises
         ------
@@ -175,11 +169,8 @@ class CountedDurations:
 
         Parameters
         ----------
-        found : PhaseCounts
         phase : ndarray of int64, shape (g,), or None
             Phase of each group of the counts; None: unknown.
-        resolution_s : float
-            Step of the clock in seconds.
         """
         arrays = found.arrays
         n = arrays["counts"].sum(axis=1)
@@ -222,12 +213,8 @@ class CountedDurations:
         ----------
         counts : ndarray of integers, shape (BIN_COUNT,)
             Number of calls in each bin of the bin law.
-        min_s, max_s : float
-            Shortest and longest call, in seconds.
         mean_s, variance_s2 : float, optional
             Exact mean and variance (divisor n), if they are known.
-        resolution_s : float
-            Step of the clock in seconds.
 
         Raises
         ------
@@ -283,11 +270,6 @@ class CountedDurations:
 
         Durations are assumed to be spread evenly over the whole ns of a bin. The error is less than 3.1 %,
         the width of a bin; quantiles are exact below 64 ns, at level 0 and at level 1.
-
-        Parameters
-        ----------
-        levels : array_like of float, shape (k,)
-            Probabilities, 0 to 1.
 
         Returns
         -------

@@ -91,8 +91,6 @@ class WeightedValues:
             Seconds.
         phase : ndarray of int64, shape (n,), or None
             Phase of each call; None: unknown.
-        sample : CountedDurations
-            Of the same durations.
         """
         few = len(durations_s) <= MOST_EXACT
         if few or np.ptp(sample.bin) >= _NARROW_BINS:
@@ -146,12 +144,6 @@ class WeightedValues:
 
     def resampled(self, size: int, seed: int) -> np.ndarray:
         """Draw ensembles with replacement, phase by phase or else call by call.
-
-        Parameters
-        ----------
-        size : int
-            Number of ensembles.
-        seed : int
 
         Returns
         -------

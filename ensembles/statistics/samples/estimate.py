@@ -56,10 +56,6 @@ def interval_text(low: float, high: float, text: Callable[[float], str], least: 
 
     Parameters
     ----------
-    low, high : float
-        NaN or infinite: the data give no bound.
-    text : callable
-        Formats a finite number.
     least : float
         No value is below it: an end there is not a bound.
 

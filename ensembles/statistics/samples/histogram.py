@@ -73,19 +73,9 @@ def compute_histogram(
 
     Parameters
     ----------
-    data : CountedDurations or WeightedValues
-    scale : {"log", "linear"}
-        Spacing of the bins.
     bins : int, optional
         On the log scale bins per octave, 1 to 32 (default 8). On the linear scale the number of bins
         (default: in proportion to the root of the number of calls, 24 to 120).
-    weight : {"calls", "time"}
-        What is counted.
-
-    Raises
-    ------
-    EnsioError
-        An argument is out of range.
 
     Examples
     --------

@@ -112,9 +112,6 @@ class ConsecutiveCalls:
         ----------
         values_s, group : ndarray, shape (m,)
             Durations of the calls of new phases, in seconds, rising in each phase, and their phase from 0.
-        k : int
-            Number of calls of a task.
-        seed : int
 
         Returns
         -------

@@ -164,19 +164,9 @@ def predict_split(
 
     Parameters
     ----------
-    sample : CountedDurations
-        Durations of whole calls.
-    calls : sequence of int
-        Numbers k of calls to predict for.
-    tasks : int
-        Number N of tasks that wait for each other.
     successive : ConsecutiveCalls, optional
         Calls of tasks in their order. None: unknown; calls of a phase are then assumed to be independent, and
         a note says so.
-    level : float
-        Probability of the central intervals, between 0 and 1.
-    attributes : CallAttributes, optional
-        Attributes of each call, as for `ensembles.statistics.extremes.slowest_of_n.predict_slowest`.
     why_not : str, optional
         Reason why smaller calls do not take less time; then the prediction is refused with it.
 
@@ -259,11 +249,6 @@ def times_of_tasks(
     attributes: CallAttributes | None = None,
 ) -> dict[int, CountedDurations]:
     """Return the times of single tasks from which `predict_split` predicts the slowest.
-
-    Parameters
-    ----------
-    sample, calls, tasks, successive, attributes
-        As for `predict_split`.
 
     Returns
     -------

@@ -38,13 +38,6 @@ def find_loops(tokens: np.ndarray, most: int = MOST_LOOPS) -> list[Loop]:
     Parameters
     ----------
     tokens : ndarray of int64, shape (n,)
-    most : int
-        Loops that are distinguished; what follows is one more.
-
-    Returns
-    -------
-    list of Loop
-        Consecutive; at most `most` + 1.
 
     Examples
     --------

@@ -13,14 +13,7 @@ from ensembles.structure.access.tokens import READ, SEEK, SYNC, WRITE
 
 @dataclass(frozen=True)
 class OtherCall:
-    """A function whose calls are not in the loops of a pattern.
-
-    Attributes
-    ----------
-    layer, call : str
-    count : int
-    time_s : float
-    """
+    """A function whose calls are not in the loops of a pattern."""
 
     layer: str
     call: str
@@ -54,13 +47,7 @@ class Coverage:
 
 
 class IoCalls(Summary):
-    """A mergeable summary: number and time of I/O calls by function, in loops of patterns and besides them.
-
-    Parameters
-    ----------
-    nested : bool
-        Count calls inside others too.
-    """
+    """A mergeable summary: number and time of I/O calls by function, in loops of patterns and elsewhere."""
 
     columns = ("call", "depth", "carried", "file", "duration")
     results = ("sums",)

@@ -166,17 +166,8 @@ def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: boo
 
     Parameters
     ----------
-    run : RecordedRun
-        With its calls as events.
-    selection : Selection, optional
-        Default: all calls.
     nested : bool
         Count calls inside others too, for example of a layer below MPI-IO.
-
-    Raises
-    ------
-    EnsioError
-        The run cannot be read.
 
     Examples
     --------

@@ -177,7 +177,6 @@ def orders_of_steps(step_orders: np.ndarray, order: str) -> tuple[str, ...]:
     ----------
     step_orders : ndarray of int64, shape (steps, len(ORDERS))
         Transfers by order, each step by itself.
-    order : str
 
     Returns
     -------

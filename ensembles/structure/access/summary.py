@@ -52,11 +52,6 @@ class AccessSummary(Summary):
 
     It has a row for each file, task and operation.
 
-    Parameters
-    ----------
-    nested : bool
-        Count calls inside others too.
-
     Attributes
     ----------
     patterns : dict of Shape to TaskPattern

@@ -44,8 +44,6 @@ def tokens_of(op: np.ndarray, size: np.ndarray, by_size: bool = True) -> Tokens:
     ----------
     op, size : ndarray of int64, shape (n,)
         Index into `OPS`, and bytes.
-    by_size : bool
-        False: by operation only.
 
     Examples
     --------

@@ -103,9 +103,6 @@ def use_of(rows: dict[str, np.ndarray], part: Part, steps: tuple[Step, ...]) -> 
     rows : dict of str to ndarray of int64, shape (n,)
         The calls of a task: ``file``, ``op``, ``offset``, ``moved``, and ``order`` and ``delta`` as of
         `ensembles.structure.access.streams.Steps`, -1 and 0 for calls that move nothing.
-    part : Part
-    steps : tuple of Step
-        Its body.
 
     Returns
     -------

@@ -42,8 +42,6 @@ class RankLevels:
         ----------
         rank : ndarray of integers, shape (n,)
             Rank of each call.
-        classes : int
-            Number of classes.
 
         Returns
         -------

@@ -38,11 +38,6 @@ def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndar
     ndarray of int64, shape (n,)
         Ordinals, from 1.
 
-    Raises
-    ------
-    ValueError
-        The number of phases differs from that of events.
-
     Examples
     --------
     >>> from ensembles.structure.ordinals.numbering import compute_ordinals
@@ -92,8 +87,6 @@ class OrdinalCounter:
 
         Parameters
         ----------
-        chunk : Events
-            The next events of the run.
         phase : ndarray of integers, shape (n,), optional
             As for `compute_ordinals`; given for all chunks or for none.
 
@@ -153,20 +146,11 @@ def with_ordinals(
 
     Parameters
     ----------
-    chunks : iterator of Events
-        In the order of ranks.
     most_events : int
         Largest number of events of a rank that are held at once. In a rank with more events, ordinals are
         counted chunk by chunk.
-    path : str
-        Path of the run, for messages.
     phase : callable, optional
         Gives the phase of each event: calls are counted within phases, whatever their file.
-
-    Yields
-    ------
-    Events
-        With ordinals.
 
     Raises
     ------

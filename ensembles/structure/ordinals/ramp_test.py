@@ -26,13 +26,6 @@ def ramp_p(points: np.ndarray, seed: int = 0) -> float:
     ----------
     points : ndarray of float, shape (n,)
         The series; at least four points.
-    seed : int
-        Seed of the simulated series.
-
-    Returns
-    -------
-    float
-        The largest p-value under the correlations `CORRELATIONS` of neighbours.
 
     Notes
     -----

@@ -98,8 +98,6 @@ def fit_trend(
     by_rank : ndarray of float, shape (r, p), or callable, optional
         The same of each rank; NaN: the rank made no such call. A function of the first and last column gives
         these columns, which are needed only if there is a trend.
-    seed : int
-        Seed of the random orders.
 
     References
     ----------

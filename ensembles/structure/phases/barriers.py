@@ -92,13 +92,6 @@ class Barriers(Summary):
     def moments_ns(self, ranks: int, clock_error_ns: int = 0) -> np.ndarray:
         """Find the moments at which (nearly) all ranks were in one collective call.
 
-        Parameters
-        ----------
-        ranks : int
-            Number of ranks that do I/O.
-        clock_error_ns : int
-            Largest error between the clocks of different nodes.
-
         Returns
         -------
         ndarray of int64, shape (m,)

@@ -43,11 +43,6 @@ class CriticalIo(Summary):
     collective call may separate phases. But time that a task waits for others inside an I/O call, as in a
     barrier that HDF5 makes, is not I/O.
 
-    Parameters
-    ----------
-    phases : Phases
-        Phases of the whole run.
-
     Examples
     --------
     >>> from ensembles.structure.phases.critical_path import CriticalIo

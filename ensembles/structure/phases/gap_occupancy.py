@@ -84,13 +84,7 @@ class GapOccupancy(Summary):
         _compiled.mark_gaps(*map(np.ascontiguousarray, events), *grid, *self.arrays.values())
 
     def merge(self, other: GapOccupancy) -> None:
-        """Add the occupancy of the same gaps by other calls.
-
-        Raises
-        ------
-        ValueError
-            The gaps differ.
-        """
+        """Add the occupancy of the same gaps by other calls."""
         same = np.array_equal(self.gap_from, other.gap_from) and np.array_equal(self.gap_to, other.gap_to)
         if not same:
             raise ValueError("occupancies can be merged only if they are of the same gaps")
@@ -113,8 +107,6 @@ class GapOccupancy(Summary):
 
         Parameters
         ----------
-        few : int
-            Number of ranks that may be in I/O.
         expected : ndarray of float64, shape (m,), optional
             Number of calls of all ranks that begin between the gap before and each gap, if ranks are in
             lockstep.

@@ -44,16 +44,7 @@ class IdleTime:
 
 
 def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTime:
-    """Add up the idle time of tasks in phases of I/O.
-
-    Parameters
-    ----------
-    totals : sequence of PhaseTotals
-    tasks : int
-        Tasks of the run.
-    run_s : float
-        Length of the run, s.
-    """
+    """Add up the idle time of tasks in phases of I/O."""
     with_io = [entry for entry in totals if entry.calls]
     lost_s = float(sum(entry.lost_s for entry in with_io))
     absent = [(tasks - entry.tasks) * entry.time_s for entry in with_io if entry.tasks < tasks]

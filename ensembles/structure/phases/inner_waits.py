@@ -89,11 +89,6 @@ class InnerWaits(Summary):
 
     Calls inside others do not count, nor those of the layer mpimsg, in which tasks exchange data. Up to
     `MOST_EXACT` calls are held.
-
-    Parameters
-    ----------
-    phases : Phases
-        Phases of the whole run.
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
@@ -151,11 +146,6 @@ class InnerWaits(Summary):
     def inside(self, io: CriticalIo) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Compute how long each call waits inside its phase.
 
-        Parameters
-        ----------
-        io : CriticalIo
-            The I/O of the same run and phases.
-
         Returns
         -------
         rows : dict of str to ndarray
@@ -190,15 +180,6 @@ def waiting_inside(
     io: CriticalIo,
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
-
-    Parameters
-    ----------
-    run : RecordedRun
-    phases : Phases
-    totals : sequence of PhaseTotals
-        Of all phases.
-    waits, io : InnerWaits, CriticalIo
-        Of the whole run.
 
     Returns
     -------

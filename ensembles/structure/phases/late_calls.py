@@ -90,11 +90,8 @@ class TimeInCalls(Summary):
 
     Parameters
     ----------
-    phases : Phases
     tasks : sequence of (int, int, int)
         Phase, its last task and its task in the middle.
-    outermost : bool
-        Leave out calls inside others.
     """
 
     columns = ("rank", "thread", "call", "depth", "file", "start", "duration")
@@ -195,7 +192,6 @@ class TimeInCalls(Summary):
 
         Parameters
         ----------
-        phase : int
         later_s : float
             By how much the last task returned later than the one in the middle.
 
@@ -231,12 +227,6 @@ class TimeInCalls(Summary):
 
     def outside(self, phase: int, later_s: float) -> LateInPhase | None:
         """Return where the last task of a phase was late outside of its I/O calls.
-
-        Parameters
-        ----------
-        phase : int
-        later_s : float
-            As for `late`.
 
         Returns
         -------

@@ -96,11 +96,6 @@ def steps_of_messages(
     io_ns, messages_ns : ndarray of int64
         Starts of I/O calls, and of calls that exchange data.
 
-    Returns
-    -------
-    ndarray of int64
-        The cuts. Without messages these are all moments.
-
     Examples
     --------
     >>> from ensembles.structure.phases.messages import steps_of_messages

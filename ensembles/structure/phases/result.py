@@ -26,14 +26,8 @@ class AnnotatedPhases:
 
     Parameters
     ----------
-    names : tuple of str
-        Names of phase 1, 2, ...
     rank, start, end, number : ndarray of integers, shape (n,)
         Rank, start and end in ns, and phase of each occurrence, sorted by rank and start.
-
-    Attributes
-    ----------
-    names : tuple of str
     """
 
     def __init__(
@@ -49,18 +43,7 @@ class AnnotatedPhases:
 
     @classmethod
     def from_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
-        """Make the phases from the regions of a run.
-
-        Parameters
-        ----------
-        regions : RegionTable
-            Phases and regions of the run.
-
-        Returns
-        -------
-        AnnotatedPhases or None
-            None: there are no phases among them.
-        """
+        """Make the phases from the regions of a run."""
         phases = regions[regions.kind == KINDS.index("phase")] if len(regions) else regions
         if not len(phases):
             return None

@@ -45,22 +45,7 @@ MOST_EXTRA_SUMMARIES = 4096
 def sample_ranks(
     run: RecordedRun, most_events: int, among: Ranges | None = None, columns: tuple[str, ...] | None = None
 ) -> Events | None:
-    """Read the calls of some whole ranks, evenly spaced among all ranks.
-
-    Parameters
-    ----------
-    run : RecordedRun
-        The run.
-    most_events : int
-        Approximate number of events wanted.
-    among, columns
-        As for `Run.reading.some_ranks`.
-
-    Returns
-    -------
-    Events or None
-        None: `LEAST_RANKS` ranks made too many calls to hold.
-    """
+    """Read the calls of some whole ranks, evenly spaced among all ranks."""
     if not _may_hold(run.tasks, run.reading.most_events, most_events):
         return None
     return run.reading.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among, columns)
@@ -89,8 +74,6 @@ class ExtraSummary:
 
     Parameters
     ----------
-    columns : iterable of str
-        Columns that the counts need.
     make : callable
         Makes empty `CountsOfSeveral` that keep the calls of groups with odd numbers, given the cuts.
 
@@ -120,10 +103,6 @@ def detect_phases_in_sample(
 
     Parameters
     ----------
-    run, rule, most_events
-        As for `ensembles.structure.phases.detect.detect_phases`.
-    some : Events, optional
-        Result of `sample_ranks`, if it was computed before.
     beside : ExtraSummary, optional
         Counts to make in the pass over all events, if there is one.
 

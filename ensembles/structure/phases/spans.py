@@ -47,17 +47,8 @@ def sum_spans(phase: np.ndarray, chunk: Events, by_thread: bool = False, with_by
     ----------
     phase : ndarray of int64, shape (n,)
         Phase of each call, from 1; calls with other numbers do not count.
-    chunk : Events
-        The calls.
-    by_thread : bool
-        Distinguish threads.
     with_bytes : bool
         Sum the bytes too, for which `chunk` has the columns ``call``, ``carried`` and ``moved``.
-
-    Returns
-    -------
-    Spans
-        In the order in which the keys occur.
 
     Examples
     --------

@@ -52,13 +52,7 @@ class CallStarts(Summary):
         _compiled.mark_starts(*events, kinds, self._edges_ns, self._least, self._most)
 
     def merge(self, other: CallStarts) -> None:
-        """Add the calls of another part of the run.
-
-        Raises
-        ------
-        ValueError
-            The edges differ.
-        """
+        """Add the calls of another part of the run."""
         if not np.array_equal(self._edges_ns, other._edges_ns):
             raise ValueError("starts can be merged only if they are between the same edges")
         self.has_layer = self.has_layer or other.has_layer

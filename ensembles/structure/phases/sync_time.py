@@ -21,11 +21,6 @@ class SyncTime(Summary):
 
     Outermost calls count.
 
-    Parameters
-    ----------
-    phases : Phases
-        Phases of the whole run.
-
     Examples
     --------
     >>> from ensembles.structure.phases.sync_time import SyncTime

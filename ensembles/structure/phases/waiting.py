@@ -25,12 +25,6 @@ def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     at the same time does not show that they wait for each other: only recorded barriers do, and phases that
     several tasks named.
 
-    Parameters
-    ----------
-    info : RunInfo
-    phases : Phases or None
-        Phases of the run; None: not known.
-
     Returns
     -------
     bool

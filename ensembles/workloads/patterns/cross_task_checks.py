@@ -49,13 +49,7 @@ class Checks:
         self._together: np.ndarray | None = None
 
     def add(self, block: Block) -> None:
-        """Add a block of tasks.
-
-        Raises
-        ------
-        EnsioError
-            Its calls conflict with those of earlier tasks.
-        """
+        """Add a block of tasks."""
         self.operations += len(block.rows)
         if self.operations > MOST_OPERATIONS:
             raise EnsioError(

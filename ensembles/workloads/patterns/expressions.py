@@ -19,11 +19,6 @@ def balanced_factors(tasks: int, axes: int) -> tuple[int, ...]:
     This is the result that ``MPI_Dims_create`` is asked for. Each prime factor, from the largest on, goes to
     the axis with the smallest product so far.
 
-    Parameters
-    ----------
-    tasks, axes : int
-        At least 1.
-
     Returns
     -------
     tuple of int
@@ -164,19 +159,7 @@ class Expression:
 
 
 def parse(source: object, where: str) -> Expression:
-    """Parse an expression of a pattern.
-
-    Parameters
-    ----------
-    source : int or str
-    where : str
-        File and line, for messages.
-
-    Raises
-    ------
-    EnsioError
-        `source` has another type, or is outside the grammar.
-    """
+    """Parse an expression of a pattern."""
     if isinstance(source, bool) or not isinstance(source, int | str):
         raise EnsioError(f"{where}: {source!r} is neither a whole number nor an expression in quotes")
     text = str(source)

@@ -175,13 +175,7 @@ class WrittenRegions:
         return self._add_intervals(regions.rank, regions.file, regions.offset, regions.offset + regions.size)
 
     def shared_byte(self) -> tuple[int, int] | None:
-        """Return file and byte that two of the added tasks write, or None.
-
-        Raises
-        ------
-        OverflowError
-            There are too many pieces to check.
-        """
+        """Return file and byte that two of the added tasks write, or None."""
         if self._in_pieces:
             regions = Regions(
                 *(

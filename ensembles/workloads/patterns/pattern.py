@@ -21,11 +21,8 @@ def parameter_values(
 
     Parameters
     ----------
-    pattern : Pattern
     overrides : mapping of str to int or str, optional
         Values that replace those of the pattern; expressions may use the parameters before them.
-    paper : bool
-        Use the published values.
 
     Raises
     ------
@@ -54,21 +51,7 @@ def parameter_values(
 
 
 def evaluate_count(expression: Expression, names: Mapping[str, Number], what: str, least: int = 1) -> int:
-    """Compute the value of an expression for a count.
-
-    Parameters
-    ----------
-    expression : Expression
-    names : mapping of str to int
-    what : str
-        Noun for the message.
-    least : int
-
-    Raises
-    ------
-    EnsioError
-        The value is below `least`.
-    """
+    """Compute the value of an expression for a count."""
     count = expression.evaluate_whole(names)
     if count < least:
         raise EnsioError(

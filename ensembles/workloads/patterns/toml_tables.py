@@ -88,13 +88,7 @@ class Tables:
         optional: Iterable[str] = (),
         of: str = "",
     ) -> None:
-        """Check that a table has all required keys and no unknown ones.
-
-        Raises
-        ------
-        EnsioError
-            A key is unknown or missing.
-        """
+        """Check that a table has all required keys and no unknown ones."""
         allowed = (*required, *optional)
         for key in entry:
             if key not in allowed:

@@ -120,17 +120,8 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
 
     Parameters
     ----------
-    settings : str
-        Settings of the model, lines ``key value``.
-    seed : int
-        Seed of the model's noise, from 0 to 2**64 - 1.
     tasks : int, optional
         Number of tasks, from which a straggler is drawn if that fault is on and the settings name none.
-
-    Yields
-    ------
-    Path
-        Folder with the state of the model.
 
     Raises
     ------
@@ -157,10 +148,6 @@ def environment_for(
 
     Parameters
     ----------
-    model : Path
-        From `shared_model`.
-    roots : sequence of Path
-        Folders whose files are under the model.
     environment : mapping of str
         Environment to extend. A preloaded recorder stays first, so that it records the durations of the
         model.
@@ -189,18 +176,7 @@ def environment_for(
 
 
 def held_back(model: Path) -> DelayReport:
-    """Read the counters of a model.
-
-    Parameters
-    ----------
-    model : Path
-        From `shared_model`.
-
-    Raises
-    ------
-    EnsioError
-        There is no model in that folder.
-    """
+    """Read the counters of a model."""
     done = subprocess.run([find_program(STATE_PROGRAM), "status", model], capture_output=True, text=True)
     if done.returncode:
         raise EnsioError(f"the state of the model cannot be read: {_message(done.stderr)}")
@@ -213,24 +189,12 @@ def held_back(model: Path) -> DelayReport:
 
 
 def find_library() -> Path:
-    """Find the library that delays calls.
-
-    Raises
-    ------
-    EnsioError
-        It is not installed.
-    """
+    """Find the library that delays calls."""
     return _find("lib", LIBRARY)
 
 
 def find_program(name: str) -> Path:
-    """Find a program of the same installation.
-
-    Raises
-    ------
-    EnsioError
-        It is not installed.
-    """
+    """Find a program of the same installation."""
     return _find("bin", name)
 
 

@@ -157,18 +157,7 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
 
 
 def find_model(name: str) -> Path:
-    """Find the file of a model.
-
-    Parameters
-    ----------
-    name : str
-        As for `read_model`.
-
-    Raises
-    ------
-    EnsioError
-        No model with this name is installed.
-    """
+    """Find the file of a model."""
     if "/" in name or name.endswith(".toml"):
         return Path(name)
     folders = [prefix / "share" / "ensio" / "models" for prefix in install_prefixes()]

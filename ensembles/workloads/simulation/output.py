@@ -113,13 +113,6 @@ def phase_starts_ns(folder: Path) -> np.ndarray:
 def read_file_facts(folder: Path, files: list[str]) -> dict[str, dict[str, str]]:
     """Read the layouts of files, as the recorder stores them.
 
-    Parameters
-    ----------
-    folder : Path
-        Output folder of the program.
-    files : list of str
-        Paths; index 0 means no file.
-
     Returns
     -------
     dict of str to dict of str to str

@@ -36,13 +36,7 @@ class Setting:
 
 
 def program() -> Path:
-    """Find the program.
-
-    Raises
-    ------
-    EnsioError
-        It is not installed.
-    """
+    """Find the program."""
     for prefix in install_prefixes():
         path = prefix / "bin" / PROGRAM
         if path.is_file() and os.access(path, os.X_OK):
@@ -57,11 +51,6 @@ def known_settings() -> dict[str, Setting]:
     """Return the settings of models by key; the keys of faults are ``fault.ID``.
 
     The program lists them, so that C and Python share one definition.
-
-    Raises
-    ------
-    EnsioError
-        The program is not installed, or does not run.
     """
     lines = _output([str(program()), "--settings"]).splitlines()
     return {key: Setting(*map(float, numbers)) for key, *numbers in map(str.split, lines)}
@@ -69,16 +58,6 @@ def known_settings() -> dict[str, Setting]:
 
 def run_program(plan: Path, settings: Path, seed: int, mode: str, folder: Path) -> None:
     """Execute a plan in virtual time, and tell the listener of this process how far it is.
-
-    Parameters
-    ----------
-    plan, settings : Path
-        Files of the plan and of the model's settings.
-    seed : int
-        From 0 to 2**64 - 1.
-    mode : {"trace", "profile"}
-    folder : Path
-        Existing folder for the output (testbed/simulate/output.h).
 
     Raises
     ------

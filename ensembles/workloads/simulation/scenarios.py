@@ -78,13 +78,6 @@ class Scenario:
         ----------
         strength : float
             0 without the cause, 1 as in the scenario; values between and above are interpolated linearly.
-        tasks : int, optional
-            Number of tasks (default: that of the scenario).
-
-        Raises
-        ------
-        EnsioError
-            A parameter would be below 0.
         """
         values = dict(self.parameters)
         for name, (without, with_) in self.planted.items():
@@ -237,24 +230,12 @@ def run_scenario(
 
     Parameters
     ----------
-    scenario : Scenario
-    directory : Path
-        Empty folder, which becomes the run directory.
     find_pattern : callable
         Function from the name of a pattern to its file, for patterns outside the folder of the scenario.
-    seed : int
-        Seed of the set, as for `Scenario.scenario_seed`.
     strength : float
         Strength of the cause; at 0 the answer is that there is no cause.
-    tasks : int, optional
-        Number of tasks (default: that of the scenario).
     model : str, optional
         Name or path of a model (default: that of the scenario).
-
-    Raises
-    ------
-    EnsioError
-        The scenario cannot be simulated.
     """
     beside = scenario.path.parent / _PATTERNS / f"{scenario.pattern}.toml"
     pattern = read_pattern(beside if beside.is_file() else find_pattern(scenario.pattern))

@@ -148,18 +148,7 @@ def _place(text: Text) -> dict[str, Any]:
 
 
 def simulated_span_s(plan: Plan, model: Model, seed: int = 0) -> float:
-    """Simulate a plan without writing a run, and return its virtual time in seconds.
-
-    Parameters
-    ----------
-    plan, model, seed
-        As for `simulate`, which gives the same span.
-
-    Raises
-    ------
-    EnsioError
-        As `simulate`.
-    """
+    """Simulate a plan without writing a run, and return its virtual time in seconds."""
     if "tasks_per_node" not in plan.parameters:
         plan = replace(plan, tasks_per_node=model.tasks_per_node)
     model = model.striped(plan.hints)

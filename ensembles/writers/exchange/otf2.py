@@ -86,14 +86,7 @@ class Written(NamedTuple):
 
 
 def estimate_cost(run: RecordedRun, ranks_per_location: int = 1) -> Cost:
-    """Estimate the size of the archive that `write_otf2` would write.
-
-    Parameters
-    ----------
-    run : RecordedRun
-    ranks_per_location : int
-        As for `write_otf2`.
-    """
+    """Estimate the size of the archive that `write_otf2` would write."""
     locations = (
         max(run.info.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
     )
@@ -106,9 +99,6 @@ def write_otf2(run: RecordedRun, path: str, ranks_per_location: int = 1) -> Writ
 
     Parameters
     ----------
-    run : RecordedRun
-    path : str
-        Path of the folder, which must not exist.
     ranks_per_location : int
         1: each thread of each rank is a separate location with its own file. More: this many ranks share a
         location. Only attributes distinguish their calls, and viewers show them in one row.

@@ -30,17 +30,8 @@ class ParquetWriter:
 
     Parameters
     ----------
-    file : binary file
-        It stays open.
     about : dict, optional
         Properties of the run. Each is stored as JSON in the metadata of the file, with the prefix ``ensio.``.
-
-    Raises
-    ------
-    EnsioError
-        pyarrow is not installed.
-    OSError
-        The file cannot be written.
     """
 
     def __init__(self, file: IO[bytes], about: dict[str, Any] | None = None) -> None:

@@ -62,15 +62,8 @@ class PerfettoWriter:
 
     Parameters
     ----------
-    stream : TextIO
-    tasks : int
-        Number of tasks of the run.
     processes : list of Process
         Their hosts and programs become part of the names of the ranks.
-    about : dict
-        Properties of the run, stored as ``otherData``.
-    counters : sequence of Counter
-        Further counters of all ranks.
     """
 
     def __init__(

@@ -13,13 +13,7 @@ from ensembles.model.surroundings import COLUMN_MEANINGS, UNKNOWN, SurroundingsT
 
 
 def samples_path(path: str) -> str:
-    """Return the path of the second file, for the samples: ``run.csv`` gives ``run.surroundings.csv``.
-
-    Parameters
-    ----------
-    path : str
-        Path of the file of the events.
-    """
+    """Return the path of the second file, for the samples: ``run.csv`` gives ``run.surroundings.csv``."""
     stem, suffix = os.path.splitext(path)
     return f"{stem}.surroundings{suffix}"
 
@@ -48,16 +42,7 @@ def write_samples_csv(stream: TextIO, table: SurroundingsTable) -> None:
 
 
 def write_samples_parquet(file: IO[bytes], table: SurroundingsTable, about: dict[str, Any]) -> None:
-    """Write a row for each sample; counters that a sample does not include are null.
-
-    Parameters
-    ----------
-    file : binary file
-        It stays open.
-    table : SurroundingsTable
-    about : dict
-        Properties of the run, stored as for events.
-    """
+    """Write a row for each sample; counters that a sample does not include are null."""
     import pyarrow
     import pyarrow.parquet
 

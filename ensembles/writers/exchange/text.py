@@ -50,10 +50,6 @@ def _fields(events: Events, as_text: Callable[[str], str] = str) -> list[list[in
 class CsvWriter:
     """Writer of comma-separated values with a header line; times in ns, sizes in bytes.
 
-    Parameters
-    ----------
-    stream : TextIO
-
     Examples
     --------
     >>> import sys
@@ -74,12 +70,7 @@ class CsvWriter:
 
 
 class JsonLinesWriter:
-    """Writer of one JSON object per call and line; times in ns, sizes in bytes.
-
-    Parameters
-    ----------
-    stream : TextIO
-    """
+    """Writer of one JSON object per call and line; times in ns, sizes in bytes."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -97,10 +88,6 @@ class TableWriter:
 
     Times and sizes have units, starts are in seconds. Columns without a value are left out. A block that
     needs wider or more columns than those before it gets a heading.
-
-    Parameters
-    ----------
-    stream : TextIO
     """
 
     _RIGHT = frozenset(["rank", "thread", "start (s)", "duration", "offset", "requested", "moved", "file"])

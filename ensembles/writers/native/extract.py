@@ -19,16 +19,7 @@ if TYPE_CHECKING:
 
 
 class Extract:
-    """The selected calls of a run, as input for `write_trace_file`. A note describes the selection.
-
-    Parameters
-    ----------
-    run : RecordedRun
-        With an event of each call that is counted.
-    selection : Selects
-    words : str
-        Description of the selection, for the note.
-    """
+    """The selected calls of a run, as input for `write_trace_file`. A note describes the selection."""
 
     is_complete = True
 

@@ -72,11 +72,6 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
     """Write one spool.
 
     Windows grow from 64 KiB to 1 MiB. Windows of different threads alternate.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
     """
     text = _text_entries(content)
     room = HEAD_BYTES - CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]

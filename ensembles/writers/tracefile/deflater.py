@@ -58,11 +58,6 @@ class ColumnDeflater:
         ----------
         column : ndarray, shape (n,)
             At most `rows` items.
-
-        Returns
-        -------
-        bytes
-            The chunk as HDF5 stores it.
         """
         return self._deflated(np.ascontiguousarray(column), set())
 
@@ -75,11 +70,6 @@ class ColumnDeflater:
         ----------
         column : ndarray, shape (n,)
             Only the last chunk may be shorter than the others.
-
-        Returns
-        -------
-        list of bytes
-            The chunks as HDF5 stores them.
         """
         column, noise = np.ascontiguousarray(column), set[int]()
         return [

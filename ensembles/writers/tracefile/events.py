@@ -53,12 +53,6 @@ def write_events(
 
     Parameters
     ----------
-    file : h5py.File
-    chunks : iterator of Events
-        Ordered by rank.
-    most_events : int
-        Upper bound on the number of events.
-    compression : Filter
     folder : str
         Folder for a temporary file, if a rank does not fit into memory.
 

@@ -38,16 +38,7 @@ class FilledOnTheWay(Protocol):
 def write_kept(
     file: h5py.File, metadata: RunMetadata, contents: ChunkContents, summaries: FilledOnTheWay | None
 ) -> None:
-    """Write what is kept of a file that is complete but for that.
-
-    Parameters
-    ----------
-    file : h5py.File
-    metadata : RunMetadata
-    contents : ChunkContents
-        What the chunks of the file hold.
-    summaries : FilledOnTheWay or None
-    """
+    """Write what is kept of a file that is complete but for that."""
     identity = content_identity(file, is_own=True)
     own = seal(identity, KEY, to_bytes(contents, metadata))
     sealed = {name_of(identity, KEY): own}

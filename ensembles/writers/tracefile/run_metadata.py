@@ -24,10 +24,6 @@ def write_metadata(
 
     Parameters
     ----------
-    file : h5py.File
-    metadata : RunMetadata
-    complete : bool
-        Whether every process had ended.
     made_from : mapping of str to (int, int)
         By name of each file that the run was read from: size in bytes and modification time in ns.
     """

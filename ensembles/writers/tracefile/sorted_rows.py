@@ -33,26 +33,13 @@ def sorted_blocks(
 
     Parameters
     ----------
-    chunks : iterator of Events
-        The events, ordered by rank.
     rows : int
         Length of the blocks; the last block may be shorter.
-    folder : str
-        Folder for a temporary file.
-    held_rows : int
-        Number of events that are sorted in memory.
 
     Yields
     ------
     dict of str to ndarray, shape (rows,)
         All columns.
-
-    Raises
-    ------
-    ValueError
-        The chunks are not ordered by rank.
-    OSError
-        The temporary file cannot be written.
     """
     with ExitStack() as files:
         pieces = _sorted_pieces(chunks, lambda: _temporary(files, folder), held_rows)

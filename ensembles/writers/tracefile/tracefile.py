@@ -75,25 +75,15 @@ def write_trace_file(
 
     Parameters
     ----------
-    source : Collectable
-    path : str
     readers : Readership
         Who may read the file, in addition to its owner.
-    compression : Filter
     follow : bool
         Whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
     summaries : FilledOnTheWay, optional
         Summaries to fill with the events, and to keep in the file.
 
-    Returns
-    -------
-    int
-        Number of events.
-
     Raises
     ------
-    OSError
-        The file cannot be written.
     EnsioError
         A spool cannot be read any more, or another process interfered (`ensembles.files.atomic_write`).
     """

@@ -79,11 +79,6 @@ def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
 
     All runs with writes between their reads are checked together. If the checks fail, the first, second ...
     runs on their file are checked separately, with p-values corrected by Bonferroni's rule.
-
-    Parameters
-    ----------
-    mixed, plain : StridedRuns
-        Runs with and without writes between the reads.
     """
     numbers = np.unique(mixed.run)
     if not len(numbers):

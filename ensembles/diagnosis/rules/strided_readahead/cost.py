@@ -47,16 +47,8 @@ def estimate_loss(
 
     Parameters
     ----------
-    rows : ndarray of `ensembles.structure.strides.summary.ROW`
-        All reads of the runs.
-    runs : StridedRuns
-        The same runs.
     window : ndarray of int64, shape (rows,)
         Window of each read.
-    share : float
-        Share of the tasks that are in the sample.
-    seed : int
-        Seed of the bootstrap.
     """
     rate = float(np.nanmedian(runs.base))
     low, high = _levels_before(runs, seed)

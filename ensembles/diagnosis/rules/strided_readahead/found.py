@@ -25,18 +25,7 @@ ID = "strided-readahead"
 
 
 def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns, found: Verdict) -> Finding:
-    """Make the finding of strided reads that are slow.
-
-    Parameters
-    ----------
-    run : Run
-    reads : StridedReads
-    rows : ndarray of `ensembles.structure.strides.summary.ROW`
-        Reads of the runs that are slow.
-    runs : StridedRuns
-        The same runs.
-    found : Verdict
-    """
+    """Make the finding of strided reads that are slow."""
     slow = rows[rows["position"] > HEALTHY_READS]
     phase = _phases(run, rows)
     loss = estimate_loss(rows, runs, rows["run"] if phase is None else phase, reads.share)

@@ -96,11 +96,6 @@ class StridedRuns:
     def levels(self, quantile: float = 0.5) -> np.ndarray:
         """Compute the typical time of each position that at least half of the runs reach.
 
-        Parameters
-        ----------
-        quantile : float
-            The quantile over the runs; the median is typical.
-
         Returns
         -------
         ndarray of float64, shape (positions,)
@@ -198,17 +193,10 @@ def p_of_ordinals(groups: list[np.ndarray], plain: np.ndarray, seed: int = 0) ->
 
     Parameters
     ----------
-    groups : list of ndarray of float64
-        `StridedRuns.levels` of each group.
     plain : ndarray of float64
         Levels of the reads without writes between them; empty: there are none.
     seed : int
         Seed of the random orders, if there are too many orders to enumerate.
-
-    Returns
-    -------
-    float
-        p-value.
     """
     rng = np.random.default_rng(seed)
     seen, chance, exact = 0.0, np.zeros(1), False

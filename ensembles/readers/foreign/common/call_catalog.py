@@ -59,7 +59,6 @@ def canonical_function(name: str, layer: str) -> Call:
     ----------
     name : str
         Name written by the tool, such as ``pread64`` or ``__xstat``.
-    layer : {"posix", "stdio", "mpiio", "mpisync", "hdf5"}
 
     Examples
     --------

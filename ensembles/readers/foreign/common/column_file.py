@@ -23,16 +23,6 @@ class ColumnFile:
     """Tables of events in an unnamed file below ``TMPDIR``.
 
     Tables are stored one after another, and so are the columns of each table.
-
-    Parameters
-    ----------
-    trace : str
-        Path of the trace that is read, for messages.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be made.
     """
 
     def __init__(self, trace: str) -> None:
@@ -44,23 +34,7 @@ class ColumnFile:
         weakref.finalize(self, self._file.close)
 
     def reserve(self, length: int) -> StoredRows:
-        """Reserve space for a table.
-
-        Parameters
-        ----------
-        length : int
-            Number of rows.
-
-        Returns
-        -------
-        StoredRows
-            Rows with undefined values.
-
-        Raises
-        ------
-        EnsioError
-            No space is left.
-        """
+        """Reserve space for a table."""
         places = {}
         begin = self._end
         for name, dtype in COLUMNS.items():
@@ -135,15 +109,7 @@ class StoredRows:
         self._file.write(self._places[name] + low * COLUMNS[name].itemsize, values)
 
     def read(self, low: int, high: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """Read rows into new memory; if they are all rows, map them from the file.
-
-        Parameters
-        ----------
-        low, high : int
-            Rows; `high` is excluded.
-        names : sequence of str, optional
-            Names of the columns. Default: all columns.
-        """
+        """Read rows into new memory; if they are all rows, map them from the file."""
         low, high = max(low, 0), min(high, self._length)
         get = self._file.map if high - low == self._length else self._file.read
         return {

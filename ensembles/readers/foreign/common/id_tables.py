@@ -16,11 +16,6 @@ MOST_THREADS = 0xFFFF
 class IdTable(dict[Hashable, int]):
     """A dictionary of numbers that calls a function for new keys.
 
-    Parameters
-    ----------
-    make : callable
-        Returns the number of a new key.
-
     Examples
     --------
     >>> from ensembles.readers.foreign.common.id_tables import IdTable
@@ -150,14 +145,7 @@ class Tasks:
             process.first_thread = self._threads_of_rank.get(process.rank, 0)
 
     def thread(self, process: TracedProcess, name: Hashable) -> int:
-        """Return the number of a thread within its task.
-
-        Parameters
-        ----------
-        process : TracedProcess
-        name : hashable
-            Name of the thread in the trace.
-        """
+        """Return the number of a thread within its task."""
         if name not in process.threads:
             number = self._threads_of_rank.get(process.rank, 0)
             process.threads[name] = min(number, MOST_THREADS)

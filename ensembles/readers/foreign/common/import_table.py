@@ -52,11 +52,6 @@ class ForeignTrace(Protocol):
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Yield blocks of calls, in any order.
 
-        Parameters
-        ----------
-        max_events : int
-            Maximum number of calls of a block.
-
         Yields
         ------
         mapping of str to ndarray, shape (n,)
@@ -89,8 +84,6 @@ class ImportedSource:
 
     Parameters
     ----------
-    path : str
-    trace : ForeignTrace
     budget : Budget, optional
         Memory for the calls; if they need more, they are stored in a temporary file.
 
@@ -148,13 +141,6 @@ class ImportedSource:
         Within a thread, events are in the order of completion if the request asks for order and its columns
         include those of `NEEDED`, else in the order of start. If one chunk holds all events, its
         columns may be mapped from a temporary file.
-
-        Parameters
-        ----------
-        request : ReadRequest
-            Ranges of time are not used.
-        damage : DamageReport
-            Not used: the notes describe skipped records already.
         """
         names = request.columns
         in_order = request.is_ordered and (names is None or set(names) >= NEEDED)

@@ -46,17 +46,7 @@ class PackedColumn:
         return 0 if self._differences is None else self._differences.nbytes
 
     def unpacked(self, low: int = 0, high: int | None = None) -> np.ndarray:
-        """Return the values from place `low` to `high`, in new memory unless nothing was packed.
-
-        Parameters
-        ----------
-        low, high : int
-            As of a slice, not negative.
-
-        Returns
-        -------
-        ndarray of the type of the values
-        """
+        """Return the values from place `low` to `high`, in new memory unless nothing was packed."""
         low, high, _ = slice(low, high).indices(self._length)
         if self._differences is None:
             return np.full(max(high - low, 0), self._least)

@@ -25,13 +25,7 @@ _LEAST_WINDOW = 256
 
 
 class MemoryTable:
-    """A table of events in memory, with the interface of `StoredRows`.
-
-    Parameters
-    ----------
-    columns : dict of str to PackedColumn
-        All columns, of one length.
-    """
+    """A table of events in memory, with the interface of `StoredRows`."""
 
     def __init__(self, columns: dict[str, PackedColumn]) -> None:
         self._columns = columns
@@ -52,24 +46,10 @@ def sorted_table(
 ) -> MemoryTable | StoredRows:
     """Sort all calls of some blocks by rank and start, stably.
 
-    Parameters
-    ----------
-    blocks : iterable of mapping of str to ndarray
-        Every block has all columns.
-    trace : str
-        Path of the trace, for messages.
-    in_memory, merged : int
-        Used instead of `IN_MEMORY_EVENTS` and `MERGED_EVENTS` if not 0.
-
     Returns
     -------
     MemoryTable or StoredRows
         The sorted calls, in memory or in a temporary file.
-
-    Raises
-    ------
-    EnsioError
-        No space is left for a temporary file.
     """
     in_memory = in_memory or IN_MEMORY_EVENTS
     held: list[dict[str, PackedColumn]] = []

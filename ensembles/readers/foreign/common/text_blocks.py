@@ -21,12 +21,9 @@ class TextBlocks:
 
     Parameters
     ----------
-    path : str
     sign : bytes
         What the file's lines have. Reading fails after 256 MiB without it, which bounds the time: a hole in a
         file may be terabytes long.
-    block_bytes : int
-        Bytes that are read at a time.
 
     Attributes
     ----------

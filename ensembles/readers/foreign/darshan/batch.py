@@ -54,11 +54,6 @@ def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | Ensi
     path : str
     CountedLog or EnsioError
         The error says why the log cannot be read; the next logs are read nevertheless.
-
-    Raises
-    ------
-    MissingLibrary
-        Darshan's library is not installed, or does not work.
     """
     child = None
     try:

@@ -278,8 +278,6 @@ def counter_columns(records: np.ndarray, whole: int, real: int, before: int = 0)
         Records of Darshan, one after another.
     whole, real : int
         Number of integer counters and of timers of a record.
-    before : int
-        Number of further ids before the counters.
 
     Returns
     -------

@@ -39,14 +39,6 @@ def write_frame(stream: IO[bytes], head: dict[str, Any], arrays: Sequence[array[
     """Write one frame.
 
     This function does not need NumPy, whose import takes longer than reading most logs.
-
-    Parameters
-    ----------
-    stream : binary file
-    head : dict
-        Converted to JSON.
-    arrays : sequence of array
-        With the type codes of `DTYPES`.
     """
     shapes = [(column.typecode, len(column)) for column in arrays]
     text = json.dumps({**head, "arrays": shapes}).encode("ascii")
@@ -63,11 +55,6 @@ def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
     -------
     head : dict
     arrays : list of ndarray, shape (n,)
-
-    Raises
-    ------
-    FrameError
-        There is no frame, or it is invalid.
     """
     import numpy as np
 

@@ -69,16 +69,6 @@ def log_version(beginning: bytes) -> str | None:
     Logs of Darshan 1 and 2 are compressed as a whole (gzip), but begin in the same way inside. Those of
     Darshan 1 have no magic number.
 
-    Parameters
-    ----------
-    beginning : bytes
-        First bytes of the file.
-
-    Returns
-    -------
-    str or None
-        None: the file is not a Darshan log.
-
     Examples
     --------
     >>> import struct
@@ -130,15 +120,6 @@ def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
 
 def open_header(path: str) -> Header:
     """Read and check the header of a log, and the job's description, of which the library checks little.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    Header
-        With the number and the start of the job.
 
     Raises
     ------
@@ -193,12 +174,5 @@ def logs_of(path: str) -> list[str]:
 
 
 def damaged(path: str, how: str) -> EnsioError:
-    """Make the error for a damaged log.
-
-    Parameters
-    ----------
-    path : str
-    how : str
-        Description of the damage.
-    """
+    """Make the error for a damaged log."""
     return EnsioError(f"{path} is a damaged Darshan log: {how}; copy it again from where it was written")

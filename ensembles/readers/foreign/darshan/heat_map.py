@@ -47,10 +47,6 @@ class HeatMapSums:
         ----------
         name : str
             Name of the record, such as ``"heatmap:POSIX"``.
-        width_s : float
-            Width of a bin, s.
-        arrays : sequence of ndarray
-            Id, rank, bytes written and bytes read by bin.
 
         Raises
         ------

@@ -84,7 +84,6 @@ class JobState:
 
         Parameters
         ----------
-        metadata : RunMetadata
         identity : ndarray of uint64, shape (n,)
             File ids.
 
@@ -118,20 +117,7 @@ class JobState:
 
 
 def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> None:
-    """Add the description of the job to the metadata.
-
-    Parameters
-    ----------
-    metadata : RunMetadata
-    state : JobState
-    head : dict
-        Frame of kind ``job``.
-
-    Raises
-    ------
-    DamagedLog
-        The description is implausible.
-    """
+    """Add the description of the job to the metadata."""
     job = head["job"]
     tasks, start_ns, end_ns = int(job["nprocs"]), int(job["start_ns"]), int(job["end_ns"])
     if not 1 <= tasks <= MOST_TASKS:

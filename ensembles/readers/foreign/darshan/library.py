@@ -105,13 +105,7 @@ def _declarations(folder: str) -> str:
 
 @cache
 def load() -> tuple[Any, Any]:
-    """Load the declarations and the library, once in a process.
-
-    Raises
-    ------
-    MissingLibrary
-        The library is not installed, or cannot be loaded.
-    """
+    """Load the declarations and the library, once in a process."""
     spec = importlib.util.find_spec("darshan")
     if spec is None or importlib.util.find_spec("cffi") is None:
         raise MissingLibrary(
@@ -170,23 +164,12 @@ def _listed(variable: str) -> list[str]:
 class Log:
     """An open Darshan log.
 
-    Parameters
-    ----------
-    path : str
-
     Attributes
     ----------
     knows_threads : bool
         Whether the library's segments have thread ids.
     swapped : bool
         Whether the log has the other byte order.
-
-    Raises
-    ------
-    MissingLibrary
-        The library cannot be loaded.
-    DarshanError
-        It cannot open the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -208,11 +191,6 @@ class Log:
         dict
             ``uid``, ``jobid``, ``nprocs``, ``start_ns`` and ``end_ns`` (since 1970), ``metadata`` (lines
             ``key=value``) and ``command``.
-
-        Raises
-        ------
-        DarshanError
-            It cannot be read.
         """
         record = self.ffi.new("struct darshan_job *")
         if self.library.darshan_log_get_job(self._handle, record) < 0:
@@ -277,11 +255,6 @@ class Log:
         ------
         cffi pointer
             A record; it is valid until the next one is requested.
-
-        Raises
-        ------
-        DarshanError
-            The library cannot read a record.
         """
         kind = _RECORDS[module][0] if module in _RECORDS else _OTHER_RECORDS[module]
         while True:
@@ -334,13 +307,7 @@ class Log:
             yield record.base_rec.id, components
 
     def heatmaps(self, number: int) -> Iterator[tuple[int, int, float, array[int], array[int]]]:
-        """Yield id, rank, width of a bin in seconds, and bytes written and read by bin, of each heat map.
-
-        Raises
-        ------
-        DarshanError
-            A heat map is impossibly long.
-        """
+        """Yield id, rank, width of a bin in seconds, and bytes written and read by bin, of each heat map."""
         for record in self.records("HEATMAP", number):
             if not 0 <= record.nbins <= _MOST_BINS:
                 raise DarshanError("read the records of HEATMAP")
@@ -357,11 +324,6 @@ class Log:
         -------
         int
             Number of bytes; less than `length` only at the end. The next call would begin again.
-
-        Raises
-        ------
-        DarshanError
-            The module cannot be decompressed.
         """
         place = self.ffi.from_buffer(buffer)
         done: int = self.library.darshan_log_get_mod(self._handle, number, place, length)

@@ -72,17 +72,7 @@ _COMMON = 4096
 
 
 class RecordSums:
-    """Sums of the records of one module.
-
-    Parameters
-    ----------
-    module : str
-        One of `LAYERS`.
-    version : int
-        Version of the records.
-    is_partial : bool
-        Whether the tool had no memory for all files.
-    """
+    """Sums of the records of one module."""
 
     def __init__(self, module: str, version: int, is_partial: bool) -> None:
         self.module, self.version, self.is_partial = module, version, is_partial
@@ -103,15 +93,8 @@ class RecordSums:
 
         Parameters
         ----------
-        names, columns
-            As for `ensembles.readers.foreign.darshan.counters.Counters.add`.
         file : ndarray of int64, shape (n,)
             Number of each record's file in the run.
-
-        Raises
-        ------
-        DamagedLog
-            A value is impossible.
         """
         _, rank, whole, real = columns
         prefix = PREFIXES[self.module]
@@ -168,13 +151,7 @@ class RecordSums:
                 self._alignment[name].update(np.unique(value[counter][value[counter] > 0])[:16].tolist())
 
     def finished(self, run_time_s: float) -> ModuleCounters:
-        """Make the tables.
-
-        Parameters
-        ----------
-        run_time_s : float
-            From start to end of the job, s.
-        """
+        """Make the tables."""
         self._rows.compact()
         rows = self._rows.table
         by_file = _by_file(rows)

@@ -100,19 +100,7 @@ def write_job(log: Log, header: Header, out: Any) -> dict[str, dict[str, Any]]:
 def write_counters(
     log: Log, modules: dict[str, dict[str, Any]], wanted: Sequence[str], out: Any, packed: int
 ) -> None:
-    """Write the counters of modules as frames.
-
-    Parameters
-    ----------
-    log : Log
-    modules : dict
-        From `Log.modules`.
-    wanted : sequence of str
-        Names of modules, in the order of reading.
-    out : binary file
-    packed : int
-        Size of the log in bytes.
-    """
+    """Write the counters of modules as frames."""
     for module in wanted:
         if module in modules:
             counters, times = log.counter_names(module)

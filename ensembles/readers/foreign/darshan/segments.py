@@ -88,21 +88,10 @@ class Converter:
     def columns(self, parts: SegmentBlocks, memory: mmap | bytes) -> Columns:
         """Convert segments to columns.
 
-        Parameters
-        ----------
-        parts : SegmentBlocks
-        memory : buffer
-            The segments, contiguous.
-
         Returns
         -------
         dict of str to ndarray, shape (number of segments,)
             Columns as in `Events`.
-
-        Raises
-        ------
-        DamagedLog
-            A value is impossible.
         """
         fields = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
         fields += [("thread", "u8")] if parts.has_threads else []

@@ -64,8 +64,6 @@ class DarshanImport(ForeignTrace):
 
     Parameters
     ----------
-    *paths : str
-        In the order of the starts of the logs.
     keeps_records : bool
         Whether the counters of files and ranks are kept too.
 
@@ -136,15 +134,7 @@ class DarshanImport(ForeignTrace):
             end_library(child)
 
     def take(self, head: dict[str, Any], arrays: list[np.ndarray]) -> None:
-        """Take a frame without segments.
-
-        Raises
-        ------
-        DamagedLog, EnsioError
-            The log is damaged, or cannot be read.
-        FrameError
-            The frame is invalid.
-        """
+        """Take a frame without segments."""
         if head.get("kind") == "segments":
             raise FrameError
         try:

@@ -95,20 +95,10 @@ def is_dftracer(beginning: bytes) -> bool:
 def dftracer_files(path: str) -> list[str]:
     """List the files of a trace.
 
-    Parameters
-    ----------
-    path : str
-        File or folder.
-
     Returns
     -------
     list of str
         The path itself, or all files ``*.pfw`` and ``*.pfw.gz`` in the folder, sorted.
-
-    Raises
-    ------
-    OSError
-        The folder cannot be read.
     """
     if not os.path.isdir(path):
         return [path]
@@ -127,13 +117,7 @@ class TextFile(TextBlocks):
         super().__init__(path, b'"name"')
 
     def records(self) -> Iterator[list[Record]]:
-        """Yield the records, block by block.
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be read, or has no records.
-        """
+        """Yield the records, block by block."""
         hopeless = 0
         last: bytes = b""
         for block in self.blocks():

@@ -41,10 +41,6 @@ _OPS = (
 class CallResolver:
     """Resolver of rows to calls, which adds new calls as they occur.
 
-    Parameters
-    ----------
-    definitions : Definitions
-
     Attributes
     ----------
     known : list of Call

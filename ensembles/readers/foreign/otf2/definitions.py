@@ -29,11 +29,6 @@ _MOST_TASKS = 1 << 26
 class Definitions:
     """Definitions of an archive, collected in the order of the archive.
 
-    Parameters
-    ----------
-    anchor : str
-        Path of the anchor file, for messages.
-
     Attributes
     ----------
     ranks, threads : ndarray of int, shape (locations,)
@@ -241,13 +236,7 @@ class Definitions:
         return kinds[place], names[place]
 
     def metadata(self) -> RunMetadata:
-        """Make the metadata of the run, without its calls.
-
-        Raises
-        ------
-        EnsioError
-            The metadata are damaged.
-        """
+        """Make the metadata of the run, without its calls."""
         self.complete()
         facts = self._run_facts()
         try:

@@ -16,12 +16,8 @@ def samples_from_metrics(
 
     Parameters
     ----------
-    parts : sequence of structured ndarray
-        Rows of `ensembles.recorder.otf2_program.SAMPLE`.
     counters : mapping of int to str
         Names of the counters by number. Unknown ones, of a later version, are left out.
-    tasks : int
-        Number of ranks; samples of others are left out.
     """
     if not parts:
         return SurroundingsTable.empty()

@@ -86,13 +86,6 @@ _COUNTED = {
 def find_anchor(path: str, beginning: bytes | None) -> str | None:
     """Find the anchor file of an archive.
 
-    Parameters
-    ----------
-    path : str
-        File or folder.
-    beginning : bytes or None
-        First bytes of a file; None for a folder.
-
     Returns
     -------
     str or None
@@ -118,18 +111,7 @@ def recognises(path: str, beginning: bytes | None) -> bool:
 
 
 def read(path: str) -> Otf2Import:
-    """Open an OTF2 archive.
-
-    Parameters
-    ----------
-    path : str
-        Anchor file, or folder with one anchor file.
-
-    Raises
-    ------
-    EnsioError
-        The archive has disappeared, or ``ensio-otf2`` is not installed.
-    """
+    """Open an OTF2 archive."""
     anchor = find_anchor(path, None) if os.path.isdir(path) else path
     if anchor is None:
         raise EnsioError(f"{path} contains no OTF2 archive any more: name another folder")
@@ -137,17 +119,7 @@ def read(path: str) -> Otf2Import:
 
 
 class Otf2Import(ForeignTrace):
-    """An OTF2 archive; a `ForeignTrace`.
-
-    Parameters
-    ----------
-    anchor : str
-        Path of the anchor file.
-
-    Attributes
-    ----------
-    metadata : RunMetadata
-    """
+    """An OTF2 archive; a `ForeignTrace`."""
 
     def __init__(self, anchor: str) -> None:
         self._anchor = anchor
@@ -173,13 +145,7 @@ class Otf2Import(ForeignTrace):
             raise EnsioError(f"{error.filename} cannot be read: {error.strerror}") from error
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Yield blocks of calls, as `ForeignTrace.blocks`. Blocks of different ranks may alternate.
-
-        Raises
-        ------
-        EnsioError
-            The archive is damaged.
-        """
+        """Yield blocks of calls, as `ForeignTrace.blocks`. Blocks of different ranks may alternate."""
         counts: dict[str, int] = {}
         for kind, count, data in self._messages():
             if kind == link.DEFINITION_KIND:

@@ -20,11 +20,6 @@ def parse_grammar(data: bytes) -> Rules:
 
     It has the number of rules, and for each rule its number, its number of symbols, and pairs of symbol and
     exponent.
-
-    Raises
-    ------
-    GrammarError
-        The bytes are not a grammar.
     """
     if len(data) < 4 or len(data) % 4:
         raise GrammarError("its grammar is cut off")

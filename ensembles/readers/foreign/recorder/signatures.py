@@ -77,11 +77,6 @@ def parse_signatures(data: bytes) -> list[RawSignature]:
     It has the number of entries, and for each entry its number, rank, length and count (32-bit integers), and
     a key: thread (64 bit), function, depth and number of arguments (8 bit each), length of the arguments (32
     bit), arguments, each with a space behind.
-
-    Raises
-    ------
-    SignatureError
-        The bytes are not such a table.
     """
     try:
         (count,) = struct.unpack_from("<i", data)
@@ -107,11 +102,6 @@ def parse_signatures(data: bytes) -> list[RawSignature]:
 
 class Interpreter:
     """Interprets the signatures of one table.
-
-    Parameters
-    ----------
-    functions : sequence of str
-        Names of the traced functions.
 
     Attributes
     ----------

@@ -39,11 +39,6 @@ class _Damaged(ValueError):
 class RecorderImport(ForeignTrace):
     """A trace of Recorder; a `ForeignTrace`.
 
-    Parameters
-    ----------
-    path : str
-        Folder of the trace.
-
     Raises
     ------
     EnsioError

@@ -194,12 +194,6 @@ def split_result(text: str) -> tuple[str, SyscallResult] | None:
 def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, int] | None:
     """Parse a descriptor among the arguments.
 
-    Parameters
-    ----------
-    arguments : str
-    begin : int
-        Position of the descriptor.
-
     Returns
     -------
     (int or None, str or None, int) or None

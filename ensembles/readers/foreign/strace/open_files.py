@@ -40,19 +40,7 @@ class OpenFile:
         self.under_way = 0
 
     def moved(self, count: int, writes: bool) -> int:
-        """Advance the position by a transfer.
-
-        Parameters
-        ----------
-        count : int
-            Bytes moved.
-        writes : bool
-
-        Returns
-        -------
-        int
-            Offset of the transfer, bytes; -1: unknown.
-        """
+        """Advance the position by a transfer."""
         if self.appends and writes:
             self.position = None
         if self.under_way:
@@ -106,7 +94,6 @@ class Descriptors:
 
         Parameters
         ----------
-        number : int
         told : str or None
             Path in the output of ``strace -y``, which takes precedence.
         """
@@ -127,12 +114,6 @@ class Folder:
 
     def join(self, path: str, base: str | None = None) -> str:
         """Make a path absolute as far as the directory is known.
-
-        Parameters
-        ----------
-        path : str
-        base : str, optional
-            Base of relative paths. Default: the working directory.
 
         Examples
         --------

@@ -70,11 +70,6 @@ class StraceImport(ForeignTrace):
     ----------
     path : str
         A file, or the folder of ``strace -ff`` with a file for each process.
-
-    Raises
-    ------
-    EnsioError
-        A file cannot be read, or has no times.
     """
 
     def __init__(self, path: str) -> None:
