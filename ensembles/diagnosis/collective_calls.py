@@ -45,10 +45,9 @@ class CollectiveCalls(NamedTuple):
         return busy
 
     def of_windows(self, case: Case, saved_ns: np.ndarray) -> np.ndarray:
-        """Let the rows of each task with collective calls save what their window saves: shape (n,)."""
-        cells = case.of_cells(np.maximum(case.by_cell(self.rows.astype(float)), 1))
-        saved = np.where(self.own > 0, saved_ns[:, None], 0.0)
-        found: np.ndarray = np.where(self.rows, case.of_cells(saved), 0.0) / cells
+        """Let each task's collective calls, by their time, save what their window saves: shape (n,)."""
+        part = np.divide(saved_ns[:, None], self.own, out=np.zeros_like(self.own), where=self.own > 0)
+        found: np.ndarray = np.where(self.rows, case.rows["time_ns"] * case.of_cells(part), 0.0)
         return found
 
 
