@@ -19,7 +19,7 @@ class Entry:
     time_s : float
         By how much the run is longer for it, once what the entries before it explain is gone.
     call : str
-        Function with most of this time, of entries that are no finding; ``""``: not known.
+        Function with most of this time, of entries that are not findings; ``""``: not known.
     rank : int or None
         The task for which others wait most; None: no such entry, or a different one each time.
     """

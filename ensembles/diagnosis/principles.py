@@ -36,7 +36,7 @@ class Cause(NamedTuple):
     most_severe : str
         Its largest severity: one run does not show whether a program needs what is a warning at most.
     words : str
-        What texts call an entry that is no finding; ``{who}`` is the task for which others wait.
+        What texts call an entry that is not a finding; ``{who}`` is the task for which others wait.
     in_io : bool
         The time is in I/O calls.
     """

@@ -227,7 +227,7 @@ class RunMetadata:
         return self.mode, losses, self.counters.tool
 
     def note_damage(self, sentences: Iterable[str], left_out: Collection[int]) -> None:
-        """Note how many events are damaged or incomplete; −1: of parts that nobody can count."""
+        """Note how many events are damaged or incomplete; −1: of parts that cannot be counted."""
         for sentence in sentences:
             self.note(sentence)
         self.left_out = -1 if -1 in (self.left_out, *left_out) else max(self.left_out, sum(left_out))

@@ -25,7 +25,7 @@ _STORAGE = ("POSIX", "STDIO")
 
 
 def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
-    """Divide the time of a job, as the slowest rank spends it in files of its own and in shared ones.
+    """Divide the time of a job, as the slowest rank spends it in separate and in shared files.
 
     Returns
     -------
