@@ -234,7 +234,7 @@ class RunInfo:
 
     @property
     def missing_calls(self) -> int:
-        """Completed calls that are in neither events nor summary, lost or damaged; −1: their number is unknown.
+        """Completed calls that are in neither events nor summary, lost or damaged; −1: unknown.
 
         A thread of a process that was killed may have been within a call.
         """

@@ -15,7 +15,7 @@ _SEARCHES = {
     "ENOTDIR": "not a directory",
     "EBADF": "closed what was not open",
 }
-"""What a program learned by a call that failed with an error and lost nothing; EINVAL is of reads of links."""
+"""What a program learned by a call that failed and lost nothing; EINVAL is of reads of links."""
 _READS_OF_LINKS = ("readlink", "readlinkat")
 _OPS_WITH_DATA = ("write", "sync", "close")
 _CLOSES_OF_HDF5 = ("H5Fclose", "H5Dclose")
