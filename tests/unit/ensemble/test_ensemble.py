@@ -78,7 +78,7 @@ def test_successive_calls_are_those_of_a_task_in_the_order_of_time() -> None:
     found = en.Ensemble(durations_s, phase, rank, start_ns=start_ns).successive
     rows = sorted(zip(rank, phase, start_ns, durations_s, strict=True))
     np.testing.assert_array_equal(found.duration_s, [row[3] for row in rows])
-    np.testing.assert_array_equal(durations_s[found.order], found.duration_s)
+    np.testing.assert_array_equal(found.rank, [row[0] for row in rows])
     groups = [(row[0], row[1]) for row in rows]
     assert found.begin[0] == 0
     assert found.begin[-1] == 400
