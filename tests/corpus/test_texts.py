@@ -50,12 +50,20 @@ def _answers(line: str):
 
 
 def _sums(command: str, out: dict) -> list[str]:
-    """What a text computes: calls of functions without names, bytes read inside, and factors of widths."""
+    """What a text computes: calls without names, bytes read inside, factors of widths, shares of I/O."""
     covered = out.get("covered") if command == "pattern" else None
     inside = out.get("read_inside") if command == "info" else None
     calls = [f"{sum(one['count'] for one in covered['others'][6:])} calls"] if covered else []
     wide = [str(math.exp(mode["width"])) for mode in out["modes"]] if command == "modes" else []
-    return calls + ([f"{sum(inside.values())} B"] if inside else []) + wide
+    account = (out.get("account") or {}) if command == "diagnose" else {}
+    times_s = [entry["time_s"] for entry in account.get("entries", ())]
+    for principles in ({"rate"}, {"undecided"}, {"rate", "undecided"}):
+        parts = [entry["time_s"] for entry in account.get("entries", ()) if entry["principle"] in principles]
+        times_s.append(sum(parts))
+    shares = [time_s / account["io_s"] for time_s in times_s if account.get("io_s")]
+    shares += [1 - share for share in shares[-1:]] + [account["io_s"] / account["run_s"] for _ in shares[:1]]
+    of_io = [f"{100 * share:.9f} %" for share in shares]
+    return calls + ([f"{sum(inside.values())} B"] if inside else []) + wide + of_io
 
 
 def missing_numbers(run: Declared, command: str) -> list[str]:
