@@ -228,7 +228,9 @@ def test_counters_on_the_page_are_those_of_the_log():
 
 def test_the_finding_on_the_page_is_that_of_the_log():
     log = Path(darshan.__file__).parent / "examples" / "example_logs" / "sample-badost.darshan"
-    transcript = page("diagnosis.md").split("$ ensio diagnose sample-badost.darshan\n")[1].split("\n\nThe ")[0]
+    transcript = (
+        page("diagnosis.md").split("$ ensio diagnose sample-badost.darshan\n")[1].split("\n\nThe ")[0]
+    )
     written = [line[4:] for line in transcript.splitlines()]
     assert shell(f"ensio diagnose {log}", log.parent).splitlines()[: len(written)] == written
 
