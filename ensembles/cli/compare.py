@@ -120,10 +120,8 @@ def execute(args: argparse.Namespace) -> int:
     count = sum(map(len, groups))
     runs = [[open_run(args, path, count) for path in group] for group in groups]
     found = compare_runs(runs, selection=selection, margin=args.margin, level=args.level)
-    judged, lacking = (
-        None,
-        [f"{run.path}: {run.reading.lacks}" for group in runs for run in group if run.reading.lacks],
-    )
+    judged = None
+    lacking = [f"{run.path}: {run.reading.lacks}" for group in runs for run in group if run.reading.lacks]
     if args.fail_on is not None and not lacking:
         from ensembles.comparison.gate import gate
 

@@ -196,7 +196,6 @@ def sums_of_run(run: Run) -> ComparedSums:
             wanted["ranks"] = SummaryRequest(empty_ranks)
     filled = run.summarize(wanted).summaries
     run.reading.keep_ranks(filled.get("ranks"))
-    run.reading.keep_span(filled["table"])
     table, totals = filled["table"], filled["totals"]
     waited_ns = sum(sums.time_ns for call, sums in table.totals.items() if call.waits_for_tasks)
     found: dict[str, float] = {

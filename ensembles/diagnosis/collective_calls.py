@@ -81,7 +81,7 @@ def counted_writes(run: Run) -> tuple[int, int]:
 
 
 def moves_together(run: Run) -> bool:
-    """Tell whether a program moves data in collective calls of MPI-IO already, by its calls or counters."""
+    """Return whether a program moves data in collective calls of MPI-IO already, by its calls or counters."""
     table = run.reading.known_ranks
     made = [] if table is None else [table.calls[at] for at in np.unique(table.call).tolist()]
     is_called = any(call.layer == "mpiio" and call.name.endswith("_all") for call in made)

@@ -65,7 +65,6 @@ from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.recorder_time import python_lines_text
-from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.collective_entries import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -186,7 +185,6 @@ _IO = "io-by-phase"
 
 _FAILED = "failed"
 _TRAFFIC = "traffic"
-_TABLE = "table"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 NO_CALLS = (
@@ -263,7 +261,6 @@ class DiagnosisPass:
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
         if SUMMARY in self.requests:
             self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
-            self.requests[_TABLE] = SummaryRequest(ignoring_run(CallTable))
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -277,8 +274,6 @@ class DiagnosisPass:
         findings: list[Finding] = []
         hints: list[str] = []
         summaries = {} if group is None else group.summaries
-        if _TABLE in summaries:
-            run.reading.keep_span(summaries[_TABLE])
         if SUMMARY in summaries:
             case_of(run, summaries[SUMMARY]).failed = summaries.get(_FAILED)
         with announced("examining", run.path, len(self._wanted), "causes"):

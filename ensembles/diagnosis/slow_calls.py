@@ -13,6 +13,7 @@ from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.flushes import flushes_alike
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.target_load import load_of_targets
+from ensembles.diagnosis.with_meetings import NORMAL_90
 from ensembles.model.units import seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
 
@@ -46,7 +47,6 @@ _LEAST_MEMBERS = 2
 _LEAST_PART = 0.9
 """Part of the tasks of the largest node: fewer tasks have more of the link and memory of their node each."""
 
-_NORMAL_90 = 1.645
 _LEAST_P = 1e-9  # no distribution is normal so far out
 _MATES = 0.4
 _MOST_STRIPES = 16
@@ -197,7 +197,7 @@ def _error_of(slower: np.ndarray, weight: np.ndarray, others: np.ndarray) -> flo
     left = slower - float(slower.mean()) * weight / float(weight.mean())
     phases = float((left**2).sum() * number / max(number - 1, 1)) ** 0.5 / number
     spread = others - np.median(others)
-    return float(np.hypot(_NORMAL_90 * phases, np.quantile(np.abs(spread), 0.9)))
+    return float(np.hypot(NORMAL_90 * phases, np.quantile(np.abs(spread), 0.9)))
 
 
 def z_of_largest(mean: np.ndarray) -> float:

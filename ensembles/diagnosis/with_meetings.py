@@ -14,7 +14,7 @@ _NEARLY_ALL = 0.9
 MARGIN = 0.1
 """Least relative margin of a gain to each side: calls of other tasks change too."""
 
-_NORMAL_90 = 1.645
+NORMAL_90 = 1.645
 _MOST_PERMUTED = 2_000_000
 
 
@@ -343,7 +343,7 @@ class WithMeetings:
         middle, active = float(gains.sum()), gains > 0
         length, number = self._cells.length_s[active], int(active.sum())
         left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
-        error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
+        error = NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
         least = max(error, MARGIN * middle)
         low = middle - float(np.hypot(middle - min(self.likely_s(low_ns), middle), least))
         highest = np.maximum(self.gains_s(high_ns), gains)

@@ -1,4 +1,4 @@
-"""What is another one in the latest runs of an experiment: evidence for the sentence of a check."""
+"""Changes in the latest runs of an experiment: evidence for the sentence of a check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEVERE = ("warning", "critical")
 
 @dataclass(frozen=True)
 class Change:
-    """What is another one in the latest runs: evidence for the sentence of a check.
+    """A change in the latest runs: evidence for the sentence of a check.
 
     Attributes
     ----------

@@ -215,7 +215,6 @@ def sums_from(run: Run, found: Mapping[str, Any]) -> RunSums:
     from ensembles.summaries.from_cells import add_summed_calls
 
     run.reading.keep_ranks(found.get("ranks"))
-    run.reading.keep_span(found["table"])
     table, totals, summed = found["table"], found["totals"], 0
     # Without sums of the recorder there are no such calls, and making some from the events would be a pass.
     if run.info.summed_calls and run.reading.has_summary:

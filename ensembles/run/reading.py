@@ -21,12 +21,11 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import Ranges, ReadRequest, ascending_ranges, sample_size
 from ensembles.passes.spec import Choose, PassRun, PassSpec, compute_fingerprint
-from ensembles.passes.summary import BY_RANK, RANK_ORDER, ignoring_run
+from ensembles.passes.summary import BY_RANK, RANK_ORDER
 from ensembles.readers.common.source import EventSource
 from ensembles.run.kept import KeptSummaries
 from ensembles.run.read_limits import limits_of
 from ensembles.run.selection import Selection, select_chunks
-from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import from_sums
 from ensembles.summaries.ranktable import RankTable, empty_ranks
 
@@ -367,15 +366,6 @@ class RunReading:
     def needs_pass_for_ranks(self) -> bool:
         """Whether `ranks` would make a pass over the events."""
         return "known_ranks" not in self.__dict__ and self.source.ranks() is None
-
-    @cached_property
-    def span_ns(self) -> int:
-        """Time from the first call to the end of the last, ns."""
-        return self._run.summarize(ignoring_run(CallTable)).span_ns
-
-    def keep_span(self, table: CallTable) -> None:
-        """Keep the span of all calls as `span_ns`, which then makes no pass."""
-        self.__dict__["span_ns"] = table.span_ns
 
     def keep_ranks(self, ranks: RankTable | None) -> None:
         """Keep the sums of a pass over all events as `ranks`, which then makes no pass.

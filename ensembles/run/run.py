@@ -284,7 +284,12 @@ class Run:
             if 0 < each.start_unix_ns < each.end_unix_ns
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        return max(life_ns, self.reading.span_ns) * 1e-9
+        is_exact = lives and all(end % NS_PER_S for _, end in lives) and all(each.ended for each in processes)
+        # Where the events would have to be read for it, exact lives are enough.
+        cells = self.summary.cells if self.reading.has_summary or not is_exact else {}
+        if len(cells.get("end_ns", ())):
+            life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
+        return life_ns * 1e-9
 
     @cached_property
     def _implausible(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The predicted slowest of N calls, and how it is told."""
+"""The predicted slowest of N calls, as an answer."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-_SIGNIFICANT = 0.01
+from ensembles.statistics.extremes.exchangeability import SIGNIFICANT
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class ConsecutiveCalls:
         of_task = np.bincount(task, mean * calls) / np.bincount(task, calls)
         between = float((calls * (mean - of_task[task]) ** 2).sum()) / cells
         ratio = between / within if within > 0 else np.inf
-        return bool(betainc(free / 2, cells / 2, free / (free + cells * ratio)) < _SIGNIFICANT)
+        return bool(betainc(free / 2, cells / 2, free / (free + cells * ratio)) < SIGNIFICANT)
 
     def mean_times_s(self, values_s: np.ndarray, group: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Draw the mean of k calls for as many tasks as a new phase has calls.
