@@ -9,16 +9,12 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.file_uses import FileUses
+from ensembles.diagnosis.target_residuals import DRAWS, LEAST_FACTOR, LEVEL, OUTLIER
 from ensembles.summaries.keyed_sums import groups_of_rows
 
-LEVEL = 0.01
 LEAST_TARGETS, LEAST_FILES = 4, 2
-LEAST_FACTOR = 1.4
 MOST_STRIPES = 4
 """Targets of a file, of which one slow one is a notable part."""
-
-_DRAWS = 400
-_OUTLIER = 2.0
 
 
 class SlowFiles(NamedTuple):
@@ -80,12 +76,12 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     if mine.sum() < LEAST_FILES or mine.all() or factor < LEAST_FACTOR:
         return None
     rng = np.random.default_rng(0)
-    draws = (rng.permutation(value)[file] for _ in range(_DRAWS))
+    draws = (rng.permutation(value)[file] for _ in range(DRAWS))
     chance = [float((np.bincount(of, drawn) / np.sqrt(users)).max()) for drawn in draws]
-    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + _DRAWS)
+    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + DRAWS)
     elsewhere = ~mine[file]
     others = [np.median(value[file[elsewhere & (of == each)]]) for each in np.unique(of[elsewhere])]
-    if p > LEVEL or np.log(factor) < _OUTLIER * max(others):
+    if p > LEVEL or np.log(factor) < OUTLIER * max(others):
         return None
     rows = known & np.isin(table["file"], files[mine])
     return SlowFiles(int(targets[worst]), factor, p, files[mine], len(files), len(targets), rows)

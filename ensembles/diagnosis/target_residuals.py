@@ -14,8 +14,8 @@ LEAST_TARGETS = 6
 """Of one file with fewer stripes, targets are the same as call indices: tasks in step use them in turn."""
 
 LEAST_FACTOR = 1.4
-_DRAWS = 400
-_OUTLIER = 2.0
+DRAWS = 400
+OUTLIER = 2.0
 _LEAST_PART = 0.5
 _SLOW_USERS = 0.6
 
@@ -79,8 +79,8 @@ def find_slow_target(case: Case) -> SlowTarget | None:
     score = _scores(value, of, len(targets))
     worst = int(np.argmax(score))
     rng = np.random.default_rng(0)
-    chance = [float(_scores(rng.permutation(value), of, len(targets)).max()) for _ in range(_DRAWS)]
-    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + _DRAWS)
+    chance = [float(_scores(rng.permutation(value), of, len(targets)).max()) for _ in range(DRAWS)]
+    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + DRAWS)
     # A target that more tasks use at once serves each of them later: that is load, not slowness.
     mine = of == worst
     factor, users = float(np.exp(np.median(value[mine]))), int(mine.sum())
@@ -89,7 +89,7 @@ def find_slow_target(case: Case) -> SlowTarget | None:
     next_worst = float(np.max(np.delete(medians, worst)))
     if p > LEVEL or factor < LEAST_FACTOR or users < 2 or slow_users < _SLOW_USERS:
         return None
-    if np.log(factor) < _OUTLIER * next_worst:
+    if np.log(factor) < OUTLIER * next_worst:
         return None
     # Tasks in step queue up at the target where all of them begin; the first of a queue shows its own speed.
     shortest = _shortest(table, int(targets[worst]))

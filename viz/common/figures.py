@@ -141,7 +141,7 @@ def _wide_js() -> str:
 
 
 def zoom_time_by_wheel(fig: figure, times: Range1d) -> None:
-    """Let the wheel zoom time where the pointer is in a picture, and the other axis where it is beside it."""
+    """Let the wheel zoom time inside a picture, and the other axis beside it."""
     wheel = fig.toolbar.active_scroll
     assert isinstance(wheel, WheelZoomTool)
     wheel.dimensions = "width"

@@ -12,19 +12,21 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
-from ensembles.diagnosis.target_residuals import find_slow_target, share_on_target
+from ensembles.diagnosis.slow_files import LEAST_FILES, LEAST_TARGETS, SlowFiles, find_slow_files
+from ensembles.diagnosis.target_residuals import (
+    DRAWS,
+    LEAST_FACTOR,
+    LEVEL,
+    OUTLIER,
+    find_slow_target,
+    share_on_target,
+)
 from ensembles.model.units import number_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-LEVEL = 0.01
-LEAST_TARGETS, LEAST_FILES = 4, 2
-LEAST_FACTOR = 1.4
-_DRAWS = 400
-_OUTLIER = 2.0
 _PARTS = (0.7, 1.0, 1.1)
 _FASTEST = 0.05
 
@@ -50,13 +52,13 @@ def find_counted(run: Run) -> Finding | None:
     score = np.bincount(of, value) / np.sqrt(count)
     worst = int(np.argmax(score))
     rng = np.random.default_rng(0)
-    chance = [float((np.bincount(rng.permutation(of), value) / np.sqrt(count)).max()) for _ in range(_DRAWS)]
-    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + _DRAWS)
+    chance = [float((np.bincount(rng.permutation(of), value) / np.sqrt(count)).max()) for _ in range(DRAWS)]
+    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + DRAWS)
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     factor, next_worst = float(np.exp(medians[worst])), float(np.max(np.delete(medians, worst)))
     if p > LEVEL or count[worst] < LEAST_FILES or factor < LEAST_FACTOR:
         return None
-    if np.log(factor) < _OUTLIER * next_worst:
+    if np.log(factor) < OUTLIER * next_worst:
         return None
     number = int(targets[worst])
     chosen = known & (target == number)
