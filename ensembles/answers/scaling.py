@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from ensembles.faces.answer import PlainAnswer
+from ensembles.model.calls import STORAGE
 from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.model.statement import Statement, Table
@@ -42,7 +43,6 @@ def label_of(by: By, direction: str) -> str:
 Direction = Literal["write", "read"]
 
 SHARED, PER_TASK = "shared", "per task"
-_STORAGE_LAYERS = ("posix", "stdio")
 _MOST_OF_BYTES = 0.9
 
 
@@ -196,11 +196,7 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
         if call.op == direction:
             by_layer[call.layer] = by_layer.get(call.layer, 0) + of_call.bytes
     lowest = max(
-        (
-            layer
-            for layer in by_layer
-            if layer in _STORAGE_LAYERS and by_layer[layer] >= transfer["bytes"] / 2
-        ),
+        (layer for layer in by_layer if layer in STORAGE and by_layer[layer] >= transfer["bytes"] / 2),
         key=lambda layer: by_layer[layer],
         default=max(by_layer, key=lambda layer: by_layer[layer]),
     )

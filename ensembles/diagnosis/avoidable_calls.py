@@ -10,9 +10,9 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.path_calls import MOVING, REMOVING, Avoidable, asked_again, removed_again
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, share_text
-from ensembles.structure.library_time import STORAGE
 
 LEAST_FILES = 32
 """Files that several tasks open from which one task could open them for all."""

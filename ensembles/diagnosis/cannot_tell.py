@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.file_uses import STORAGE
 from ensembles.diagnosis.finding import FROM_SHARE, NotApplicable
+from ensembles.model.calls import STORAGE
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import count_text, seconds_text
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import phases_of_calls
+from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
 from ensembles.model.metadata import WAITS_FOR_DEVICE
@@ -127,9 +128,6 @@ _SURELY_METADATA_BYTES = 1 << 12
 
 _MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = 1, 2, 4, 8, 16
 _READ, _WRITE = OPS.index("read"), OPS.index("write")
-
-STORAGE = ("posix", "stdio")
-"""Layers whose calls reach the file system; those of other layers are libraries above it."""
 
 LIBRARY_OPENS = frozenset(["H5Fopen", "MPI_File_open", "fopen", "nc_open", "nc_open_par", "ncmpi_open"])
 """Functions of libraries that open a file: what they do inside belongs to it."""

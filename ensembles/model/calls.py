@@ -16,6 +16,9 @@ T = TypeVar("T")
 OPS = ("read", "write", "open", "close", "seek", "sync", "meta", "wait")
 """Kinds of operations. `ensembles.model.events.Events.op` is an index into this tuple."""
 
+STORAGE = ("posix", "stdio")
+"""Layers whose calls reach the file system; those of other layers are libraries above it."""
+
 _LAYERS_OF_IO = ("posix", "stdio", "mpiio", "hdf5", "netcdf", "pnetcdf")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ensembles.model.calls import STORAGE
 from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ PIECES = 8
 
 LEAST_SHARE = 0.1
 """Reads or writes with fewer bytes than this share of the most, in a library and below, are not named."""
-
-_STORAGE = ("posix", "stdio")
 
 
 def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
@@ -87,7 +86,7 @@ def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
     sentences = []
     most = max((row["bytes"] for row in rows), default=0)
     for row in rows:
-        if row["by"] not in _STORAGE or not row["bytes"] or not row["inner_calls"]:
+        if row["by"] not in STORAGE or not row["bytes"] or not row["inner_calls"]:
             continue
         if max(row["bytes"], row["inner_bytes"]) < LEAST_SHARE * most or row["amplification"] < 1 / AMPLIFIED:
             continue  # little, or the layer below was not recorded as a whole
@@ -109,7 +108,7 @@ def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def bytes_read_in_writes(rows: Sequence[dict[str, Any]]) -> int:
     """Sum the bytes that storage calls inside writes of libraries read: data sieving, metadata, chunks."""
-    return sum(row["read_in_writes_bytes"] for row in rows if row["by"] in _STORAGE)
+    return sum(row["read_in_writes_bytes"] for row in rows if row["by"] in STORAGE)
 
 
 def bytes_below_text(rows: Sequence[dict[str, Any]], op: str) -> str:
@@ -122,7 +121,7 @@ def bytes_below_text(rows: Sequence[dict[str, Any]], op: str) -> str:
     >>> bytes_below_text([row], "read"), bytes_below_text([row], "write")
     ('4.00 MiB by storage calls inside libraries, for 1.00 MiB', '')
     """
-    mine = [row for row in rows if row["op"] == op and row["by"] in _STORAGE]
+    mine = [row for row in rows if row["op"] == op and row["by"] in STORAGE]
     asked = sum({row["layer"]: row["bytes"] for row in mine}.values())
     moved = sum(row["inner_bytes"] for row in mine)
     if asked / AMPLIFIED < moved < AMPLIFIED * asked or not moved or not asked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ensembles.model.calls import STORAGE
 from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ LIBRARIES = {"hdf5": "HDF5", "mpiio": "MPI-IO", "netcdf": "netCDF", "pnetcdf": "
 WITH_WAITS = ("mpiio", "pnetcdf")
 """Layers in which tasks also wait while another one is in the storage calls of all."""
 
-STORAGE = ("posix", "stdio")
 
 MOST_COMPRESSED = 1100
 """Bytes of a program that a library makes one byte of, at most: deflate reaches 1,032."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call
 from ensembles.model.metadata import KernelBytes
 from ensembles.model.units import STRACE, bytes_text, count_text
@@ -22,7 +23,6 @@ _OF_IO = re.compile(
 )
 """Libraries whose purpose is I/O, and run-time libraries of languages."""
 _MOST_NAMED = 8
-_STORAGE = ("posix", "stdio")
 _PAGE_BYTES = 4096
 _INODE_BYTES = 512
 HIDING = frozenset(("io_uring_enter", "io_submit"))
@@ -185,7 +185,7 @@ def _is_considerable(missing: int, of: int, least: int = _LEAST_BYTES) -> bool:
 def _recorded(calls: Mapping[Call, tuple[int, int]], op: str, linked: bool) -> int:
     """Return the bytes of the recorded calls on storage, or of all layers where those below are unseen."""
     return sum(
-        moved for call, (_, moved) in calls.items() if call.op == op and (linked or call.layer in _STORAGE)
+        moved for call, (_, moved) in calls.items() if call.op == op and (linked or call.layer in STORAGE)
     )
 
 

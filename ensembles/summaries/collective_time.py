@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.active_time import MOST_EXACT, disjoint, union_ns
 from ensembles.summaries.spreading import moving_ns
 
-_STORAGE = ("posix", "stdio")
 _STORING = ("read", "write", "sync")
 
 
@@ -26,7 +26,7 @@ def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
         0
         if call.name.endswith("_all") and call.layer in ("mpiio", "pnetcdf")
         else 1
-        if call.layer in _STORAGE and call.op in _STORING
+        if call.layer in STORAGE and call.op in _STORING
         else -1
         for call in calls
     ]

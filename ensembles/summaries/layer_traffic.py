@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 _OTHER = "other"
-_STORAGE = ("posix", "stdio")
 
 
 class Traffic(NamedTuple):
@@ -138,7 +138,7 @@ class LayerTraffic(Summary):
         outer = chunk.calls[around]
         if outer.layer == inner[0]:
             return
-        if outer.op not in DIRECTIONS and inner[1] == "read" and inner[0] in _STORAGE:
+        if outer.op not in DIRECTIONS and inner[1] == "read" and inner[0] in STORAGE:
             self.read_inside[outer.name] = self.read_inside.get(outer.name, Traffic()).plus(traffic)
         key = outer.layer, outer.op if outer.op in DIRECTIONS else _OTHER, *inner
         self.inner[key] = self.inner.get(key, Traffic()).plus(traffic)

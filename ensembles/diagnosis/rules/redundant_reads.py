@@ -9,13 +9,13 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import (
     METADATA,
     NOT_READ_BY_PROGRAM,
-    STORAGE,
     FileUses,
     Rows,
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
 
