@@ -18,14 +18,10 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate
 
+from ensembles.cli.replay import ANY_TASKS
+
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).parents[1] / "build"))
 PROGRAM = BUILD / "bin/ensio-bench-job"
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 SHAPES = [(ranks, events) for events in (1_000, 100_000) for ranks in (1, 4, 16, 64)] + [(1, 1_000_000)]
 PROFILES = [(ranks, 10_000) for ranks in (1, 8, 64)]
 REPEATS = 3
@@ -39,7 +35,7 @@ def measure(folder: Path, ranks: int, calls: int, job_file: str, mode: str) -> t
         data.mkdir()
         environment = (
             os.environ
-            | MPI
+            | ANY_TASKS
             | {"ENSIO_DIR": str(run), "ENSIO_BANNER": "none", "ENSIO_EXCLUDE": f"!{data}/data.*:*"}
             | {"ENSIO_MODE": mode}
         )

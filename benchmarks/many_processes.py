@@ -15,9 +15,10 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from job_file import MPI, PROGRAM
+from job_file import PROGRAM
 from tabulate import tabulate
 
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.model.c_layout import JOB, JOB_PROCESS, SPOOL
 
 STEPS = {
@@ -33,7 +34,7 @@ def of_two_ranks(folder: Path, calls: int, mode: str) -> bytes:
     data, run = folder / "data", folder / "two"
     data.mkdir()
     settings = {"ENSIO_MODE": mode, "ENSIO_BANNER": "none", "ENSIO_DIR": str(run)}
-    environment = os.environ | MPI | settings | {"ENSIO_EXCLUDE": f"!{data}/data.*:*"}
+    environment = os.environ | ANY_TASKS | settings | {"ENSIO_EXCLUDE": f"!{data}/data.*:*"}
     command = ["mpiexec", "-n", "2", PROGRAM, data, str(calls)]
     subprocess.run(list(map(str, command)), check=True, env=environment, timeout=600)
     return (run / "job.ensio").read_bytes()

@@ -15,15 +15,10 @@ from typing import Any
 from calibration.evaluate.drishti import triggers
 from calibration.habits.habit import OWN_PROGRAMS, Habit, Planted
 from calibration.habits.places import BUILD, Places, Skipped
+from ensembles.cli.replay import ANY_TASKS
 
 SOURCES = Path(__file__).parent / "programs"
 TIMEOUT_S = 120
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 _PLACES = ("data", "slow", "model", "memory")
 
 
@@ -86,7 +81,7 @@ class Machine:
         if habit.cold:
             os.sync()
             Path("/proc/sys/vm/drop_caches").write_text("1")
-        environment = _clean() | MPI | {"ENSIO_DIR": str(record)}
+        environment = _clean() | ANY_TASKS | {"ENSIO_DIR": str(record)}
         if planted.way == "preloaded":
             environment["LD_PRELOAD"] = str(BUILD / "lib" / "libensio-preload.so")
         if "model" in folders:

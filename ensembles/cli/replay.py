@@ -121,6 +121,16 @@ def _under_model(
             warn(sentence)
 
 
+ANY_TASKS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+"""Variables by which Open MPI 4 and 5 start more tasks than there are cores, for root as well."""
+
+
 def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
     """Return the environment of the launcher, which allows root and more tasks than cores.
 
@@ -133,12 +143,7 @@ def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
     if not layers.isdisjoint(COLLECTIVELY_OPENED):
         others = os.environb.get(b"LD_PRELOAD", b"")
         environment["LD_PRELOAD"] = os.fsdecode(preloaded(os.fsencode(find_preload_library()), others))
-    environment.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
-    environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-    if os.geteuid() == 0:
-        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-    return environment
+    return ANY_TASKS | environment
 
 
 def _launcher(line: str) -> list[str]:

@@ -18,8 +18,8 @@ extern char **environ;
  * excluded for the same reason. */
 static const char told[] =
     "ROMIO_*:OMPI_MCA_io*:OMPI_MCA_fs_*:OMPI_MCA_fcoll*:OMPI_MCA_fbtl*:OMPI_MCA_sharedfp*:OMPI_MCA_coll*:OMPI_MCA_btl:"
-    "OMPI_MCA_pml:OMPI_MCA_mtl:OMPI_MCA_osc:OMPI_MCA_mpi_*:OMPI_MCA_hwloc_base_*:OMPI_MCA_rmaps_base_*:MPICH_*:MPIR_"
-    "CVAR_*:"
+    "OMPI_MCA_pml:OMPI_MCA_mtl:OMPI_MCA_osc:OMPI_MCA_mpi_*:OMPI_MCA_hwloc_base_*:OMPI_MCA_rmaps_base_*:"
+    "PRTE_MCA_rmaps_*:MPICH_*:MPIR_CVAR_*:"
     "I_MPI_ADJUST*:I_MPI_EXTRA_FILESYSTEM*:I_MPI_FABRICS:HDF5_*:OMP_NUM_THREADS:OMP_PROC_BIND:OMP_PLACES:"
     "SLURM_JOB_ID:SLURM_JOB_NAME:SLURM_JOB_PARTITION:SLURM_JOB_QOS:SLURM_JOB_NUM_NODES:SLURM_JOB_NODELIST:"
     "SLURM_JOB_CPUS_PER_NODE:SLURM_CLUSTER_NAME:SLURM_NTASKS*:SLURM_NNODES:SLURM_CPUS_PER_TASK:SLURM_STEP_NUM_*:"

@@ -11,8 +11,9 @@ import numpy as np
 from places import ENSIO_CC, PRELOAD, ROOT
 from plans import Row
 from test_hdf5 import flags
-from test_mpi import MPI
 from test_pnetcdf import LIBRARIES
+
+from ensembles.cli.replay import ANY_TASKS
 
 SOURCES = ROOT / "testbed" / "replay"
 SEED = 987654321987654321
@@ -54,7 +55,7 @@ def start(
     command = [*launcher, "env", f"ENSIO_DIR={record}", *preload, program, plan]
     return subprocess.run(
         [str(word) for word in around(*command)],
-        env={**os.environ, **MPI, "ENSIO_POINT_TO_POINT": "1"},
+        env={**os.environ, **ANY_TASKS, "ENSIO_POINT_TO_POINT": "1"},
         capture_output=True,
         text=True,
         timeout=300,

@@ -10,6 +10,7 @@ from test_mpi import FLAVOURS
 from test_together import Job
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.model.units import BINARY_UNITS, bytes_text
 from ensembles.run.information import collect_information
 
@@ -128,9 +129,7 @@ def test_tasks_that_mpi_comm_spawn_started_say_so(preload):
     program = preload.build("mpi_spawn", compiler="mpicc.openmpi")
     settings = {
         "ENSIO_BANNER": "short",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        **ANY_TASKS,
     }
     done = preload.execute(
         "mpiexec.openmpi", "-n", 1, program, cwd=preload.folder, environment=settings, timeout=100

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from places import PRELOAD, PROGRAMS, ROOT
-from test_mpi import MPI
 from test_together import LIMIT_S
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
 TASKS = 3
@@ -57,7 +57,7 @@ def record(program: Path, library: Path, folder: Path, **variables: str) -> tupl
     """The run of a program of known calls under a preload library, and what the banner says."""
     (folder / "data").mkdir(parents=True)
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")}
-    environment = clean | MPI | {"ENSIO_DIR": str(folder / "run"), "ENSIO_BANNER": "full"} | variables
+    environment = clean | ANY_TASKS | {"ENSIO_DIR": str(folder / "run"), "ENSIO_BANNER": "full"} | variables
     done = subprocess.run(
         [
             *["mpiexec.openmpi", "-n", str(TASKS), "env", f"LD_PRELOAD={library}"],

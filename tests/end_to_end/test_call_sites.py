@@ -10,10 +10,10 @@ from collections import Counter
 import pytest
 from places import PROGRAMS
 from test_hdf5 import flags
-from test_mpi import MPI
 
 import ensembles
 from ensembles.cli.main import main
+from ensembles.cli.replay import ANY_TASKS
 
 _MARK = re.compile(r"site \w+: (\d+ \w+(?:, \d+ \w+)*)")
 
@@ -85,7 +85,7 @@ def test_what_libraries_do_below_hdf5_has_the_line_that_called_hdf5(preload, fla
         path = preload.folder / f"{number}.h5"
         inner = ["env", f"LD_PRELOAD={preload.library}"]  # not for the launcher
         launch = [f"mpiexec.{flavour}", "-n", 2, *inner, program, path, 20, 30]
-        environment = MPI | {"ENSIO_LAYERS": layers, "LD_PRELOAD": ""}
+        environment = ANY_TASKS | {"ENSIO_LAYERS": layers, "LD_PRELOAD": ""}
         done = preload.execute(*launch, environment=environment)
         assert done.returncode == 0, done.stderr
         run = ensembles.open(preload.run)

@@ -9,6 +9,7 @@ from places import BUILD
 
 import ensembles
 from ensembles.answers.run_list import answer_run_list
+from ensembles.cli.replay import ANY_TASKS
 
 DD = "dd if=/dev/zero of=data bs=1k count=3 status=none"
 
@@ -96,10 +97,7 @@ def test_recipes_of_make_are_its_children(preload, tmp_path, wanted, recorded):
 def test_tasks_of_mpiexec_are_nobodys_children(relinked, tmp_path):
     program = relinked.build("mpi_writes", compiler="mpicc")
     mpi = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_mpi_yield_when_idle": "1",
+        **ANY_TASKS,
         "ENSIO_CHILDREN": "none",
         "PATH": f"{BUILD}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
     }

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from places import BUILD, ROOT
-from test_mpi import MPI
 
 from ensembles.cli.main import main
+from ensembles.cli.replay import ANY_TASKS
 
 ENSIO = Path(sys.executable).with_name("ensio")
 PATTERNS = ROOT / "testbed" / "patterns"
 FINGERPRINTS = sorted((PATTERNS / "fingerprints").glob("*.json"))
-ENVIRONMENT = {**os.environ, **MPI, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
+ENVIRONMENT = {**os.environ, **ANY_TASKS, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
 
 
 def compared(folder: Path, kept: dict, path: Path, *more: str) -> int:

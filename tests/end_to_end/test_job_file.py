@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from places import ENSIO_CC, PRELOAD, PROGRAMS, ROOT
-from test_mpi import FLAVOURS, MPI
+from test_mpi import FLAVOURS
 from test_together import Job
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.model.units import count_text
 from ensembles.readers.native.job_file import read_job_file
 from ensembles.readers.native.spool import read_spool
@@ -248,7 +249,7 @@ def test_killed_at_any_moment_of_the_end_nothing_is_lost_or_twice(job, mode):
         program = [*map(str, job.recorded), str(job.folder), "shared", "20000", "wait"]
         process = subprocess.Popen(
             [f"mpiexec.{job.flavour}", "-n", str(TASKS), *program],
-            env=job.clean | MPI | {"ENSIO_DIR": str(job.run), "ENSIO_MODE": mode},
+            env=job.clean | ANY_TASKS | {"ENSIO_DIR": str(job.run), "ENSIO_MODE": mode},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -277,7 +278,7 @@ def test_fortran_programs_write_one_too(flavour, way, tmp_path, relinked):
     driver = [ENSIO_CC] if way == "relinked" else []
     source = PROGRAMS / "mpi_file.f90"
     subprocess.run([*driver, f"mpifort.{flavour}", source, "-o", program], check=True)
-    environment = relinked.environment(**MPI) | {"ENSIO_DIR": str(folder)}
+    environment = relinked.environment(**ANY_TASKS) | {"ENSIO_DIR": str(folder)}
     preload = ["env", f"LD_PRELOAD={PRELOAD}"] if way == "preloaded" else []
     command = [f"mpiexec.{flavour}", "-n", "2", *preload, program]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, timeout=LIMIT_S)

@@ -7,10 +7,11 @@ import subprocess
 import numpy as np
 import pytest
 from places import PROGRAMS
-from test_mpi import FLAVOURS, MPI
+from test_mpi import FLAVOURS
 
 import ensembles
 from ensembles.cli.main import main
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.model.surroundings import COUNTERS, UNKNOWN
 
 MIB = 1 << 20
@@ -102,7 +103,7 @@ def test_job_file_holds_them_and_one_task_tells_of_the_node(relinked, tmp_path, 
     compiler = [relinked.driver, f"mpicc.{flavour}", "-w", PROGRAMS / "mpi_writes.c", "-o", program]
     subprocess.run(compiler, check=True)
     command = [f"mpiexec.{flavour}", "-n", "2", program]
-    environment = relinked.environment(**MPI, ENSIO_JOBFILE=keep)
+    environment = relinked.environment(**ANY_TASKS, ENSIO_JOBFILE=keep)
     subprocess.run(command, env=environment, check=True, cwd=tmp_path, timeout=600)
     assert (relinked.run / "job.ensio").exists() == (keep == "1")
     run = ensembles.open(relinked.run)

@@ -12,6 +12,7 @@ import pytest
 from commands_here import executed
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 
 def counts(events) -> Counter:
@@ -254,10 +255,7 @@ def test_a_used_directory_is_refused_on_request(recorder, tmp_path):
 def test_mpi_tasks_are_ranked_by_mpi(recorder, tmp_path, flavour):
     program = recorder.build("mpi_writes", compiler=f"mpicc.{flavour}")
     environment = recorder.environment(
-        OMPI_ALLOW_RUN_AS_ROOT="1",
-        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-        OMPI_MCA_rmaps_base_oversubscribe="1",
-        OMPI_MCA_mpi_yield_when_idle="1",
+        **ANY_TASKS,
     )
     del environment["ENSIO_DIR"]
     if flavour == "mpich":

@@ -11,13 +11,8 @@ from places import BUILD, ENSIO_CC, PROGRAMS
 from test_calls import names
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 HDF5_STATIC = ["-Wl,-Bstatic", "-lhdf5", "-Wl,-Bdynamic", "-lcrypto", "-lcurl", "-lsz", "-lz", "-lm", "-ldl"]
 
 
@@ -32,7 +27,7 @@ def prefix(tmp_path_factory):
 def environment(prefix, **more):
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")}
     path = f"{prefix}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
-    return clean | MPI | {"PATH": path, "PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig"} | more
+    return clean | ANY_TASKS | {"PATH": path, "PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig"} | more
 
 
 def shell(command, folder, prefix, **more):

@@ -9,6 +9,7 @@ from test_space import CALLS, small_disk
 
 import ensembles
 from ensembles.cli.main import main
+from ensembles.cli.replay import ANY_TASKS
 
 __all__ = ["small_disk"]
 
@@ -49,9 +50,7 @@ def test_they_come_by_way_of_the_job_file_too(preload, tmp_path, capsys):
     subprocess.run(["mpicc", str(preload.source("mpi_many_writes")), "-o", program], check=True)
     environment = {
         "ENSIO_MAX_BYTES": "128KiB",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        **ANY_TASKS,
     }
     preload.execute("mpiexec", "-n", 2, program, CALLS, cwd=tmp_path, environment=environment, check=True)
     assert [path.name for path in preload.run.glob("*.ensio")] == ["job.ensio"]

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 FILE = "out"
 
@@ -94,10 +95,7 @@ def test_mpi_programs_that_end_otherwise(recorder, tmp_path, flavour, what):
     """MPI_Abort, PMPI_Finalize called by the program itself, and no MPI_Finalize at all."""
     program = recorder.build("mpi_lives", compiler=f"mpicc.{flavour}")
     environment = recorder.environment(
-        OMPI_ALLOW_RUN_AS_ROOT="1",
-        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-        OMPI_MCA_rmaps_base_oversubscribe="1",
-        OMPI_MCA_mpi_yield_when_idle="1",
+        **ANY_TASKS,
     )
     command = [f"mpiexec.{flavour}", "-n", "3", str(program), what, str(tmp_path)]
     statuses = []

@@ -13,16 +13,11 @@ import strace
 from places import BUILD, ENSIO_CC, PROGRAMS, ROOT
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.run.collect import collect
 from ensembles.run.information import collect_information
 
 FLAVOURS = ("openmpi", "mpich")
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -32,7 +27,7 @@ def test_what_is_known_without_a_header_is_what_the_header_says(relinked, tmp_pa
     library = BUILD / "lib/libensio-mpi.a"
     source = PROGRAMS / "mpi_constants.c"
     subprocess.run([f"mpicc.{flavour}", *include, source, library, "-o", program], check=True)
-    done = subprocess.run([program], env=relinked.environment(**MPI), capture_output=True, text=True)
+    done = subprocess.run([program], env=relinked.environment(**ANY_TASKS), capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -50,7 +45,7 @@ def executed(recorder, flavour: str, program: Path, *arguments: object, tasks: i
     folder = recorder.folder / "data"
     folder.mkdir()
     command = [f"mpiexec.{flavour}", "-n", str(tasks), program, folder, *arguments]
-    subprocess.run(command, env=recorder.environment(**MPI, **more), check=True, timeout=600)
+    subprocess.run(command, env=recorder.environment(**ANY_TASKS, **more), check=True, timeout=600)
     said = []
     for log in sorted(folder.glob("log.*")):
         lines = [line.split() for line in log.read_text().splitlines()]
@@ -197,7 +192,9 @@ def test_many_waits_leave_no_gap_in_the_events_around_them(preload, tmp_path, jo
     for stored in ("0", "1"):
         preload.run = preload.folder / f"run{stored}"
         more = {"ENSIO_POINT_TO_POINT": stored, "ENSIO_JOBFILE": job_file}
-        subprocess.run(command, env=preload.environment(**MPI, **more), check=True, cwd=tmp_path, timeout=600)
+        subprocess.run(
+            command, env=preload.environment(**ANY_TASKS, **more), check=True, cwd=tmp_path, timeout=600
+        )
         assert bool(list(preload.run.glob("*.spool"))) == (job_file == "0")
         sizes[stored] = sum(file.stat().st_size for file in preload.run.iterdir())
         run = ensembles.open(preload.run)
@@ -285,7 +282,7 @@ def test_static_mpich_shows_the_calls_under_mpiio_and_strace_agrees(relinked):
     # Once more, alone, under strace: what is recorded is what the kernel saw.
     folder, relinked.run = relinked.folder / "alone", relinked.folder / "alone-run"
     folder.mkdir()
-    environment = relinked.environment(**MPI)
+    environment = relinked.environment(**ANY_TASKS)
     kernel = strace.counted(
         [str(program), str(folder)], relinked.folder / "log", folder / "data", env=environment, timeout=600
     )
@@ -334,7 +331,7 @@ def test_python_that_loads_its_mpi_locally_is_recorded(preload):
         "f.Close()\n"
     )
     command = ["mpiexec.openmpi", "-n", "2", "/usr/bin/python3", script]
-    subprocess.run(command, env=preload.environment(**MPI), check=True, timeout=600)
+    subprocess.run(command, env=preload.environment(**ANY_TASKS), check=True, timeout=600)
     run = ensembles.open(preload.run)
     for rank in (0, 1):
         assert done(run, rank, "mpiio") == Counter(

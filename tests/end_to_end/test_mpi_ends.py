@@ -5,9 +5,10 @@ import subprocess
 import time
 
 import pytest
-from test_mpi import FLAVOURS, MPI, compiled
+from test_mpi import FLAVOURS, compiled
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 WITHOUT = r"(\d) of the 2 ranks that called MPI_Init \(rank [01, ]+\) ended without MPI_Finalize"
 KILLED = r"did not end its recording \(still running, killed, or left by .*\): \d+ \(rank [01]\) on"
@@ -17,7 +18,7 @@ KILLED = r"did not end its recording \(still running, killed, or left by .*\): \
 def test_ranks_that_exit_without_finalize_are_named(recorder, flavour):
     program = compiled(recorder, "mpi_ends", f"mpicc.{flavour}")
     command = [f"mpiexec.{flavour}", "-n", "2", program, "exit", "unused"]
-    subprocess.run(command, env=recorder.environment(**MPI), timeout=600, capture_output=True)
+    subprocess.run(command, env=recorder.environment(**ANY_TASKS), timeout=600, capture_output=True)
     notes = "\n".join(ensembles.open(recorder.run).notes)
     without, killed = re.search(WITHOUT, notes), re.search(KILLED, notes)
     # MPICH's launcher kills a rank that has not come to its end when the other has left without MPI_Finalize.
@@ -32,7 +33,7 @@ def test_a_run_that_mpiexec_stopped_does_not_look_complete(recorder, way_out):
     ready = recorder.folder / "ready"
     command = ["mpiexec.openmpi", "-n", "2", program, way_out, ready]
     with subprocess.Popen(
-        command, env=recorder.environment(**MPI), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, env=recorder.environment(**ANY_TASKS), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as running:
         while not ready.exists() and running.poll() is None:
             time.sleep(0.05)
@@ -49,7 +50,7 @@ def test_a_run_that_mpiexec_stopped_does_not_look_complete(recorder, way_out):
 @pytest.mark.parametrize("job_file", ["1", "0"])
 def test_ranks_that_finalize_are_complete(recorder, job_file):
     program = compiled(recorder, "mpi_writes", "mpicc.openmpi")
-    environment = recorder.environment(**MPI, ENSIO_JOBFILE=job_file)
+    environment = recorder.environment(**ANY_TASKS, ENSIO_JOBFILE=job_file)
     command = ["mpiexec.openmpi", "-n", "2", program]
     subprocess.run(command, env=environment, check=True, timeout=600, cwd=recorder.folder)
     assert ensembles.open(recorder.run).notes == []

@@ -7,11 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 from test_cost_of_lives import instructions
-from test_mpi import FLAVOURS, MPI, check_of_calls_of_mpi, compiled, executed
+from test_mpi import FLAVOURS, check_of_calls_of_mpi, compiled, executed
 
 import ensembles
 from ensembles.answers.totals import waiting_s
 from ensembles.cli.main import main
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.run.information import collect_information
 from ensembles.run.tables import totals_by_rank
 
@@ -128,7 +129,7 @@ def test_messages_are_no_io(recorder, flavour):
     program = compiled(recorder, "messages", f"mpicc.{flavour}")
     rounds = 50
     command = [f"mpiexec.{flavour}", "-n", "2", program, str(rounds)]
-    environment = recorder.environment(**MPI, **WITH_MESSAGES)
+    environment = recorder.environment(**ANY_TASKS, **WITH_MESSAGES)
     subprocess.run(command, env=environment, check=True, cwd=recorder.folder, timeout=600)
     run = ensembles.open(recorder.run)
     told = collect_information(run)
@@ -160,7 +161,7 @@ def test_a_message_costs_as_much_as_another_call_and_little_without_the_layer(re
     program = compiled(recorder, "message_cost", "mpicc.mpich", "-O2")
 
     def per_call(execute, **more):
-        few, many = (instructions(execute, program, calls, **MPI, **more) for calls in (FEW, MANY))
+        few, many = (instructions(execute, program, calls, **ANY_TASKS, **more) for calls in (FEW, MANY))
         return (many - few) / (MANY - FEW)
 
     untraced = per_call(recorder.untraced)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from places import BUILD, ROOT
 from test_hdf5 import flags
-from test_mpi import MPI, compiled, executed
+from test_mpi import compiled, executed
 
 import ensembles
 from ensembles.cli.main import main
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.model.events import COLUMNS, Events
 from ensembles.writers.exchange.otf2 import PARADIGMS, estimate_cost, write_otf2
 
@@ -165,7 +166,7 @@ def test_handles_have_the_access_that_the_program_asked_for(recorder, tmp_path):
     """The names of the files say it (``programs/opens.c``)."""
     program = recorder.build("opens", compiler="mpicc.openmpi")
     (tmp_path / "data").mkdir()
-    recorder.execute(program, cwd=tmp_path / "data", environment=MPI, check=True, timeout=60)
+    recorder.execute(program, cwd=tmp_path / "data", environment=ANY_TASKS, check=True, timeout=60)
     run = ensembles.open(recorder.run)
     anchor = check_round_trip(run, tmp_path)
     handles = re.findall(
@@ -195,7 +196,7 @@ def test_parallel_hdf5_over_mpi_io_over_posix(preload, tmp_path):
         "20",
         "30",
     ]
-    environment = {**os.environ, "ENSIO_DIR": str(preload.run), **MPI}
+    environment = {**os.environ, "ENSIO_DIR": str(preload.run), **ANY_TASKS}
     subprocess.run(
         [str(word) for word in command], env=environment, check=True, capture_output=True, timeout=600
     )

@@ -13,15 +13,10 @@ import pytest
 from places import PROGRAMS
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
 ENSIO = Path(sys.executable).with_name("ensio")
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 TASKS, STEPS, BLOCK, WORK_S = 2, 8, 1 << 18, 0.02
 FLAVOURS = {"ompio": ("openmpi", "ompio"), "romio": ("openmpi", "romio321"), "mpich": ("mpich", "")}
 SLACK_S = 0.001
@@ -58,7 +53,11 @@ def with_mpi(recorder, flavour, way, **environment):
     choice = ["--mca", "io", io] if io else []
     command = [f"mpiexec.{mpi}", "-n", str(TASKS), *choice, program, recorder.folder / "data", way]
     done = subprocess.run(
-        command, env=recorder.environment(**MPI, **environment), check=True, timeout=300, capture_output=True
+        command,
+        env=recorder.environment(**ANY_TASKS, **environment),
+        check=True,
+        timeout=300,
+        capture_output=True,
     )
     own = np.array([line.split() for line in done.stdout.decode().splitlines()], float)
     run, info = ensembles.open(recorder.run), told_by_info(recorder.run)

@@ -5,9 +5,10 @@ import subprocess
 
 import pytest
 from places import BUILD, ENSIO_CC, PROGRAMS
-from test_mpi import FLAVOURS, MPI
+from test_mpi import FLAVOURS
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 PARTS = {
     "S_w": 4,
@@ -25,7 +26,7 @@ def executed(recorder, flavour, name, compiler, **more):
     subprocess.run([*driver, f"{compiler}.{flavour}", "-w", *options, source, "-o", program], check=True)
     subprocess.run(
         [f"mpiexec.{flavour}", "-n", "2", program],
-        env=recorder.environment(**MPI, **more),
+        env=recorder.environment(**ANY_TASKS, **more),
         check=True,
         cwd=recorder.folder,
         timeout=600,
@@ -125,7 +126,7 @@ def test_the_real_function_is_still_called_with_its_arguments(preload):
     subprocess.run(["gcc", "-shared", "-fPIC", preload.folder / "tool.c", "-o", tool], check=True)
     program = preload.folder / "pcontrol"
     subprocess.run(["mpicc.openmpi", "-w", PROGRAMS / "pcontrol.c", "-o", program], check=True)
-    environment = preload.environment(**MPI, ENSIO_PCONTROL="ipm")
+    environment = preload.environment(**ANY_TASKS, ENSIO_PCONTROL="ipm")
     environment["LD_PRELOAD"] += f":{tool}"
     done = subprocess.run(
         ["mpiexec.openmpi", "-n", "1", program],

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_mpi import MPI
 from test_netcdf import fortran, info
 from test_stdio import counts, done
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 COMMAND = ["gcc", "-print-file-name=libpnetcdf.so"]
 LIBRARIES = Path(subprocess.run(COMMAND, capture_output=True, text=True).stdout).parent
@@ -25,7 +25,7 @@ def execute(recorder, program, *arguments, tasks: int) -> list[tuple]:
     # The preload library is for the tasks and not for their launcher.
     inner = [f"LD_PRELOAD={recorder.library}"] if recorder.way == "preloaded" else []
     command = ["mpiexec.openmpi", "-n", tasks, "env", *inner, program, *arguments]
-    environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
+    environment = {"ENSIO_DIR": str(recorder.run), **ANY_TASKS, **os.environ}
     finished = subprocess.run(
         [str(word) for word in command], env=environment, capture_output=True, text=True, timeout=600
     )
@@ -78,7 +78,7 @@ def test_requests_that_are_cancelled_or_left_move_nothing(recorder, tmp_path):
     program = recorder.build("pnetcdf_cancelled", "-lpnetcdf", compiler="mpicc.openmpi")
     inner = [f"LD_PRELOAD={recorder.library}"] if recorder.way == "preloaded" else []
     command = ["mpiexec.openmpi", "-n", "1", "env", *inner, program, tmp_path / "a.nc"]
-    environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
+    environment = {"ENSIO_DIR": str(recorder.run), **ANY_TASKS, **os.environ}
     done = subprocess.run([str(word) for word in command], env=environment, check=True, capture_output=True)
     moved = int(done.stdout.decode().splitlines()[0])
     posts = ensembles.open(recorder.run).select(call="ncmpi_iput_vara,ncmpi_iget_vara")
@@ -151,7 +151,7 @@ def overlapped(recorder, tmp_path, way, tasks=2):
     program = recorder.build("pnetcdf_overlap", "-lpnetcdf", compiler="mpicc.openmpi")
     inner = [f"LD_PRELOAD={recorder.library}"] if recorder.way == "preloaded" else []
     command = ["mpiexec.openmpi", "-n", tasks, "env", *inner, program, tmp_path / "a.nc", way]
-    environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
+    environment = {"ENSIO_DIR": str(recorder.run), **ANY_TASKS, **os.environ}
     words = [str(word) for word in command]
     printed = subprocess.run(words, env=environment, check=True, capture_output=True)
     lines = [line.split() for line in printed.stdout.decode().splitlines()]

@@ -10,6 +10,8 @@ import sysconfig
 import pytest
 from places import BUILD, PROGRAMS, ROOT
 
+from ensembles.cli.replay import ANY_TASKS
+
 README = (ROOT / "README.md").read_text()
 LINES = [line[4:] for line in README.splitlines() if line.startswith("    ")]
 STARTS = ("ensio ", "ensio-cc ", "ENSIO_DIR=")
@@ -23,10 +25,7 @@ PYTHON = re.search(r"(?:^    .*\n)*^    import ensembles\n(?:^    .*\n)*", READM
 @pytest.fixture
 def environment():
     mpi = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_mpi_yield_when_idle": "1",
+        **ANY_TASKS,
     }
     path = f"{BUILD}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     return (

@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_mpi import FLAVOURS, MPI
+from test_mpi import FLAVOURS
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "do-not-tell-1",
@@ -110,7 +111,7 @@ def test_behind_a_symbolic_link_the_file_system_is_that_of_the_file(preload, tmp
 def test_mpi_tells_its_version_and_one_process_tells_of_the_node(recorder, flavour):
     program = recorder.build("mpi_meets", compiler=f"mpicc.{flavour}")
     launcher = [f"mpiexec.{flavour}", "-n", "3", program]
-    environment = recorder.environment(**MPI, ENSIO_JOBFILE="keep")
+    environment = recorder.environment(**ANY_TASKS, ENSIO_JOBFILE="keep")
     done = subprocess.run(launcher, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     run = ensembles.open(recorder.run)

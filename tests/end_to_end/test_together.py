@@ -4,9 +4,10 @@ import subprocess
 
 import pytest
 from places import ENSIO_CC, PRELOAD, PROGRAMS
-from test_mpi import FLAVOURS, MPI
+from test_mpi import FLAVOURS
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
 LIMIT_S = 60
@@ -38,7 +39,7 @@ class Job:
             program = self.recorded if recorded else [self.plain]
             parts += [":"] * bool(parts) + ["-n", "1", *program, *arguments]
         command = [f"mpiexec.{self.flavour}", *map(str, parts)]
-        environment = environment | MPI | {"ENSIO_DIR": str(self.run)} | variables
+        environment = environment | ANY_TASKS | {"ENSIO_DIR": str(self.run)} | variables
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
 
 
@@ -85,7 +86,7 @@ def test_clocks_that_are_one_and_the_same_are_found_to_be_within_the_stated_boun
     if unshared.returncode != 0:
         pytest.skip(f"tasks cannot be given their own host names here: {unshared.stderr.strip()}")
     job = Job(flavour, way, tmp_path)
-    environment = relinked.environment() | MPI | {"ENSIO_DIR": str(job.run), "ENSIO_JOBFILE": "keep"}
+    environment = relinked.environment() | ANY_TASKS | {"ENSIO_DIR": str(job.run), "ENSIO_JOBFILE": "keep"}
     command = on_nodes(job, ["east", "west", "east", "west"])
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_mpi import FLAVOURS, MPI, compiled
+from test_mpi import FLAVOURS, compiled
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.structure.collective_steps import NO_STORAGE
 
 TASKS = 6
@@ -34,7 +35,7 @@ def executed(
     folder = recorder.folder / "data"
     folder.mkdir()
     command = [f"mpiexec.{flavour}", "-n", str(TASKS), program, folder]
-    environment = recorder.environment(**MPI, ENSIO_LAYERS=layers)
+    environment = recorder.environment(**ANY_TASKS, ENSIO_LAYERS=layers)
     subprocess.run(command, env=environment, check=True, timeout=600)
     said: Said = {}
     for rank in range(TASKS):

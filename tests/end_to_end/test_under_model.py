@@ -13,16 +13,11 @@ from places import BUILD, PRELOAD
 from places import PROGRAMS as SOURCES
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
 MIB = 1 << 20
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 
 QUIET = """
 targets 1
@@ -223,7 +218,7 @@ def test_mpi_tasks_are_under_the_model_with_the_calls_of_their_libraries(recorde
     compiler = ["mpicc"] if recorder.way == "preloaded" else [recorder.driver, "mpicc"]
     program = recorder.folder / "totals"
     subprocess.run([*compiler, "-w", SOURCES / "mpiio_totals.c", "-o", program], check=True)
-    environment = recorder.environment(**MPI)
+    environment = recorder.environment(**ANY_TASKS)
     preloaded = environment.pop("LD_PRELOAD", None)
     with shared_model(quiet(), 1) as model:
         under = environment_for(model, [data], environment | ({"LD_PRELOAD": preloaded} if preloaded else {}))

@@ -21,16 +21,12 @@ sys.path.insert(0, str(ROOT / "tests" / "unit" / "readers" / "foreign"))
 
 from made_recorder_traces import MadeCall, MadeTrace
 
+from ensembles.cli.replay import ANY_TASKS
+
 USER = ROOT / "docs" / "user"
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 ENVIRONMENT = {
     **{key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")},
-    **MPI,
+    **ANY_TASKS,
     "PATH": f"{BUILD}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
     "PKG_CONFIG_PATH": f"{BUILD}/lib/pkgconfig",
     "CMAKE_PREFIX_PATH": str(BUILD),

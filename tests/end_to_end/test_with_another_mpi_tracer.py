@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from places import ENSIO_CC, PRELOAD, PROGRAMS
-from test_mpi import FLAVOURS, MPI, done
+from test_mpi import FLAVOURS, done
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 LIMIT_S = 120
 TASKS = 2
@@ -47,7 +48,7 @@ def execute(folder: Path, name: str, flavour: str, program: Path, preloaded: lis
     """Run the program: what its tasks said of their calls, the other's counts, and the recorder's run."""
     data, log, run = (folder / name / part for part in ("data", "other.log", "run"))
     data.mkdir(parents=True)
-    environment = environment | MPI | {
+    environment = environment | ANY_TASKS | {
         "ENSIO_DIR": str(run),
         "ENSIO_EXCLUDE": f"{log}*:/proc/*:/dev/*:*.so*:*/ompi.*/*:/sys/*",
         "OTHER_TRACER_LOG": str(log),

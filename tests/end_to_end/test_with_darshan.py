@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from places import ENSIO_CC, PRELOAD, PROGRAMS
 from test_calls import names
-from test_mpi import MPI
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 DARSHAN = os.environ.get("ENSIO_TEST_DARSHAN")
 pytestmark = pytest.mark.skipif(not DARSHAN, reason="ENSIO_TEST_DARSHAN names no libdarshan.so")
@@ -90,7 +90,7 @@ class Outcome:
             (logs / f"{day.year}/{day.month}/{day.day}").mkdir(parents=True)
         libraries = {"ensio": str(PRELOAD), "darshan": DARSHAN}
         kept = {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")}
-        environment = kept | MPI | {
+        environment = kept | ANY_TASKS | {
             "ENSIO_DIR": str(record),
             "DARSHAN_LOGPATH": str(logs),
             "DARSHAN_MMAP_LOGPATH": str(folder),

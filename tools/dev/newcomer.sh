@@ -6,18 +6,20 @@ newcomer_usage() {
     cat <<'USAGE'
 usage: ./dev newcomer [OPTION ...] [-- TEST ...]
 
-Needs root. What is committed is run in a bare Debian of this machine's release: by root, and by a user without sudo, who asks
+Needs root. What is committed is run in a bare Debian: by root, and by a user without sudo, who asks
 for packages that root then installs. Logs are in build/log/newcomer-*.log.
 
   --demo-only      no tests
   --as root|user   one of the two only
+  --release NAME   of Debian, bookworm or later; without, this machine's
   --keep           leave the scratch folder, which else is removed
   -- TEST ...      what root's ./dev test is to run; without, all tests
 USAGE
 }
 
 newcomer() {
-    local kinds="root user" keep="" demo_only="" tests=() scratch failed=()
+    local kinds="root user" keep="" demo_only="" release tests=() scratch failed=()
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
     while (($#)); do
         case $1 in
         --demo-only) demo_only=1 ;;
@@ -25,6 +27,11 @@ newcomer() {
         --as)
             [[ ${2-} == root || ${2-} == user ]] || fail "--as takes root or user"
             kinds=$2
+            shift
+            ;;
+        --release)
+            [[ ${2-} =~ ^[a-z]+$ ]] || fail "--release takes the name of a release of Debian"
+            release=$2
             shift
             ;;
         --)
@@ -102,16 +109,17 @@ inside() {
 }
 
 make_base() {
-    local scratch=$1 base=$1/base release mirror
-    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    local scratch=$1 base=$1/base mirror here
+    here=$(. /etc/os-release && echo "$VERSION_CODENAME")
     mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null |
-        awk -v release="$release" '$2 == release && $1 ~ /^http.*debian\/?$/ { print $1; exit }')
-    [[ $mirror ]] || fail "apt's sources name no mirror of Debian $release: apt-get update, then again"
+        awk -v release="$here" '$2 == release && $1 ~ /^http.*debian\/?$/ { print $1; exit }')
+    [[ $mirror ]] || fail "apt's sources name no mirror of Debian $here: apt-get update, then again"
     say "a bare Debian $release, from $mirror"
     logged newcomer-debootstrap apart debootstrap --variant=minbase "$release" "$base" "$mirror"
 
     rm -f "$base/etc/apt/sources.list"
     cp -a /etc/apt/. "$base/etc/apt/"
+    find "$base/etc/apt" -name '*.list' -o -name '*.sources' | xargs -r sed -i "s/\b$here\b/$release/g"
     echo 'APT::Get::Assume-Yes "true";' >"$base/etc/apt/apt.conf.d/99newcomer"
     local file
     for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt /etc/pip.conf; do

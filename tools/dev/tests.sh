@@ -117,6 +117,7 @@ run_tests() {
     case ${1-} in
     "") run_all_tests ;;
     --quick) run_quick_tests "${@:2}" ;;
+    --floors | --newest) test_versions "${1#--}" "${@:2}" ;;
     -*) run_part "$@" ;;
     *)
         # ./dev test statistics is short for ./dev test tests/unit/statistics.
@@ -135,6 +136,20 @@ run_part() {
         exec ctest --test-dir "$build" --output-on-failure --no-tests=error "${@:2}"
     fi
     exec python -m pytest "$@"
+}
+
+# test_versions floors|newest [TEST...]: with the lowest versions that setup.cfg allows, or the newest that there are.
+test_versions() {
+    venv=$build/$1
+    if [[ $1 == floors ]]; then
+        sed -nE 's/^ +([a-zA-Z0-9_-]+)(\[.*\])?>=([0-9.]+).*/\1==\3/p' setup.cfg | grep -v ^setuptools >"$venv.txt"
+        export PIP_CONSTRAINT=$venv.txt
+    else
+        export PIP_UPGRADE=1 PIP_UPGRADE_STRATEGY=eager
+    fi
+    shift
+    (($#)) || set -- tests/unit/{answers,comparison,diagnosis,ensemble,history,model,readers,statistics,structure,summaries,writers}
+    run_part "$@"
 }
 
 # Everything that is fast, and a few runs from end to end: pyproject.toml says what is slow.

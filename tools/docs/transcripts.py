@@ -20,6 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ensembles.cli.replay import ANY_TASKS
+
 ROOT = Path(__file__).resolve().parents[2]
 INDENT = "    "
 HOME = "/home/you/ensio"
@@ -38,12 +40,6 @@ LAST_CALL = re.compile(r"^((?:# )+)(?:[a-z]\w*|late start|between calls)$")
 """A row that ends with the call of the last rank, or what else made it late: another one in each run."""
 LEFT_OUT = re.compile(r"\bidle share last$")
 """Columns of a table that leaves one of them out where words of the last one are long."""
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
 
 
 def blocks(page: str) -> list[list[tuple[str, list[str]]]]:
@@ -66,13 +62,13 @@ def blocks(page: str) -> list[list[tuple[str, list[str]]]]:
 def printed_by(commands: list[str]) -> list[list[str]]:
     """What each of these commands prints, run one after the other in one shell; a failure ends the run."""
     script = "set -e\n" + "\n".join(f"{command}\necho '{MARK}'" for command in commands)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")} | MPI
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("ENSIO_")}
     with tempfile.TemporaryDirectory(prefix="ensio-transcript-") as folder:
         (Path(folder) / "docs").symlink_to(ROOT / "docs")
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=folder,
-            env=environment,
+            env=clean | ANY_TASKS,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -38,7 +38,7 @@ done < <(awk '{ print $5 }' /proc/self/mountinfo | sort -r | uniq)
 cd /srv/app
 export PATH=/srv/ensio/bin:/srv/bin:/usr/bin:/bin HOME=/srv/app TMPDIR=/srv/tmp LANG=C.UTF-8 USER=someone ENSIO_BANNER=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_plm_rsh_agent=/bin/false
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_plm_rsh_agent=/bin/false
 runs=/srv/runs
 
 ensio() { /srv/venv/bin/python -m ensembles.cli.main "$@"; }
