@@ -221,3 +221,16 @@ def mean_words(name: str) -> float:
 def test_sentences_are_short():
     means = {name: mean_words(name) for name in DOCUMENTS if name.startswith("docs/")}
     assert {name: mean for name, mean in means.items() if mean > LONGEST_MEAN_WORDS} == {}
+
+
+@pytest.mark.slow
+def test_site_is_made_without_a_warning_and_can_be_searched(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", tmp_path / "state"]
+    done = subprocess.run([*command, ROOT / "docs", tmp_path / "site"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    pages = {str(path.relative_to(tmp_path / "site")) for path in (tmp_path / "site").rglob("*.html")}
+    assert {
+        name[len("docs/") : -len("md")] + "html" for name in DOCUMENTS if name.startswith("docs/")
+    } <= pages
+    assert "lustre" in (tmp_path / "site/searchindex.js").read_text()
+    assert "diagnose" in (tmp_path / "site/reference/api.html").read_text()

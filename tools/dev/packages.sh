@@ -10,14 +10,14 @@ demo_packages=(fio)
 test_packages=(btrfs-progs chromium clang fio fish gfortran git hdf5-tools libclang-rt-dev libhdf5-dev
     libhdf5-mpich-dev libmpich-dev libnetcdf-dev libnetcdf-mpi-dev libnetcdff-dev libpnetcdf-dev mpich munge musl-tools
     ninja-build otf2-tools postgresql python3-mpi4py slurm-client slurmctld slurmd sqlite3 strace valgrind zsh)
-long_packages=(firefox-esr "libpython$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)-testsuite" nginx-light node-configurable-http-proxy nodejs redis-server)
+long_packages=(firefox-esr nginx-light node-configurable-http-proxy nodejs redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)
 # `./dev lint --quick`, and what the whole of it needs more.
 quick_lint_packages=(clang-format git shellcheck)
 lint_packages=(clang-tidy cppcheck)
 
 # Extras of setup.cfg for all tests.
-test_extras=(browser dask dask-jobs darshan filters notebook otf2 pandas parquet postgresql)
+test_extras=(browser dask dask-jobs darshan docs filters notebook otf2 pandas parquet postgresql)
 all_test_extras=$(IFS=, && echo "test,${test_extras[*]}")
 
 # Packages that a command needs and this user cannot install.

@@ -28,7 +28,7 @@ declare -A needs_of=(
     [tests/unit/workloads]="tools"
     [tests/unit/writers]="python hdf5-tools +filters +pandas +parquet"
     [tests/end_to_end/test_dev.py]="tools git strace"
-    [tests/end_to_end/test_documents.py]="python git"
+    [tests/end_to_end/test_documents.py]="python git +docs"
 )
 
 # What ./dev test --quick runs needs.
