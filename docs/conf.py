@@ -6,7 +6,7 @@ from pathlib import Path
 from ensembles import __version__
 
 project, author = "ensio", "The ensio developers"
-version = release = __version__
+version = release = today = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 napoleon_use_ivar = True
@@ -16,6 +16,7 @@ html_theme_options = {"navbar_center": [], "show_prev_next": False, "secondary_s
 html_show_sourcelink = html_copy_source = False
 html_sidebars = {"**": ["globaltoc.html"]}
 myst_heading_anchors = 4
+man_pages = [("reference/commands", "ensio", "statistical I/O ensembles of parallel programs", author, 1)]
 
 
 def adapt(app, docname, source):

@@ -132,11 +132,7 @@ ANY_TASKS = {
 
 
 def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
-    """Return the environment of the launcher, which allows root and more tasks than cores.
-
-    The program is linked with the recorder, which records the program's own calls. Only a preloaded recorder
-    sees the calls inside the shared libraries of MPI-IO, HDF5 and NetCDF.
-    """
+    """Return the environment of the launcher; only a preloaded recorder sees calls inside shared libraries."""
     from ensembles.workloads.patterns.calls import COLLECTIVELY_OPENED
 
     environment = {**os.environ, "ENSIO_DIR": str(directory)}

@@ -31,26 +31,18 @@ def described(command: str) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    ("script", "page"),
-    [("commands_page.py", "docs/reference/commands.md"), ("man_page.py", "docs/man/ensio.1")],
-)
-def test_page_is_what_the_commands_say(script, page):
-    command = [sys.executable, ROOT / "tools" / "docs" / script]
+def test_page_is_what_the_commands_say():
+    command = [sys.executable, ROOT / "tools" / "docs" / "commands_page.py"]
     made = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert made == (ROOT / page).read_text(), f"{page} is out of date; run ./dev docs"
+    assert made == PAGE, "docs/reference/commands.md is out of date; run ./dev docs"
 
 
 def test_every_command_and_option_is_in_the_man_page():
-    page = (ROOT / "docs" / "man" / "ensio.1").read_text().replace("\\-", "-")
-    page = re.sub(r"\\f[BIR]", "", page)
-    assert re.findall(r"^\.SS (ensio [\w-]+)$", page, re.M) == [f"ensio {command}" for command in COMMANDS]
+    man = (ROOT / "docs" / "man" / "ensio.1").read_text().replace("\\-", "-").lower()
+    page = re.sub(r"\\f[a-z]", "", man)
+    assert [name for name in SECTIONS if f".sh {name.lower()}\n" not in page] == []
     named = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", page))
-    assert not set(re.findall(r"(?<![\w-])--[a-z][\w-]+", PAGE)) - named - {"--help"}
-    # Lines that begin with a dot or an apostrophe are requests of roff.
-    assert {line.split()[0] for line in page.split("\n") if line.startswith((".", "'"))} == {
-        ".TH", ".SH", ".SS", ".PP", ".TP", ".B",
-    }  # fmt: skip
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]+", PAGE)) == named | {"--help"}
 
 
 def test_the_man_page_is_installed(tmp_path):

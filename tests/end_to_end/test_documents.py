@@ -229,8 +229,7 @@ def test_site_is_made_without_a_warning_and_can_be_searched(tmp_path):
     done = subprocess.run([*command, ROOT / "docs", tmp_path / "site"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     pages = {str(path.relative_to(tmp_path / "site")) for path in (tmp_path / "site").rglob("*.html")}
-    assert {
-        name[len("docs/") : -len("md")] + "html" for name in DOCUMENTS if name.startswith("docs/")
-    } <= pages
+    ours = {name.removeprefix("docs/") for name in DOCUMENTS if name.startswith("docs/")}
+    assert {name.removesuffix("md") + "html" for name in ours} <= pages
     assert "lustre" in (tmp_path / "site/searchindex.js").read_text()
     assert "diagnose" in (tmp_path / "site/reference/api.html").read_text()
