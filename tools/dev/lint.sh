@@ -68,7 +68,7 @@ check_clang-format() {
 }
 
 check_codespell() {
-    git ls-files -z -- ':!:tests/fuzz/corpus' ':!:tests/corpus/runs' ':!:tests/corpus/frozen' ':!:tests/end_to_end/archives' |
+    git ls-files -z -- ':!:tests/fuzz/corpus' ':!:tests/corpus/runs' ':!:tests/corpus/frozen' ':!:tests/end_to_end/archives' ':!:docs/man' |
         xargs -0 codespell --ignore-words tools/dev/words.txt
 }
 
