@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.finding import FROM_SHARE, Finding, rate_severity
+from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, rate_severity
 from ensembles.diagnosis.remedy import severity_of
 
 ALIKE = 0.9
@@ -40,7 +40,8 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     mended : Mended
         The remedies of all findings but symptoms.
     """
-    findings = _without_time_of_clients([_with_savings(finding, case) for finding in findings], case)
+    known = [_beside_main(_with_savings(finding, case), case) for finding in findings]
+    findings = _without_time_of_clients(known, case)
     rest = [finding for finding in findings if finding.saved_ns is not None]
     done: list[Finding] = [finding for finding in findings if finding.saved_ns is None]
     mended, explained_s = Mended(case), 0.0
@@ -72,6 +73,19 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         done.append(replace(symptom, share_s=0.0, severity=rate_severity(0.0)))
     waiting_s = case.model.waiting_s
     return done, None if waiting_s is None else max(waiting_s - explained_s, 0.0), mended
+
+
+def _beside_main(finding: Finding, case: Case) -> Finding:
+    """Take all certainty from a gain in tasks whose main thread makes no call: it may compute meanwhile."""
+    if finding.saved_ns is None or finding.gain_s is None or not case.run.info.beside_main.any():
+        return finding
+    hidden = case.run.info.beside_main[case.rows["rank"]]
+    if float(finding.saved_ns[hidden].sum()) < _SAME_CALLS * float(finding.saved_ns.sum()):
+        return finding
+    check = Check("main-thread-waits", None, "the main thread makes no call, and may compute meanwhile")
+    checks = (*finding.checks, check)
+    gain_s, severity = (0.0, finding.gain_s[1]), rate_severity(0.0)
+    return replace(finding, gain_s=gain_s, severity=severity, checks=checks, saved_ns=None)
 
 
 class Mended:

@@ -49,9 +49,12 @@ class Process:
         Whether it ended in order or was replaced (exec) by another listed program. If not, it was killed or
         is still running.
     threads : int
-        Number of threads that recorded calls. In events they are numbered from `first_thread`.
+        Number of threads: the main one, and those that recorded calls. In events they are numbered from
+        `first_thread`.
     first_thread : int
-        Number of its first thread within the task.
+        Number of its first thread, the main one, within the task.
+    beside_main : bool
+        Whether the main thread made no call: it may compute while others are in I/O.
     dropped_events : int
         Completed calls without an event, because the disk was full or the budget was used up.
     excluded_calls : int
@@ -82,6 +85,7 @@ class Process:
     ended: bool = True
     threads: int = 1
     first_thread: int = 0
+    beside_main: bool = False
     dropped_events: int = 0
     excluded_calls: int = 0
     lost_calls: int = 0

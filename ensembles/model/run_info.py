@@ -105,18 +105,27 @@ class RunInfo:
 
     @property
     def threads(self) -> int:
-        """Number of threads that recorded calls, summed over tasks."""
+        """Number of threads, the main ones and those that recorded calls, summed over tasks."""
         return self._metadata.threads
 
     @cached_property
     def threads_of_tasks(self) -> np.ndarray:
-        """Most threads of each task at one time that recorded calls, one at least: int64, shape (tasks,).
+        """Most threads of each task at one time, its main one and those that recorded calls: int64, shape (tasks,).
 
         The share of a time in I/O is of the length of the run times these.
         """
         lives = ((each.rank, each.start_unix_ns, each.end_unix_ns, each.threads) for each in self.processes)
         found = _most_at_once(lives)
         return np.array([max(found.get(rank, 1), 1) for rank in range(self.tasks)], np.int64)
+
+    @cached_property
+    def beside_main(self) -> np.ndarray:
+        """Whether threads beside the main ones make all calls of a task: bool, shape (tasks,)."""
+        found = np.zeros((2, self.tasks), bool)
+        for each in self.processes:
+            if 0 <= each.rank < self.tasks:
+                found[int(each.beside_main), each.rank] = True
+        return found[1] & ~found[0]
 
     @property
     def most_threads(self) -> int:

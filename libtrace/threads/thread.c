@@ -65,13 +65,23 @@ void ensio_thread_settle(struct ensio_thread *thread)
 
 static pthread_key_t at_end_of_thread;
 
-/* Each number is used once while there are any; afterwards numbers of ended threads are reused. (A thread may end more
- * than once if a signal handler still ran in it; its number may then be shared.) */
+/* Number 0 is the main thread's, also while it has made no call: others may work beside it. Each number is used once
+ * while there are any; afterwards numbers of ended threads are reused. (A thread may end more than once if a signal
+ * handler still ran in it; its number may then be shared.) */
 static uint16_t free_numbers[MOST_THREADS];
 static uint32_t free_count;
 
+static int is_main(void)
+{
+    return (uint32_t)syscall(SYS_gettid) == ensio_raw_pid();
+}
+
 static uint32_t take_number(void)
 {
+    if (!ensio_spool->threads)
+        ensio_spool->threads = 1;
+    if (is_main())
+        return 0;
     if (ensio_spool->threads < MOST_THREADS)
         return ensio_spool->threads++;
     return free_count > 0 ? free_numbers[--free_count] : MOST_THREADS - 1;
@@ -109,7 +119,8 @@ static void end_of_thread(void *state)
 
 int ensio_thread_alone(void)
 {
-    return ensio_spool->threads < MOST_THREADS && ensio_spool->threads - free_count <= (ensio_thread.window != NULL);
+    const uint32_t me = ensio_thread.window != NULL || is_main();
+    return ensio_spool->threads < MOST_THREADS && ensio_spool->threads - free_count <= me;
 }
 
 void ensio_thread_leave(void)

@@ -8,6 +8,7 @@ import pytest
 from places import ROOT
 
 import ensembles as en
+from ensembles.cli.main import main
 from ensembles.cli.replay import ANY_TASKS
 from ensembles.model.holds import Holds
 
@@ -98,3 +99,41 @@ def test_calls_that_found_no_space_are_in_the_sums(preload, tmp_path):
     assert run.info.dropped_events > 1000
     assert not run.info.has(Holds.ALL_CALLS)
     assert named(run)["small-requests"].evidence["calls"] == 200_000
+
+
+BESIDE = """
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *synced_writes(void *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT, 0600);
+    for (int i = 0; i < 60; i++)
+        if (write(file, "block", 5) != 5 || fdatasync(file) != 0)
+            abort();
+    close(file);
+    return NULL;
+}
+int main(int count, char **words)
+{
+    pthread_t thread;
+    if (count > 2)
+        return synced_writes(words[1]) != NULL;
+    pthread_create(&thread, NULL, synced_writes, words[1]);
+    return pthread_join(thread, NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_io_beside_the_main_thread_is_not_certain_to_cost_the_run_time(beside, preload, tmp_path):
+    (tmp_path / "beside.c").write_text(BESIDE)
+    subprocess.run(["gcc", "-pthread", tmp_path / "beside.c", "-o", tmp_path / "beside"], check=True)
+    preload.execute(tmp_path / "beside", tmp_path / "data", *([] if beside else ["main"]), check=True)
+    assert main(["collect", str(preload.run), "-o", str(tmp_path / "run.h5")]) == 0
+    for run in (en.open(preload.run), en.open(tmp_path / "run.h5")):
+        assert run.info.beside_main.tolist() == [beside]
+        assert set(run.select(call="fdatasync").thread.tolist()) == {int(beside)}
+        found = named(run)["sync-per-write"]
+        assert (found.gain_s[0] == 0) == beside == (found.severity == "note")

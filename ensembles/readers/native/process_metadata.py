@@ -167,6 +167,7 @@ def _described(
         ended=member.replaced or spool.ended or left_by_raw_call(spool),
         threads=member.threads,
         first_thread=member.first_thread,
+        beside_main=spool.beside_main,
         dropped_events=head.dropped_events + (spool.pending if is_trace else 0),
         lost_calls=head.lost_calls if spool.is_summarised else head.dropped_events,
         excluded_calls=head.excluded_calls,

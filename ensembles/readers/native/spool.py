@@ -253,10 +253,15 @@ class Spool:
 
     @property
     def threads(self) -> int:
-        """Number of threads that recorded."""
+        """Number of threads: the main one, and those that recorded."""
         parts: list[Window | Coded] = [*self.windows, *self.scratch, *self.coded]
         with_events = max((part.thread + 1 for part in parts), default=0)
         return max(with_events, self.head.threads) if self.marks else with_events
+
+    @property
+    def beside_main(self) -> bool:
+        """Whether the events of threads other than the main one are all that there are."""
+        return min((part.thread for part in (*self.windows, *self.coded)), default=0) > 0
 
     @property
     def has_wide_files(self) -> bool:

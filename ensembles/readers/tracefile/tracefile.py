@@ -481,6 +481,8 @@ def _read_processes(group: h5py.Group) -> list[Process]:
             )
         elif field.type == "str":
             columns.append(read_texts(group, field.name))
+        elif field.name == "beside_main" and field.name not in group:  # files of earlier versions
+            columns.append([field.default] * len(columns[0]))
         elif field.type == "bool":
             columns.append([bool(value) for value in read_numbers(group, field.name).tolist()])
         else:

@@ -95,6 +95,7 @@ class TracedProcess:
     first: int = 0
     last: int = 0
     first_thread: int = 0
+    beside_main: bool = True
     threads: dict[Hashable, int] = field(default_factory=dict)
 
     def seen(self, first: int, last: int) -> None:
@@ -117,6 +118,7 @@ class TracedProcess:
             ended=self.ended,
             threads=len(self.threads),
             first_thread=self.first_thread,
+            beside_main=self.beside_main,
             source=self.source,
         )
 
@@ -143,9 +145,13 @@ class Tasks:
             self._next += 1
         if not process.threads:
             process.first_thread = self._threads_of_rank.get(process.rank, 0)
+            # The main thread, beside which others may work.
+            process.threads[process.pid] = min(process.first_thread, MOST_THREADS)
+            self._threads_of_rank[process.rank] = process.first_thread + 1
 
     def thread(self, process: TracedProcess, name: Hashable) -> int:
         """Return the number of a thread within its task."""
+        process.beside_main &= name != process.pid
         if name not in process.threads:
             number = self._threads_of_rank.get(process.rank, 0)
             process.threads[name] = min(number, MOST_THREADS)
