@@ -110,7 +110,7 @@ class RunInfo:
 
     @cached_property
     def threads_of_tasks(self) -> np.ndarray:
-        """Most threads of each task at one time, its main one and those that recorded calls: int64, shape (tasks,).
+        """Most threads of each task at one time, the main one and those with calls: int64, shape (tasks,).
 
         The share of a time in I/O is of the length of the run times these.
         """
