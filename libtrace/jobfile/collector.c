@@ -185,17 +185,11 @@ static int is_emptied(const struct ensio_event *event)
     return !event->call && event->flags & ENSIO_SUMMED_ONLY;
 }
 
-/* Whether a slot is done with, so that those behind it may be taken. */
-static int is_whole(const struct ensio_event *event)
-{
-    return event->call || is_emptied(event);
-}
-
-/* The number of slots at the beginning that are done with. */
+/* The number of slots at the beginning that are done with: those behind them may not be taken. */
 static uint32_t whole_slots(const struct ensio_event *events, uint32_t count)
 {
     uint32_t whole = 0;
-    while (whole < count && is_whole(&events[whole]))
+    while (whole < count && (events[whole].call || is_emptied(&events[whole])))
         whole++;
     return whole;
 }

@@ -5,14 +5,19 @@
 
 enum { START, DURATION, FILE_NUMBER, REQUESTED, MOVED, OFFSET, COLUMNS };
 
-/* Seven bits a byte, low ones first; all bytes but the last have their highest bit set. Durations and gaps have two to
- * four bytes in unpredictable order, so a loop would cost mispredicted branches. */
+/* Seven bits a byte, low ones first; all bytes but the last have their highest bit set. Gaps and durations have one or
+ * two bytes, or two to four, in unpredictable order, so a loop would cost mispredicted branches. */
 static inline uint8_t *put(uint8_t *to, uint64_t number)
 {
+    if (__builtin_expect(number < 1 << 14, 1)) {
+        const uint32_t low = (uint32_t)number, has_two = low > 0x7f, coded = (low + (low & 0x3f80)) | has_two << 7;
+        to[0] = (uint8_t)coded;
+        to[1] = (uint8_t)(coded >> 8);
+        return to + 1 + has_two;
+    }
     if (__builtin_expect(number < 1 << 28, 1)) {
-        const uint32_t low = (uint32_t)number;
+        const uint32_t low = (uint32_t)number, bytes = 2 + (low > 0x1fffff);
         const uint32_t spread = (low & 0x7f) | (low & 0x3f80) << 1 | (low & 0x1fc000) << 2 | (low & 0xfe00000) << 3;
-        const uint32_t bytes = (uint32_t)(31 - __builtin_clz(low | 1)) / 7; /* without the last one */
         const uint32_t coded = spread | (0x80808080U & ((1U << 8 * bytes) - 1));
         for (int i = 0; i < 4; i++)
             to[i] = (uint8_t)(coded >> 8 * i);

@@ -210,7 +210,7 @@ static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_win
     struct ensio_event *event = ensio_window_events(window) + at;
     struct ensio_place *const place = cache->place;
     struct ensio_cell *const cell = place->cell;
-    uint64_t *const counter = cache->counter;
+    const uint32_t first = at;
     const uint64_t what = cache->what, requested = cache->requested, shift_ns = cell->shift_ns,
                    first_start = cell->first_start;
     const uint64_t low = place->usual_low_ticks, span = place->usual_span_ticks;
@@ -226,7 +226,6 @@ static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_win
         if (ENSIO_UNLIKELY(!octave))
             break;
         const double beyond = (double)(int64_t)(ns - shift_ns), square = beyond * beyond;
-        ++*counter;
         cell->count++;
         cell->time_ns += ns;
         cell->moved += (uint64_t)moved;
@@ -240,6 +239,7 @@ static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_win
         if (emptied)
             event->call = 0;
     }
+    *cache->counter += at - first;
     return at;
 }
 
