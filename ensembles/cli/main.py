@@ -149,11 +149,6 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command ``ensio``.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line without the program name (default: that of the process).
-
     Returns
     -------
     int
