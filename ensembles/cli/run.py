@@ -11,7 +11,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -130,7 +129,9 @@ def execute(args: argparse.Namespace) -> int:
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command), extend=args.extend)
     before = set(directory.iterdir())
-    started = Path(tempfile.mkdtemp(prefix=".started-", dir=directory))
+    started = directory / f".started-{os.getpid()}-{time.time_ns()}"
+    with suppress(OSError):  # the program starts in any case
+        started.mkdir(0o700)
     begin_ns, reasons = time.time_ns(), [unrecorded(command[0])]
 
     def at_end(pid: int) -> None:

@@ -226,3 +226,15 @@ def test_a_cut_or_damaged_program_does_no_harm(tmp_path: Path) -> None:
         for value in (0, 127, 255):
             path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
             assert len(read_interpreter(str(path)) or "") <= 4096
+
+
+def test_a_program_starts_although_names_cannot_be_left(ensio, tmp_path: Path) -> None:
+    compiled(tmp_path, "gcc", "-static")
+    ensio("run", "-o", "run", "--", "cat", "app.c")
+    (tmp_path / "run").chmod(0o755)
+    (tmp_path / "run").chmod(0o555)
+    without_rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command = [*without_rights, ENSIO, "run", "--extend", "-o", "run", "--", "sh", "-c", "./app; exit 7"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
+    assert (tmp_path / "started").stat().st_size == 50
