@@ -81,8 +81,8 @@ class Run:
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
         unseen = [self.unseen.sentence] if self.unseen else []
-        lacks = [self.reading.lacks] if self.reading.lacks else []
-        return list(dict.fromkeys([*self.info.notes, *lacks, *unseen, *self._implausible]))
+        missing = [self.reading.missing] if self.reading.missing else []
+        return list(dict.fromkeys([*self.info.notes, *missing, *unseen, *self._implausible]))
 
     @property
     def counters(self) -> Counters:
