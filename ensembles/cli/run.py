@@ -225,7 +225,7 @@ def unrecorded(program: str) -> str:
 def _elf_file(program: str) -> tuple[str, str]:
     """Return the path of a program, of a script that of its interpreter, and the name of the loader.
 
-    That is its own name if it has none, and "" if it is no ELF file.
+    That is its own name if it has none, and "" if it is not an ELF file.
     """
     path = shutil.which(program) or ""
     with suppress(OSError), open(path, "rb") as file:

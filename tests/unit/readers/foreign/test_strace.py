@@ -595,7 +595,7 @@ def test_calls_that_hide_what_they_move_are_unseen_and_there_is_no_verdict(tmp_p
 
 
 def test_lost_lines_are_counted_whatever_took_their_place(tmp_path):
-    """Zeros of a file system, bytes that are no text, and a beginning or an end without the other."""
+    """Zeros of a file system, bytes other than text, and a beginning or an end without the other."""
     begun, resumed = "write(3</d/a>, ..., 9 <unfinished ...>", "<... write resumed>) = 9 <0.000005>"
     times = [f"7 1700000000.{at:06}" for at in range(0, 18_000, 10)]
     parts = [[f"{times[at]} {begun}", f"{times[at + 1]} {resumed}"] for at in range(0, 1800, 2)]
