@@ -223,16 +223,13 @@ def unrecorded(program: str) -> str:
 
 
 def _elf_file(program: str) -> tuple[str, str]:
-    """Return the path of a program, of a script that of its interpreter, and the name of the loader.
-
-    That is its own name if it has none, and "" if it is not an ELF file.
-    """
+    """Return the file that runs (of a script its interpreter) and its loader: "" if it is not an ELF file."""
     path = shutil.which(program) or ""
     with suppress(OSError), open(path, "rb") as file:
         first = file.readline(os.pathconf("/", "PC_PATH_MAX"))
         if first.startswith(b"#!") and (words := first[2:].split()):
             path = os.fsdecode(words[0])
-    loader = read_interpreter(path)
+    loader = read_interpreter(path)  # "": it starts without one
     return path, "" if loader is None else os.path.basename(loader or path)
 
 
