@@ -194,7 +194,7 @@ def _time_in_io(information: Information) -> Iterator[Statement | str]:
     found = information["time_in_io"]
     if not found["tasks"]:
         if information["io_time_s"]:
-            yield Statement("info.io_time", {**information, "is_partial": "unseen" in information})
+            yield Statement("info.io_time", {**information, "is_partial": "lacks" in information})
         return
     of, several = share_of_tasks(information), found["tasks"] > 1
     slowest = Statement("info.slowest_task", {**found, "is_of_several": several, "of": of})

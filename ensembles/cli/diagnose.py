@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the findings."""
-    from ensembles.diagnosis.diagnose import NO_CALLS, diagnose, has_no_calls
+    from ensembles.diagnosis.diagnose import diagnose
     from ensembles.diagnosis.finding import SEVERITIES
     from ensembles.diagnosis.text import screen_text
 
@@ -43,8 +43,8 @@ def execute(args: argparse.Namespace) -> int:
         warn(f"note: {note}")
     if args.fail_on is None:
         return 0
-    if lacks := NO_CALLS if has_no_calls(run) else run.reading.lacks:
-        warn(f"{args.run}: --fail-on {args.fail_on} cannot be answered: {lacks}")
+    if found.lacks:
+        warn(f"{args.run}: --fail-on {args.fail_on} cannot be answered: {found.lacks}")
         return 2
     least = SEVERITIES.index(args.fail_on)
     return int(any(SEVERITIES.index(finding.severity) >= least for finding in found.findings))

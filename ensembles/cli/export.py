@@ -75,18 +75,7 @@ HELP = "write a run, or a selection of it, as OTF2, HDF5, Parquet, CSV or Perfet
 
 @dataclass(frozen=True)
 class _Task:
-    """An export: the run, the selected events, and the destination.
-
-    Attributes
-    ----------
-    run : Run
-    selection : Selection
-    words : str
-        The filters as given on the command line; "": none.
-    path : str
-    ranks_per_location : int
-        For OTF2.
-    """
+    """An export: the run, the selected events, and the destination."""
 
     run: Run
     selection: Selection

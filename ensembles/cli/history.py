@@ -21,7 +21,7 @@ from ensembles.cli.options import (
     warn_of,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.sanitize_text import original_text, sanitize_text
 
 if TYPE_CHECKING:
     from ensembles.history.store import History, StoredRun
@@ -197,8 +197,8 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_record_json(record), indent=2))
         return 0
-    command = " ".join(record.command) or record.program
-    print(wrapped(f"{sanitize_text(record.path)}: {sanitize_text(command)}", indent="  "))
+    title = original_text(f"{record.path}: {' '.join(record.command) or record.program}")
+    print(wrapped(sanitize_text(title), indent="  "))
     totals = record.totals
     print(
         wrapped(

@@ -186,7 +186,8 @@ def _context(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(found.to_json(), indent=2))
         return 0
-    print(f"run {found.run.id} of {when(found.run.start)} among {found.others} other runs {found.among}")
+    among = sanitize_text(f"{found.others} other runs {found.among}")
+    print(f"run {found.run.id} of {when(found.run.start)} among {among}")
     rows = [
         (
             one.name,

@@ -23,13 +23,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def link_flags() -> str:
-    """Return the link options, separated by spaces, in one line.
-
-    Raises
-    ------
-    EnsioError
-        The recorder is not installed, or the installation is incomplete.
-    """
+    """Return the link options, separated by spaces, in one line."""
     for prefix in install_prefixes():
         driver = prefix / "bin" / "ensio-cc"
         if driver.is_file():

@@ -147,18 +147,7 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command ``ensio``.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line without the program name (default: that of the process).
-
-    Returns
-    -------
-    int
-        Exit code: 0 success, 1 a check failed, 2 wrong usage or unreadable input.
-    """
+    """Run the command ``ensio``, and return 0: success, 1: a check failed, 2: wrong usage or input."""
     is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["help"]:

@@ -43,13 +43,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
 
 
 def model_from_args(args: argparse.Namespace) -> Model:
-    """Return the model that the arguments select.
-
-    Raises
-    ------
-    EnsioError
-        There is no such model, or a value is not valid.
-    """
+    """Return the model that the arguments select."""
     from ensembles.workloads.simulation.models import read_model
 
     model = read_model(args.fs, args.fault)
@@ -57,13 +51,7 @@ def model_from_args(args: argparse.Namespace) -> Model:
 
 
 def model_if_asked_for(args: argparse.Namespace) -> Model | None:
-    """Return the model that the arguments select, or None without --fs.
-
-    Raises
-    ------
-    EnsioError
-        As `model_from_args`, or the arguments modify a model but select none.
-    """
+    """Return the model that the arguments select, or None without --fs."""
     if args.fs is not None:
         return model_from_args(args)
     changed = [f"--fault {fault}" for fault in args.fault]

@@ -274,11 +274,6 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
     ----------
     runs : int
         Number of runs that are open at the same time and share the memory.
-
-    Raises
-    ------
-    EnsioError
-        The run cannot be read, or the scheduler does not answer.
     """
     from ensembles.passes.executors import executor_for
     from ensembles.passes.memory import Budget

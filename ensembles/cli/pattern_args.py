@@ -81,13 +81,7 @@ def add_pattern_arguments(parser: argparse.ArgumentParser, sizes: str = LAPTOP) 
 
 
 def planned(args: argparse.Namespace) -> tuple[Pattern, Plan]:
-    """Return the pattern that the arguments select, and the calls of its tasks.
-
-    Raises
-    ------
-    EnsioError
-        There is no such pattern, or a value is not valid for it.
-    """
+    """Return the pattern that the arguments select, and the calls of its tasks."""
     from ensembles.workloads.patterns import expand, read_pattern
 
     pattern = read_pattern(find_pattern(args.pattern), args.layer)

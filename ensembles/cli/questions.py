@@ -92,13 +92,7 @@ def _filters(args: argparse.Namespace) -> Filters:
 
 
 def show(args: argparse.Namespace, answer: Answer, limit: int | None = None) -> int:
-    """Print an answer as text or JSON, and its notes.
-
-    Parameters
-    ----------
-    limit : int, optional
-        Most rows of a table of the text. Default: all.
-    """
+    """Print an answer as text or JSON, and its notes."""
     from ensembles.faces.text import answer_text
 
     print(json.dumps(answer.to_json(), indent=2) if args.json else answer_text(answer.parts, limit))

@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from ensembles.files.names import LAUNCHER_SUFFIX, SPOOL_SUFFIX
 from ensembles.model.errors import EnsioError
 from ensembles.model.masked_command import mask_command
 from ensembles.model.units import STRACE
-from ensembles.recorder.elf import defines_symbol, read_interpreter
+from ensembles.recorder.elf import defines_symbol, is_for_64_bits, read_interpreter
 from ensembles.recorder.install_paths import install_prefixes
 from ensembles.recorder.run_directory import new_run_directory, shown
 
@@ -68,6 +69,7 @@ _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_MUSL = "ld-musl"
 _LOADERS = ("ld-", "ld.so", "ld64.")
 _LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
 _LIBRARIES = {
@@ -119,22 +121,31 @@ def execute(args: argparse.Namespace) -> int:
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
         return _cannot_start(command[0], "not found on PATH", _NOT_FOUND)
-    check_loader(command[0])
-    unseen = [text for word in started_programs(command) if (text := unseen_in(word))]
-    for text in unseen:
+    if _elf_file(command[0])[1].startswith(_MUSL):
+        raise EnsioError(unrecorded(command[0]))
+    noted = [text for word in started_programs(command) if (text := unrecorded(word) or hidden_in(word))]
+    for text in noted:
         warn(f"note: {text}")
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command), extend=args.extend)
     before = set(directory.iterdir())
+    started = directory / f".started-{os.getpid()}-{time.time_ns()}"
+    with suppress(OSError):  # the program starts in any case
+        started.mkdir(0o700)
+    begin_ns, reasons = time.time_ns(), [unrecorded(command[0])]
+
+    def at_end(pid: int) -> None:
+        reasons.extend(map(unrecorded, take_names(started)))
+        keep_account(directory, before, pid, command[0], begin_ns, next(filter(None, reasons), ""))
+
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
+        environment[b"ENSIO_STARTED"] = os.fsencode(started.absolute())
         environment[b"ENSIO_COMMAND"] = command_text(mask_command(command))
         let_address_sanitizer_start(environment, command)
-        begin_ns = time.time_ns()
-        status = run_command(
-            command, environment, lambda pid: keep_account(directory, before, pid, command[0], begin_ns)
-        )
+        status = run_command(command, environment, at_end)
     except OSError as error:
+        take_names(started)
         if not was_there:
             directory.rmdir()
         if isinstance(error, FileNotFoundError):
@@ -145,8 +156,8 @@ def execute(args: argparse.Namespace) -> int:
 
         cut_spools(directory)
     if any(word.startswith("LD_PRELOAD=") for word in command):
-        unseen.append("LD_PRELOAD was set anew, without the preload library of ensio")
-    _report_outcome(directory, before, unseen[0] if unseen else "")
+        reasons.append("LD_PRELOAD was set anew, without the preload library of ensio")
+    _report_outcome(directory, before, next(filter(None, reasons), ""))
     return status
 
 
@@ -168,47 +179,81 @@ def started_programs(command: Sequence[str]) -> list[str]:
     return started
 
 
-def unseen_in(program: str) -> str:
-    """Say which calls of a program the preload library does not see, and what to do; "": none is known."""
-    path = shutil.which(program)
-    interpreter = None if path is None else read_interpreter(path)
-    if path is None or interpreter is None or _has_in_it(path, b"\0ENSIO_DISABLE\0"):
+def take_names(folder: Path) -> list[str]:
+    """Return the programs that processes started, each the target of a link of the recorder; remove all."""
+    names = []
+    with suppress(OSError):
+        for link in sorted(folder.iterdir(), key=lambda link: link.lstat().st_mtime_ns):
+            name = os.readlink(link)
+            names.append(os.path.realpath(name) if "/" in name else name)
+    shutil.rmtree(folder, ignore_errors=True)
+    return names
+
+
+def unrecorded(program: str) -> str:
+    """Say why the preload library cannot record a program, and what to do; "": it can, as far as is known.
+
+    A script is recorded as its interpreter is.
+    """
+    path, loader = _elf_file(program)
+    if not loader or _has_in_it(path, b"\0ENSIO_DISABLE\0"):
         return ""
-    loader = os.path.basename(interpreter or path)
-    is_go = _has_in_it(path, b"\0.note.go.buildid\0")
-    if loader.startswith("ld-musl"):
-        return f"{program} uses the C library musl, and the preload library is for glibc: build it with glibc"
-    if is_go:
+    if path != shutil.which(program):
+        program = path
+    if loader.startswith(_MUSL):
+        return (
+            f"{program} uses the C library musl ({loader}) and does not start under the preload library, "
+            "which is for glibc: build it with glibc, for example with gcc instead of musl-gcc"
+        )
+    if _has_in_it(path, b"\0.note.go.buildid\0"):
         return f"{program} is written in Go, whose I/O does not go through the C library; {STRACE}"
-    if not interpreter and not loader.startswith(_LOADERS):
+    if loader == os.path.basename(path) and not loader.startswith(_LOADERS):
         return (
             f"{program} is linked statically, so the preload library cannot record it, only other programs "
             f"that it starts; {_LINK_AGAIN}"
         )
-    inside = [name for name, symbol in _LIBRARIES.items() if defines_symbol(path, symbol)]
-    if inside:
+    if not is_for_64_bits(path):
+        return f"{program} is for 32 bits, and the preload library for 64: build it for 64 bits"
+    if _gains_rights(path):
         return (
-            f"{program} contains {' and '.join(inside)}, whose calls the preload library does not see, only "
-            f"what they do below; {_LINK_AGAIN}"
+            f"{program} runs with more rights than its user, and the loader then leaves out the preload "
+            "library: start it as a user who has these rights"
         )
     return ""
 
 
-def check_loader(program: str) -> None:
-    """Check that a program would start under the preload library.
+def _elf_file(program: str) -> tuple[str, str]:
+    """Return the file that runs (of a script its interpreter) and its loader: "" if it is not an ELF file."""
+    path = shutil.which(program) or ""
+    with suppress(OSError), open(path, "rb") as file:
+        first = file.readline(os.pathconf("/", "PC_PATH_MAX"))
+        if first.startswith(b"#!") and (words := first[2:].split()):
+            path = os.fsdecode(words[0])
+    loader = read_interpreter(path)  # "": it starts without one
+    return path, "" if loader is None else os.path.basename(loader or path)
 
-    Raises
-    ------
-    EnsioError
-        The C library of the program is musl, so that it would not start under the preload library.
-    """
-    path = shutil.which(program)
-    loader = "" if path is None else os.path.basename(read_interpreter(path) or path)
-    if loader.startswith("ld-musl"):
-        raise EnsioError(
-            f"{program} uses the C library musl ({loader}) and would not start under the preload library, "
-            "which is for glibc: build it with glibc, for example with gcc instead of musl-gcc"
-        )
+
+def _gains_rights(path: str) -> bool:
+    """Return whether a program gets the rights of another user or group, or capabilities, when it starts."""
+    status = os.stat(path)
+    others = (stat.S_ISUID, status.st_uid, os.geteuid()), (stat.S_ISGID, status.st_gid, os.getegid())
+    if any(status.st_mode & bit and owner != mine for bit, owner, mine in others):
+        return True
+    with suppress(OSError):
+        return os.geteuid() != 0 and bool(os.getxattr(path, "security.capability"))
+    return False
+
+
+def hidden_in(program: str) -> str:
+    """Say which layers inside a program the preload library does not see, and what to do; "": none."""
+    path = shutil.which(program) or ""
+    inside = [name for name, symbol in _LIBRARIES.items() if defines_symbol(path, symbol)]
+    if not inside or _has_in_it(path, b"\0ENSIO_DISABLE\0"):
+        return ""
+    return (
+        f"{program} contains {' and '.join(inside)}, whose calls the preload library does not see, only what "
+        f"they do below; {_LINK_AGAIN}"
+    )
 
 
 def find_preload_library() -> Path:
@@ -328,14 +373,9 @@ def _has_in_it(path: str, text: bytes) -> bool:
 def run_command(
     command: Sequence[str], environment: Mapping[bytes, bytes], at_end: Callable[[int], object] | None = None
 ) -> int:
-    """Run a command to its end, and forward signals to it.
+    """Run a command to its end, and return its exit status, or 128 + n if signal n ended it.
 
     `at_end` is called with its process id once it has ended, while the kernel still has its counters.
-
-    Returns
-    -------
-    int
-        Its exit status, or 128 + n if signal n ended it.
     """
     waited = {*_PASSED_ON, signal.SIGCHLD}
     dispositions = inherited_dispositions()
@@ -392,12 +432,14 @@ def _ignored_by_shell(pid: int) -> set[int]:
     return {number for number in _IGNORED_BY_PYTHON if ignored >> (number - 1) & 1}
 
 
-def keep_account(directory: Path, before: set[Path], pid: int, program: str, begin_ns: int) -> None:
+def keep_account(
+    directory: Path, before: set[Path], pid: int, program: str, begin_ns: int, reason: str
+) -> None:
     """Keep what the kernel counted in the command, which has ended.
 
     The spool of a process without a recorded end is completed. Of one that is not recorded, or was a shell
     before, the counters are kept: they contain those of all processes that it waited for; without a record,
-    beyond those `before`, of none.
+    beyond those `before`, of none. So is the reason why a program among them could not be recorded.
     """
     end = read_counter(), time.monotonic_ns(), time.time_ns()
     spools = list(directory.glob(f"*-{pid}-*"))
@@ -409,12 +451,14 @@ def keep_account(directory: Path, before: set[Path], pid: int, program: str, beg
                 complete_account(path, pid, end)
         last = Path(f"/proc/{pid}/comm").read_bytes().strip()
         is_same = os.fsencode(os.path.basename(program)).startswith(last)
-        if not (spools and is_same) and not before.issuperset(directory.iterdir()):
+        has_account = bool(spools and is_same)
+        if (reason or not has_account) and not before.issuperset(directory.iterdir()):
             host = os.uname().nodename
-            facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={end[2]}\0io=".encode()
+            facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={end[2]}\0unrecorded={reason}"
             path = directory / f"{host}-{pid}-{begin_ns}{LAUNCHER_SUFFIX}"
             path.touch(mode=0o600, exist_ok=False)
-            path.write_bytes(facts + Path(f"/proc/{pid}/io").read_bytes())
+            io = b"" if has_account else b"\0io=" + Path(f"/proc/{pid}/io").read_bytes()
+            path.write_bytes(os.fsencode(facts) + io)
 
 
 def _cannot_start(program: str, problem: str, status: int) -> int:
@@ -442,7 +486,7 @@ def _report_outcome(directory: Path, before: set[Path], why_nothing: str) -> Non
     else:
         sentence = (
             f"nothing was recorded in {place}: unless a message above gives the reason, the program used no "
-            "file, or it is a shell or a launcher, which are not recorded, and what it started is linked "
-            "statically, or was started without the LD_PRELOAD of ensio"
+            "file, or it is a shell or a launcher, which are not recorded, and what it started "
+            "had no LD_PRELOAD of ensio, or ran on another node"
         )
     warn(sentence)

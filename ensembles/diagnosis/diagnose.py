@@ -61,6 +61,7 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
+from ensembles.run.reading import NO_CALLS
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
@@ -187,16 +188,6 @@ _FAILED = "failed"
 _TRAFFIC = "traffic"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
-NO_CALLS = (
-    "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
-    "causes"
-)
-
-
-def has_no_calls(run: Run) -> bool:
-    """Whether no call of a run was recorded, neither as an event nor in sums."""
-    return not (run.counters.modules or run.reading.most_events or len(run.summary))
-
 
 def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
     """Find the causes of slow I/O in a run.
@@ -243,10 +234,9 @@ class DiagnosisPass:
         self._run, self._rules = run, rules
         self._refused: dict[str, NotApplicable] = {}
         self._wanted: list[Rule] = []
-        is_empty = has_no_calls(run)
         for rule in rules:
             try:
-                if is_empty:
+                if not run.reading.has_calls:
                     raise NotApplicable(NO_CALLS)
                 self._wanted.append(rule.preconditions(run) or rule)
             except NotApplicable as reason:
@@ -364,8 +354,7 @@ class DiagnosisPass:
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),
-            lacks=run.reading.lacks
-            or (run.unseen.sentence if run.unseen is not None and run.unseen.is_much else ""),
+            lacks=run.reading.lacks,
         )
 
 

@@ -180,7 +180,9 @@ def _joined(names: list[str]) -> str:
 
 
 def _partial(found: Diagnosis) -> str:
-    return f"of a part of the run: {sanitize_text(found.lacks)}" if found.lacks else ""
+    """Return what the record lacks; ``""``: nothing, or it is why nothing was examined."""
+    is_why = {found.lacks} == {entry.reason for entry in found.not_examined} and not found.examined
+    return f"of a part of the run: {sanitize_text(found.lacks)}" if found.lacks and not is_why else ""
 
 
 def _nothing(found: Diagnosis) -> str:

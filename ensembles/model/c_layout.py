@@ -147,11 +147,6 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
 
     Every member is a fixed-width integer, a double, an earlier structure, or an array of these. Its natural
     alignment must need no padding.
-
-    Raises
-    ------
-    EnsioError
-        A line cannot be parsed, or a structure has unnamed padding.
     """
     constants = parse_constants(text, name)
     structures: dict[str, Structure] = {}

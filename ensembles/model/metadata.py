@@ -152,6 +152,8 @@ class KernelBytes:
         standard input, or output, of a process without a launcher was a pipe.
     libraries : tuple of str
         File names of shared libraries of a relinked program that may do I/O.
+    unrecorded : tuple of str
+        Why a program among the processes could not be recorded, and what to do.
 
     Examples
     --------
@@ -168,6 +170,7 @@ class KernelBytes:
     excluded_written: int = 0
     facts: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    unrecorded: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -41,6 +41,13 @@ def read_interpreter(path: str) -> str | None:
     return None
 
 
+def is_for_64_bits(path: str) -> bool:
+    """Return whether an ELF program is for 64 bits; False also: it cannot be read."""
+    with suppress(OSError), open_regular(path) as file:
+        return file.read(5) == _MAGIC + bytes([_CLASS_64])
+    return False
+
+
 def _segments(file: BinaryIO, wanted: int) -> list[tuple[int, int]]:
     """Return position and length of the segments of a kind in a program; ValueError: it is none."""
     head = file.read(64)
@@ -80,13 +87,7 @@ def defines_symbol(path: str, name: str) -> bool:
 
 
 def read_build_id(path: str) -> str:
-    """Read the build id of an ELF file.
-
-    Returns
-    -------
-    str
-        In hexadecimal digits; "": the file has none, or is not an ELF file.
-    """
+    """Read the build id of an ELF file, in hexadecimal digits; "": it has none, or is not an ELF file."""
     with open_regular(path) as file, suppress(ValueError, LookupError, OverflowError, struct.error):
         notes = _segments(file, _NOTES)
         file.seek(5)

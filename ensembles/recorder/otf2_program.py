@@ -53,13 +53,7 @@ PACKAGE = "libopen-trace-format2-dev"
 
 
 def program() -> str:
-    """Find ``ensio-otf2``.
-
-    Raises
-    ------
-    MissingLibrary
-        The program does not exist, because ensio was built without libotf2.
-    """
+    """Find ``ensio-otf2``."""
     for prefix in install_prefixes():
         path = prefix / "bin" / "ensio-otf2"
         if path.is_file() and os.access(path, os.X_OK):

@@ -51,13 +51,7 @@ def with_filters(function: _Function) -> _Function:
 
 
 def filtered(run: Run, **filters: Unpack[Filters]) -> Selection | None:
-    """Return the selection of filters for sums over calls; None: there are no filters.
-
-    Raises
-    ------
-    EnsioError
-        There are filters, and the run does not keep every call as an event.
-    """
+    """Return the selection of filters for sums over calls; None: there are no filters."""
     selection = Selection.parse(**filters)
     if selection.selects_all:
         return None

@@ -91,6 +91,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "io_time_s": io_s,
         **_headline(run, found),
         **({} if unseen is None else {"unseen": unseen.to_json()}),
+        **({"lacks": run.reading.lacks} if run.reading.lacks else {}),
         **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
@@ -169,7 +170,7 @@ def _headline(run: Run, found: RunSums) -> dict[str, Any]:
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
     headline = find_headline(run, moved, found.sums)
-    if run.unseen is not None and run.unseen.is_much:
+    if run.reading.lacks:
         headline = replace(headline, time_in_io=TimeInIo())
     elif run.info.counted_io_s:
         headline = replace(headline, time_in_io=counted_time_in_io(run))

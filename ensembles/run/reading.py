@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
 
 
+NO_CALLS = (
+    "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
+    "causes"
+)
 _NOT_SHOWN = "it does not show where the time of the run went, copy it again or record the run again"
 
 
@@ -82,11 +86,6 @@ class RunReading:
         ----------
         why : str
             What needs the part, as a clause: ``"its rate needs the times of all calls"``.
-
-        Raises
-        ------
-        EnsioError
-            The sentence says how the run was recorded, and what to record instead.
         """
         run = self._run
         if not run.info.has(part):
@@ -94,13 +93,7 @@ class RunReading:
             raise EnsioError(f"{run.path} {how}, and {why}: {remedy}")
 
     def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
-        """Detect the phases and keep them in `Run.phases`, of a run that keeps all calls.
-
-        Raises
-        ------
-        EnsioError
-            As `Run.phases`; also if the run does not keep every call.
-        """
+        """Detect the phases and keep them in `Run.phases`, of a run that keeps all calls."""
         from ensembles.structure.phases.detect import detect_phases
 
         phases = self._run.__dict__["phases"] = detect_phases(self._run, some=some, beside=beside)
@@ -135,11 +128,6 @@ class RunReading:
             Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
         columns : tuple of str, optional
             Columns that are needed, those of rank and start included. Default: all.
-
-        Raises
-        ------
-        EnsioError
-            The events do not fit into the memory budget, or a file cannot be read any more.
         """
         share = -(-self.most_events * least_ranks // max(self._run.tasks, 1))
         what = f"all calls of {least_ranks} tasks, which phase detection needs"
@@ -173,11 +161,28 @@ class RunReading:
         self.source.metadata.note_damage(damage.sentences, damage.left_out.values())
 
     @property
-    def lacks(self) -> str:
-        """A sentence if the record lacks so much that it does not show what the run did; ``""``: it does.
+    def has_calls(self) -> bool:
+        """Whether a call was recorded, as an event or in sums."""
+        return bool(self._run.counters.modules or self.most_events or len(self._run.summary))
 
-        That is a hundredth of the calls: lost because there was no room for them, or damaged since. Calls
-        that are damaged are known once the events have been read.
+    @property
+    def lacks(self) -> str:
+        """A sentence if the record does not stand for the whole run; ``""``: it does.
+
+        No call was recorded, a hundredth of the calls is missing, or the kernel counted much I/O that was not
+        recorded.
+        """
+        if self.missing or not self.has_calls:
+            return self.missing or NO_CALLS
+        unseen = self._run.unseen
+        return unseen.sentence if unseen and unseen.is_much else ""
+
+    @property
+    def missing(self) -> str:
+        """A sentence if a hundredth of the calls is missing in the record; ``""``: it is not.
+
+        They are lost because there was no room for them, or damaged since. Calls that are damaged are known
+        once the events have been read.
         """
         missing = self._run.info.missing_calls
         if missing < 0:

@@ -81,8 +81,8 @@ class Run:
     def notes(self) -> list[str]:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
         unseen = [self.unseen.sentence] if self.unseen else []
-        lacks = [self.reading.lacks] if self.reading.lacks else []
-        return list(dict.fromkeys([*self.info.notes, *lacks, *unseen, *self._implausible]))
+        missing = [self.reading.missing] if self.reading.missing else []
+        return list(dict.fromkeys([*self.info.notes, *missing, *unseen, *self._implausible]))
 
     @property
     def counters(self) -> Counters:
@@ -242,11 +242,6 @@ class Run:
         SurroundingsTable
             A row per sample: bytes that the process moved, and dirty pages, I/O pressure, cgroup, NFS and
             Lustre of the node. No rows: recorded without, or by another tool.
-
-        Raises
-        ------
-        EnsioError
-            A file of the run cannot be read any more.
         """
         return surroundings_of(self.reading.source, {each.rank: each.host for each in self.info.processes})
 
@@ -303,7 +298,7 @@ class Run:
         if self.reading.source.is_checked and not names:
             return []
         table = table_from_cells(self.summary, self.files)
-        io_s = max(totals_from_cells(self.summary).io_time_ns / NS_PER_S, self.info.counted_io_s)
+        io_s = totals_from_cells(self.summary).io_time_ns / NS_PER_S
         span_s, threads = table.span_ns / NS_PER_S, max(self.info.threads, 1)
         notes = []
         if names and not self.info.flights and io_s > _MOST_BUSY * span_s * threads:

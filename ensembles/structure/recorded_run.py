@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, overload
 
+from ensembles.model.counters import Counters
 from ensembles.model.events import Events
 from ensembles.model.filters import Text
 from ensembles.model.holds import Holds
@@ -17,6 +18,7 @@ from ensembles.passes.spec import PassRun, PassRunReading
 from ensembles.passes.summary import S
 from ensembles.readers.common.source import EventSource
 from ensembles.structure.phases.result import Phases
+from ensembles.structure.unseen import Unseen
 from ensembles.summaries.cells import CellSummary
 
 
@@ -64,6 +66,12 @@ class RecordedRunReading(PassRunReading, Protocol):
 
 class RecordedRun(PassRun, Protocol):
     """A run as readers, selections and the search for structure need it."""
+
+    @property
+    def counters(self) -> Counters: ...
+
+    @property
+    def unseen(self) -> Unseen | None: ...
 
     @property
     def mode(self) -> str: ...

@@ -76,11 +76,9 @@ def find_unseen(
     Parameters
     ----------
     calls : mapping of Call to (int, int)
-        Number of calls of each function that succeeded, and bytes that they moved, those inside other calls
-        included.
+        Number of successful calls of each function, and bytes that they moved, also inside other calls.
     nodes : int
-        Number of nodes. On several of them, shared libraries of MPI in a relinked program may use sockets,
-        and bytes are compared only if there is no I/O call.
+        On several, libraries of MPI in a relinked program may use sockets: bytes count if no call does I/O.
     processes : int
         Number of processes, each of which may move some bytes besides its files.
 
@@ -210,6 +208,8 @@ def _why(
             f"the rest went through raw system calls or shared libraries (loaded: {names}), which a recorder "
             "that is linked in does not see: start it with ensio run, or link these libraries statically"
         )
+    if kernel.unrecorded:
+        return kernel.unrecorded[0]
     if "go" in kernel.facts:
         return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"
     if scans:

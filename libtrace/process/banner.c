@@ -72,18 +72,6 @@ static void add_rule(const char *title)
     add("##%s%s\n", title, rule + strlen(title) + 2);
 }
 
-static double seconds(uint64_t ns)
-{
-    return (double)ns / 1e9;
-}
-
-/* The end of a path identifies a file better than its beginning. */
-static const char *shown(const char *path)
-{
-    const size_t length = strlen(path);
-    return length > SHOWN_PATH ? path + length - SHOWN_PATH : path;
-}
-
 /* Arguments may hold secrets, which ensio info masks. */
 static void add_command(void)
 {
@@ -103,7 +91,7 @@ static void add_transfer(const char *label, const char *calls, uint64_t bytes, u
         add(" in %s of %s (%s)", ensio_text_of_ns(time, slowest_ns), calls,
             sum->tasks > 1 ? "slowest task" : "all threads");
     else if (bytes && slowest_ns)
-        add(", %s/s by %s in %s", ensio_text_of_bytes(rate, (double)bytes / seconds(slowest_ns)),
+        add(", %s/s by %s in %s", ensio_text_of_bytes(rate, 1e9 * (double)bytes / (double)slowest_ns),
             ensio_text_of_ns(time, slowest_ns), calls);
     add("\n");
 }
@@ -155,8 +143,10 @@ static void add_slowest(const struct ensio_totals *totals)
     ensio_call_name(slowest->call, name, sizeof name);
     add("# slowest   : %s of rank %" PRIu32 ", %s at %s", name, slowest->rank,
         ensio_text_of_ns(time, slowest->duration_ns), ensio_text_of_ns(start, start_ns > 0 ? (uint64_t)start_ns : 0));
-    if (slowest->file[0])
-        add(" on %s%s", strlen(slowest->file) > SHOWN_PATH ? "..." : "", shown(slowest->file));
+    /* The end of a path identifies a file better than its beginning. */
+    const size_t length = strlen(slowest->file), cut = length > SHOWN_PATH ? length - SHOWN_PATH : 0;
+    if (length)
+        add(" on %s%s", cut ? "..." : "", slowest->file + cut);
     add("\n");
 }
 
@@ -201,11 +191,10 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     uint64_t calls = 0;
     int error = errno;
     static int printed;
-    if (kind == ENSIO_BANNER_NONE || printed || !still_error_stream()) {
-        printed = 1;
-        return;
-    }
+    const int was_printed = printed;
     printed = 1;
+    if (kind == ENSIO_BANNER_NONE || was_printed || !still_error_stream())
+        return;
     for (int call = 0; call < ENSIO_CALL_COUNT; call++)
         calls += totals->sum.calls[call].count;
     banner = ensio_string_in(text, sizeof text);

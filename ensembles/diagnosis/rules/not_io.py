@@ -143,10 +143,8 @@ def _loop_text(case: Case, lasts_s: float) -> str:
 
 def _refuse_unseen(run: Run) -> None:
     """Refuse a run with I/O that was not recorded or is lost, whose time is unknown."""
-    if run.reading.lacks:
-        raise NotApplicable(run.reading.lacks)
-    if run.unseen is not None:
-        raise NotApplicable(f"unseen: {run.unseen.sentence}")
+    if lacks := run.reading.lacks or (run.unseen and run.unseen.sentence):
+        raise NotApplicable(lacks)
 
 
 def _find_summed(run: Run) -> Finding | None:

@@ -24,11 +24,6 @@ def run_directory_at(path: str) -> str:
     -------
     str
         The one readable run directory in `path`, if `path` itself contains no record. Else `path`.
-
-    Raises
-    ------
-    SeveralRuns
-        There are several run directories. The message lists the newest ones.
     """
     try:
         if holds_record(path):

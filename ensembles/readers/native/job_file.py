@@ -62,11 +62,6 @@ def read_job_file(path: str) -> list[Spool]:
     -------
     list of Spool
         One per process. Damaged records of single processes are left out, with a note.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read, is not a job file, or is damaged as a whole.
     """
     with Reading(path), open_regular(path) as file:
         status = os.fstat(file.fileno())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.metadata import KernelBytes
-from ensembles.readers.native.process_account import CANCELLED, COUNTERS, MOST
+from ensembles.readers.native.process_account import CANCELLED, COUNTERS, MOST, UNRECORDED
 
 if TYPE_CHECKING:
     from ensembles.readers.native.spool import Spool
@@ -50,6 +50,8 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     known = [spool for spool in begun if spool.account.facts & _TAKEN]
     if not begun:
         return None
+    reasons = [os.fsdecode(spool.properties[UNRECORDED]) for spool in launchers]
+    launchers = [spool for spool in launchers if spool.account.facts & _TAKEN]
     known += launchers
     sums = {id(spool): _own(spool) for spool in known}
     waiting: dict[bytes, list[Spool]] = {}
@@ -98,6 +100,7 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
         min(sum(spool.account.excluded_written for spool in known), MOST),
         tuple(sorted(facts)),
         tuple(libraries),
+        tuple(filter(None, reasons)),
     )
 
 

@@ -13,7 +13,7 @@ from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import count_text
 from ensembles.readers.native.owners import choose
-from ensembles.readers.native.process_account import CANCELLED, io_counters
+from ensembles.readers.native.process_account import CANCELLED, UNRECORDED, io_counters
 from ensembles.readers.native.spool import Spool
 
 _MOST_LISTED = 20
@@ -34,11 +34,6 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
     ----------
     number : int
         Of the launch, from 1, in the order of their starts; 0: there has to be only one.
-
-    Raises
-    ------
-    SeveralRuns
-        There are several, and `number` is 0. The message lists them.
     """
     launches = _launches(spools)
     if not number:
@@ -72,12 +67,17 @@ def launchers_in(directory: str) -> list[Spool]:
             lines = (line.partition(b"=") for line in file.read(1 << 12).split(b"\0"))
             facts = {key: value for key, _, value in lines}
             pid, begin, end = (int(facts.get(key, b"")) for key in (b"pid", b"begin", b"end"))
-            counters, cancelled = io_counters(facts.get(b"io", b""))
-            account = ACCOUNT.unpack(bytes(ACCOUNT.size))._replace(facts=_WAITED, **counters)
+            # A launcher that is recorded has its account in its spool.
+            io, cancelled = io_counters(facts[b"io"]) if b"io" in facts else ({}, 0)
+            account = ACCOUNT.unpack(bytes(ACCOUNT.size))._replace(facts=_WAITED if io else 0, **io)
             head = SPOOL.unpack(bytes(SPOOL.size))._replace(
                 pid=pid, first_realtime_ns=begin, last_realtime_ns=end
             )
-            properties = {b"host": facts.get(b"host", b""), CANCELLED: b"%d" % cancelled}
+            properties = {
+                b"host": facts.get(b"host", b""),
+                CANCELLED: b"%d" % cancelled,
+                UNRECORDED: facts.get(UNRECORDED, b""),
+            }
             found.append(Spool(path, head, os.fstat(file.fileno()), properties, own_account=account))
     return found
 

@@ -15,6 +15,9 @@ PROPERTY = b"account"
 CANCELLED = b"cancelled"
 """Property of a launcher: bytes made dirty that were deleted again."""
 
+UNRECORDED = b"unrecorded"
+"""Property of a launcher: why a program among those that it started could not be recorded."""
+
 COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
 MOST = 1 << 62
 _NUMBERS = ACCOUNT.size // 8

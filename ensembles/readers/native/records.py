@@ -18,13 +18,7 @@ from ensembles.readers.native.spool_texts import KnownTexts
 
 
 def open_spool(path: str) -> SpoolSource:
-    """Open a single spool as a run.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read or is not a valid spool.
-    """
+    """Open a single spool as a run."""
     spool = read_spool(path)
     process_file = process_file_of(path)
     notes = []
@@ -38,13 +32,7 @@ def open_spool(path: str) -> SpoolSource:
 
 
 def open_job_file(path: str) -> SpoolSource:
-    """Open a single job file as a run.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read or is not a valid job file.
-    """
+    """Open a single job file as a run."""
     return SpoolSource([_with_rest(spool) for spool in job_file.read_job_file(path)])
 
 

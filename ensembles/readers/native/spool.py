@@ -339,16 +339,16 @@ def checked_head(path: str, beginning: bytes) -> Any:
     -------
     namedtuple
         The members of ``struct ensio_spool``, with the later one of the two last clock readings.
-
-    Raises
-    ------
-    EnsioError
-        This is not the head of a spool, or of another version, or it is implausible.
     """
     if beginning[:8] == MAGIC[::-1]:
         raise EnsioError(f"{path} was recorded with another byte order: read it on a machine of that order")
     if beginning[:8] == bytes(8):
-        raise EnsioError(f"{path} is damaged, or its process was killed at its start: it begins with zeros")
+        raise EnsioError(
+            f"{path} has lost its head, without which its calls cannot be read: the machine stopped before "
+            "it was on the disk, or the file is damaged"
+            if any(beginning)
+            else f"{path} is damaged, or its process was killed at its start: it begins with zeros"
+        )
     if beginning[:8] != MAGIC:
         raise EnsioError(
             f"{path} is not a trace that ensio reads (no export to CSV or the like is): {READABLE}"

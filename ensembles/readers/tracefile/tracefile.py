@@ -455,7 +455,8 @@ def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, KernelBytes | No
     kernel = None
     if f"kernel_bytes_{KERNEL_BYTES[-1]}" in group.attrs:
         fields: list[Any] = [read_number(group, f"kernel_bytes_{name}", _MOST_BYTES) for name in KERNEL_BYTES]
-        fields += [tuple(read_texts(group, name)) for name in ("kernel_facts", "libraries")]
+        names = ["kernel_facts", "libraries", *(["unrecorded"] if has_part(group, "unrecorded") else [])]
+        fields += [tuple(read_texts(group, name)) for name in names]
         kernel = KernelBytes(*fields)
     return found, read_number(group, "calls_on_other_paths", _MOST_CALLS), kernel
 

@@ -151,11 +151,6 @@ def with_ordinals(
         counted chunk by chunk.
     phase : callable, optional
         Gives the phase of each event: calls are counted within phases, whatever their file.
-
-    Raises
-    ------
-    EnsioError
-        A rank has more events than `most_events`, and its calls do not come in the order of start.
     """
     return chunks_by_rank(chunks, most_events, partial(_numbered, phase), partial(_counting, path, phase))
 

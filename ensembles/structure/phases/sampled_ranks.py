@@ -105,11 +105,6 @@ def detect_phases_in_sample(
     ----------
     beside : ExtraSummary, optional
         Counts to make in the pass over all events, if there is one.
-
-    Raises
-    ------
-    EnsioError
-        The rule does not apply, or a file cannot be read any more.
     """
     search = search_in_sample(run, rule, most_events, some, beside)
     requests = next(search)

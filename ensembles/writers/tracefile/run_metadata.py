@@ -82,6 +82,7 @@ def _write_losses(group: h5py.Group, metadata: RunMetadata) -> None:
             group.attrs[f"kernel_bytes_{name}"] = getattr(kernel, name)
         put_texts(group, "kernel_facts", kernel.facts, "facts of the account of bytes")
         put_texts(group, "libraries", kernel.libraries, "shared libraries that are not recorded")
+        put_texts(group, "unrecorded", kernel.unrecorded, "why a program could not be recorded")
 
 
 def _write_flights(group: h5py.Group, metadata: RunMetadata) -> None:

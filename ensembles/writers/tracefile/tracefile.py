@@ -81,11 +81,6 @@ def write_trace_file(
         Whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
     summaries : FilledOnTheWay, optional
         Summaries to fill with the events, and to keep in the file.
-
-    Raises
-    ------
-    EnsioError
-        A spool cannot be read any more, or another process interfered (`ensembles.files.atomic_write`).
     """
     target = atomic_write(path, readers) if follow else temporary_file(path, readers)
     capacity = source.capacity

@@ -3,8 +3,11 @@
 #include "posix.h"
 
 #include <calls/calls.h>
+#include <core/bounded_string.h>
 #include <core/little_memory.h>
+#include <core/rawsys.h>
 #include <core/recorder.h>
+#include <core/settings.h>
 #include <files/descriptors.h>
 #include <files/working_folder.h>
 #include <layers/wrapping.h>
@@ -22,6 +25,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -57,27 +61,19 @@ static void made(int fd)
         return result; \
     }
 
-#define FORGET(symbol, type, parameters, arguments, first_, last_) \
-    ENSIO_WRAPPER(type, symbol, parameters) \
-    { \
-        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
-            const int error = errno, first = (first_); \
-            ensio_forget(first, (last_)); \
-            errno = error; \
-        } \
-        return ENSIO_REAL(symbol) arguments; \
-    }
-
-#define MOVES(symbol, type, parameters, arguments) \
+#define NOTED(note, symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
             const int error = errno; \
-            ensio_descriptor_moved(fd, -1); \
+            note; \
             errno = error; \
         } \
         return ENSIO_REAL(symbol) arguments; \
     }
+#define FORGET(symbol, type, parameters, arguments, first, last) \
+    NOTED(ensio_forget((first), (last)), symbol, type, parameters, arguments)
+#define MOVES(...) NOTED(ensio_descriptor_moved(fd, -1), __VA_ARGS__)
 
 #define MOVES_FORMATTED(symbol, parameters, last, real, arguments) \
     ENSIO_WRAPPER(int, symbol, parameters) \
@@ -104,6 +100,27 @@ static void made(int fd)
         return result; \
     }
 
+/* Leaves the name of a program to `ensio run`, which looks there for the reason if nothing is recorded. Shells and
+ * launchers do so, too. A symbolic link takes no descriptor, and a child of vfork may make it. */
+static void leave_name(const char *program)
+{
+    char name[ENSIO_PATH_ROOM], link[ENSIO_PATH_ROOM];
+    const char *const folder = getenv("ENSIO_STARTED");
+    struct ensio_string path = ensio_string_in(name, sizeof name), place = ensio_string_in(link, sizeof link);
+    if (!folder || !program)
+        return;
+    if (*program != '/' && strchr(program, '/') && ENSIO_RAW(SYS_getcwd, name, sizeof name) > 0) {
+        path.length = (uint32_t)strlen(name);
+        ensio_add(&path, "/");
+    }
+    ensio_add(&path, program);
+    ensio_add(&place, folder);
+    ensio_add(&place, "/");
+    ensio_add_number(&place, ensio_hash(name));
+    if (!path.full && !place.full)
+        syscall(SYS_symlinkat, name, AT_FDCWD, link);
+}
+
 /* The environment of the next program: with too little memory for the recorder, that program starts without it. On the
  * stack, because a child of vfork may have no other memory. */
 #define LEAN(environment) \
@@ -121,15 +138,19 @@ static void made(int fd)
         return ENSIO_REAL(symbol) arguments; \
     }
 #define SPAWN(...) SPAWN_AFTER((void)0, __VA_ARGS__)
-#define SPAWN_WITH(...) SPAWN_AFTER(LEAN(environment), __VA_ARGS__)
+#define SPAWN_WITH(...) SPAWN_AFTER(leave_name(path); LEAN(environment), __VA_ARGS__)
 
-#define EXEC_BODY(real, arguments) \
+#define PROGRAM(first, ...) _Generic((first), const char * : (first), default : NULL)
+#define HAND_OVER \
     int handed_over = 0; \
-    LEAN(environment); \
     if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
         ensio_spawned(); \
         handed_over = ensio_hand_over(); \
-    } \
+    }
+#define EXEC_BODY(real, arguments) \
+    leave_name(PROGRAM arguments); \
+    LEAN(environment); \
+    HAND_OVER \
     const int result = ENSIO_REAL(real) arguments; \
     if (handed_over) \
         ensio_take_back(); \
@@ -173,11 +194,7 @@ static void made(int fd)
 #define DAEMON(symbol) \
     ENSIO_WRAPPER(int, symbol, (int stays_here, int keeps_streams)) \
     { \
-        int handed_over = 0; \
-        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
-            ensio_spawned(); \
-            handed_over = ensio_hand_over(); \
-        } \
+        HAND_OVER \
         ensio_folder_change_begin(); \
         const int result = ENSIO_REAL(symbol)(stays_here, keeps_streams); \
         const int error = errno; \
@@ -191,16 +208,17 @@ static void made(int fd)
     }
 
 /* The name of the working folder depends on the root, and on the right to read the folders above it. */
-#define RIGHTS(symbol, type, parameters, arguments) \
+#define FOLDER_AFTER(before, symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
-        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
-            ensio_rights_end(); \
+        before; \
         ensio_folder_change_begin(); \
-        const type result = ENSIO_REAL(symbol) arguments; \
+        type const result = ENSIO_REAL(symbol) arguments; \
         ensio_folder_change_end(); \
         return result; \
     }
+#define FOLDER(...) FOLDER_AFTER((void)0, __VA_ARGS__)
+#define RIGHTS(...) FOLDER_AFTER(if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) ensio_rights_end(), __VA_ARGS__)
 
 #define OWN_FOLDER(symbol, parameters, arguments) \
     ENSIO_WRAPPER(int, symbol, parameters) \
@@ -209,15 +227,6 @@ static void made(int fd)
             ensio_rights_end(); \
         ensio_folder_never_known(); \
         return ENSIO_REAL(symbol) arguments; \
-    }
-
-#define FOLDER(symbol, type, parameters, arguments) \
-    ENSIO_WRAPPER(type, symbol, parameters) \
-    { \
-        ensio_folder_change_begin(); \
-        type const result = ENSIO_REAL(symbol) arguments; \
-        ensio_folder_change_end(); \
-        return result; \
     }
 
 /* vfork returns twice from the same frame, so its wrapper must have none: it notes the call and jumps to the real

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -115,6 +116,24 @@ def test_one_run_in_context(nights: Path) -> None:
     assert values["time in I/O"] == (3, 3)
     assert "3 of 3" in history(nights, "context", "4", "--label", "fs=scratch", *db).stdout
     assert "has no run 9" in history(nights, "context", "9", *db, status=2).stderr
+
+
+def test_names_of_any_bytes_are_printed_alike_and_do_not_reach_the_terminal(nights: Path) -> None:
+    name = os.fsdecode(b"n\xff\x1b[2J")
+    os.symlink("n0", nights / name)
+    db = ("--db", "names.db")
+    for words in (
+        ("add", name, "--experiment", name, "--label", f"fs={name}"),
+        ("list",),
+        ("list", "--experiment", name),
+        ("show", "1"),
+        ("check",),
+        ("context", "1"),
+        ("context", "1", "--label", f"fs={name}"),
+    ):
+        said = history(nights, *words, *db).stdout
+        assert r"n\xff\x1b[2J" in said, words
+        assert "\x1b" not in said
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from project import BUILD
 
+from ensembles.cli.run import unrecorded
 from ensembles.recorder.elf import read_interpreter
 
 ENSIO = Path(sys.executable).with_name("ensio")
@@ -102,6 +104,77 @@ def test_a_static_program_runs_with_a_note(ensio, tmp_path: Path, command: list[
     assert "ensio-cc" in outcome
 
 
+WAYS = {
+    "shell": ["sh", "-c", "./app; :"],
+    "folder": ["sh", "-c", "cd sub; ../app; :"],
+    "script": ["./script"],
+    "chain": ["env", "A=1", "timeout", "60", "sh", "script"],
+    "exec": ["bash", "-c", "exec ./app"],
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "command", "reason"),
+    [
+        *((way, ["gcc", "-static"], "linked statically") for way in WAYS),
+        ("shell", ["musl-gcc", "-static"], "linked statically"),
+        ("shell", ["musl-gcc"], "uses the C library musl"),
+    ],
+)
+def test_what_a_shell_or_launcher_started_is_the_one_reason(
+    ensio, tmp_path: Path, way: str, command: list[str], reason: str
+) -> None:
+    compiled(tmp_path, *command)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "script").write_text("#!/bin/sh\n./app\n:\n")
+    (tmp_path / "script").chmod(0o755)
+    outcome = ensio("run", "-o", "run", "--", *WAYS[way]).stderr.splitlines()[-1]
+    assert outcome.startswith(f"ensio: nothing was recorded in run: {tmp_path}/app "), outcome
+    assert reason in outcome
+    assert not os.listdir("run")
+
+
+def test_a_program_for_32_bits_and_one_with_more_rights_are_reasons(ensio, tmp_path: Path) -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("this assembler is for another processor than x86-64")
+    (tmp_path / "start.s").write_text(".globl _start\n_start: mov $1, %eax\nmov $0, %ebx\nint $0x80\n")
+    subprocess.run(["as", "--32", "start.s", "-o", "start.o"], cwd=tmp_path, check=True)
+    linked = ["ld", "-m", "elf_i386", "-pie", "-dynamic-linker", "/lib/ld.so", "start.o", "-o", "narrow"]
+    subprocess.run(linked, cwd=tmp_path, check=True)
+    assert "narrow is for 32 bits" in unrecorded(str(tmp_path / "narrow"))
+    app = compiled(tmp_path, "gcc")
+    assert unrecorded(str(app)) == ""
+    app.chmod(0o4755)
+    assert unrecorded(str(app)) == ""  # its owner starts it
+    if os.geteuid() == 0:
+        os.chown(app, 65534, 65534)
+        app.chmod(0o4755)
+        outcome = ensio("run", "-o", "run", "--", "sh", "-c", "./app; :").stderr.splitlines()[-1]
+        assert f"{app} runs with more rights than its user" in outcome
+
+
+def test_a_script_is_recorded_as_its_interpreter_is(tmp_path: Path) -> None:
+    app = compiled(tmp_path, "gcc", "-static")
+    script = tmp_path / "script"
+    for first, reason in ((f"#! {app} -x", "app is linked statically"), (f"#!{script}", ""), ("#!", "")):
+        script.write_text(f"{first}\n")
+        script.chmod(0o755)
+        assert reason in unrecorded(str(script))
+        assert bool(reason) == bool(unrecorded(str(script)))
+
+
+def test_bytes_of_a_static_program_beside_recorded_ones_have_its_name(ensio, tmp_path: Path) -> None:
+    (tmp_path / "big.c").write_text(SOURCE.replace("i < 5", "i < 200000"))
+    subprocess.run(["gcc", "-static", "big.c", "-o", "big"], cwd=tmp_path, check=True)
+    child = "import subprocess; subprocess.run(['./big']); open('own', 'w').write('x')"
+    ensio("run", "-o", "run", "--", sys.executable, "-c", child)
+    for _ in range(2):  # the second time from trace.h5
+        (note,) = json.loads(ensio("info", "run", "--json").stdout)["notes"]
+        assert note.startswith("the kernel counted 1.91 MiB written by calls, and 1 B are recorded: "), note
+        assert f"{tmp_path}/big is linked statically" in note
+        assert "raw system calls" not in note
+
+
 def test_a_static_program_with_the_recorder_in_it_needs_no_note(ensio, tmp_path: Path) -> None:
     compiled(tmp_path, str(BUILD / "bin" / "ensio-cc"), "gcc", "-static")
     done = ensio("run", "-o", "run", "--", "./app")
@@ -153,3 +226,15 @@ def test_a_cut_or_damaged_program_does_no_harm(tmp_path: Path) -> None:
         for value in (0, 127, 255):
             path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
             assert len(read_interpreter(str(path)) or "") <= 4096
+
+
+def test_a_program_starts_although_names_cannot_be_left(ensio, tmp_path: Path) -> None:
+    compiled(tmp_path, "gcc", "-static")
+    ensio("run", "-o", "run", "--", "cat", "app.c")
+    (tmp_path / "run").chmod(0o755)
+    (tmp_path / "run").chmod(0o555)
+    without_rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command = [*without_rights, ENSIO, "run", "--extend", "-o", "run", "--", "sh", "-c", "./app; exit 7"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
+    assert (tmp_path / "started").stat().st_size == 50

@@ -92,6 +92,7 @@ class TestTransparency:
         assert environment.pop(b"LD_PRELOAD") == os.fsencode(LIBRARY)
         assert environment.pop(b"ENSIO_DIR") == os.fsencode(Path.cwd() / "run")
         assert environment.pop(b"ENSIO_LAUNCH")
+        assert environment.pop(b"ENSIO_STARTED")
         assert environment.pop(b"ENSIO_COMMAND") == b"env\x1f-0"
         assert environment == {os.fsencode(key): os.fsencode(value) for key, value in given.items()}
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_io import KIB, MIB, Made, found_ids, io_run
+from made_spools import spool
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -221,7 +223,9 @@ def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_be
 
 
 @pytest.mark.parametrize("hiding", ["io_uring_enter(4, 1, 1, 0, NULL, 8)", "io_submit(0x7f, 1, [{}])", ""])
-def test_what_was_not_recorded_stands_in_the_place_of_no_finding(tmp_path: Path, hiding: str) -> None:
+def test_what_was_not_recorded_stands_in_the_place_of_no_finding(
+    tmp_path: Path, hiding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = ['openat(AT_FDCWD, "/d/a", O_RDONLY) = 3</d/a>', "pread64(3</d/a>, ..., 4096, 0) = 4096"]
     lines += [f"{hiding} = 1"] if hiding else []
     log = tmp_path / "log"
@@ -234,3 +238,21 @@ def test_what_was_not_recorded_stands_in_the_place_of_no_finding(tmp_path: Path,
         assert ("may have moved bytes of files" in told) == bool(hiding)
         assert "no finding that matters" not in told or not hiding
     assert ("lacks" in found.to_json()) == bool(hiding)
+    assert (found.account is None) == bool(hiding)
+    add = ["history", "add", "--db", str(tmp_path / "runs.db"), "--experiment", "e", str(log)]
+    gate = ["compare", str(log), "--with", str(log), "--fail-on", "slower"]
+    for command in ["diagnose", str(log), "--fail-on", "warning"], gate, add:
+        status = main(command)
+        assert (status == 2) == bool(hiding), command
+        assert ("may have moved bytes of files" in capsys.readouterr().err) == bool(hiding), command
+    assert main(["info", str(log), "--json"]) == 0
+    assert ("lacks" in json.loads(capsys.readouterr().out)) == bool(hiding)
+
+
+def test_nor_of_a_run_without_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spool(tmp_path / "run/0.spool", [], rank=0)
+    run = str(tmp_path / "run")
+    database = ["--db", str(tmp_path / "runs.db"), "--experiment", "e"]
+    for command in ["diagnose", run, "--fail-on", "warning"], ["history", "add", *database, run]:
+        assert main(command) == 2
+        assert "no call was recorded" in capsys.readouterr().err

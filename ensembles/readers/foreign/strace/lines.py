@@ -50,7 +50,12 @@ class Stamps:
 
 
 def is_text_of_strace(line: str) -> bool:
-    """Whether a line has no control characters, and every quoted text in it ends; else it is damaged."""
+    """Whether a line is text, and every quoted text in it ends; else it is damaged."""
+    if not line.isascii():
+        try:  # old versions of strace do not escape paths
+            line.encode("latin-1").decode()
+        except UnicodeDecodeError:
+            return False
     if not line.isprintable() and _CONTROL.search(line):
         return False
     return (line.count('"') % 2 == 0 and '\\"' not in line) or '"' not in TEXT.sub("", line)

@@ -132,6 +132,7 @@ class StraceImport(ForeignTrace):
             if match is None or not is_text_of_strace(line):
                 if line.strip() and not line.startswith(_OWN_WORDS):
                     self._counts["lines"] += 1
+                    self._counts["zeros"] += line.count("\0")
                 continue
             self._line(match)
             if len(self._rows) >= limit:
@@ -156,6 +157,8 @@ class StraceImport(ForeignTrace):
             self._seen.add(name)
             if name not in FOLLOWED:
                 return
+            self._counts["endings"] += thread.unfinished is not None
+            thread.end()
             if match[6].endswith(_UNFINISHED):
                 text = match[6][: -len(_UNFINISHED)].rstrip(" ")
                 thread.begin(Syscall(name, text[:_MOST_UNFINISHED_BYTES], now))
@@ -315,6 +318,7 @@ class StraceImport(ForeignTrace):
         metadata.processes = sorted(processes, key=lambda process: (process.rank < 0, process.rank))
         metadata.tasks = self._tasks.number_of_tasks(self._processes)
         metadata.threads = sum(process.threads for process in processes)
+        metadata.left_out = sum(self._counts[what] for what in ("lines", "resumed", "endings"))
         metadata.clock_error_s = 0.0
         metadata.clock_step_s = 1e-6
         self._tell()
@@ -338,9 +342,11 @@ class StraceImport(ForeignTrace):
             )
         sentences = {
             "lines": "invalid lines skipped: {:,}",
+            "zeros": "bytes of zeros in place of lines, which are lost: {:,}",
             "disorder": "lines with a time before the end of the line or call before (the clock was set, or "
             "the text is damaged: times may be wrong): {:,}",
             "resumed": "calls skipped, because their beginning is missing: {:,}",
+            "endings": "calls skipped, because their end is missing: {:,}",
             "never returned": "calls without a return before the end of the file or process: {:,}",
             "restarted": "calls that were interrupted and restarted (only the last attempt counts): {:,}",
             "untimed": "calls without a duration, which is estimated from time stamps (use strace -T): {:,}",

@@ -85,7 +85,6 @@ class Thread:
 
     def begin(self, call: Syscall) -> None:
         """Begin a call that has not returned yet."""
-        self.end()
         self.unfinished = call
         if call.name in AT_POSITION or call.name == "lseek":
             told = descriptor(call.text)

@@ -235,6 +235,7 @@ def test_the_text_says_what_took_the_time(tmp_path: Path) -> None:
     assert "metadata 3 h 07 min (> 99.9 %)" in text
     assert "0.0 % of thread time" not in text
     assert "ensio run" not in text
+    assert "implausible" not in text  # counted times have no threads
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.stem[:24]}")

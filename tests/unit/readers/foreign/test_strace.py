@@ -592,3 +592,25 @@ def test_calls_that_hide_what_they_move_are_unseen_and_there_is_no_verdict(tmp_p
         assert run.unseen.is_much
         assert run.unseen.sentence in run.notes
     assert ("not-io" in {finding.id for finding in ensembles.diagnose(run).findings}) == (said is None)
+
+
+def test_lost_lines_are_counted_whatever_took_their_place(tmp_path):
+    """Zeros of a file system, bytes other than text, and a beginning or an end without the other."""
+    begun, resumed = "write(3</d/a>, ..., 9 <unfinished ...>", "<... write resumed>) = 9 <0.000005>"
+    times = [f"7 1700000000.{at:06}" for at in range(0, 18_000, 10)]
+    parts = [[f"{times[at]} {begun}", f"{times[at + 1]} {resumed}"] for at in range(0, 1800, 2)]
+    lost_ends = [lines[: 2 - (at % 9 == 0)] for at, lines in enumerate(parts)]
+    lost_beginnings = [lines[at % 9 == 0 :] for at, lines in enumerate(parts)]
+    for name, some, what in ("ends", lost_ends, "end"), ("beginnings", lost_beginnings, "beginning"):
+        (tmp_path / name).write_text("\n".join(line for lines in some for line in lines) + "\n")
+        run = ensembles.open(tmp_path / name)
+        assert len(run.events) == 800
+        assert f"calls skipped, because their {what} is missing: 100" in run.notes
+        assert run.reading.lacks.startswith("11 % of the calls are missing")
+    whole = "".join(f"{line}\n" for lines in parts for line in lines).encode()
+    for name, bytes_ in ("zeros", bytes(4000)), ("noise", b"\xff\xfe" * 2000):
+        (tmp_path / name).write_bytes(whole[:30_000] + bytes_ + whole[34_000:])
+        run = ensembles.open(tmp_path / name)
+        assert 850 < len(run.events) < 880
+        assert any(note.startswith("invalid lines skipped: 1") for note in run.notes)
+        assert (name == "zeros") == ("bytes of zeros in place of lines, which are lost: 4,000" in run.notes)

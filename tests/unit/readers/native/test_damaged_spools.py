@@ -268,3 +268,22 @@ def test_beside_a_damaged_file_of_its_process_a_spool_is_read(tmp_path: Path, op
     assert len(run.events) == 30
     assert any("1.ensio" in note for note in run.notes)
     assert run.reading.lacks
+
+
+@pytest.mark.parametrize(("zeros", "said"), [(4096, "lost its head"), (1 << 20, "was killed at its start")])
+def test_without_its_head_a_spool_is_kept_and_not_read(
+    tmp_path: Path, zeros: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the file system may leave it if the machine stops."""
+    path = spool(tmp_path / "1.spool", [made_events(300)], rank=0, tasks=2, state=RUNNING)
+    path.write_bytes(bytes(zeros) + path.read_bytes()[zeros:])
+    for command in ["info", str(tmp_path)], ["collect", str(tmp_path)], ["diagnose", str(path)]:
+        assert main(command) == 2
+        shown = capsys.readouterr().err
+        assert said in shown
+        assert shown.count("\n") == 1
+    assert "1.spool" in os.listdir(tmp_path)
+    spool(tmp_path / "2.spool", [made_events(30)], rank=1, tasks=2)
+    run = read_all(tmp_path)
+    assert len(run.events) == 30
+    assert any("1.spool" in note and said in note for note in run.notes)
