@@ -118,7 +118,7 @@ static void leave_name(const char *program)
     ensio_add(&place, "/");
     ensio_add_number(&place, ensio_hash(name));
     if (!path.full && !place.full)
-        syscall(SYS_symlinkat, name, AT_FDCWD, link);
+        (void)ENSIO_RAW(SYS_symlinkat, name, AT_FDCWD, link);
 }
 
 /* The environment of the next program: with too little memory for the recorder, that program starts without it. On the
