@@ -8,9 +8,8 @@ from bokeh.models import Column
 from bokeh.plotting import figure
 from made_runs import run_of
 
-from ensembles import viz
+from ensembles import Ensemble, viz
 from ensembles.comparison.report import Shift
-from ensembles.ensemble.ensemble import Ensemble
 from ensembles.viz.common.style import SERIES
 from ensembles.viz.report.comparison import _sentence
 
