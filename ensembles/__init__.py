@@ -12,9 +12,9 @@ from ensembles.model import __version__ as __version__
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.answers.compare import compare
     from ensembles.api.ensemble import Ensemble
     from ensembles.api.run import Events, Run, open
-    from ensembles.comparison.compare import compare
     from ensembles.diagnosis.diagnose import diagnose
     from ensembles.model.calls import OPS, Call
     from ensembles.model.metadata import Process
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
         case "Ensemble":
             from ensembles.api import ensemble as home
         case "compare":
-            from ensembles.comparison import compare as home
+            from ensembles.answers import compare as home
         case "diagnose":
             from ensembles.diagnosis import diagnose as home
         case "OPS" | "Call":
