@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.history_check import add_check_actions
 from ensembles.cli.history_options import add_action, add_choice, add_labels, open_history, table, when
-from ensembles.cli.history_outputs import add_output_actions
 from ensembles.cli.options import (
     add_json,
     add_scale_arguments,
@@ -22,6 +21,7 @@ from ensembles.cli.options import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
     from ensembles.history.store import History, StoredRun
@@ -265,4 +265,43 @@ def _upgrade(args: argparse.Namespace) -> int:
 
     history = History(args.db, upgrade=True)
     print(f"{sanitize_text(history.name)} has the schema {SCHEMA}")
+    return 0
+
+
+def add_output_actions(subparsers: Any) -> None:
+    """Declare the actions."""
+    writer = add_action(
+        subparsers, "site", _site, "write the history as static pages for a web server without Python"
+    )
+    writer.add_argument("folder", metavar="DIR", type=parse_path("folder"), help="folder of the pages")
+    meter = add_action(
+        subparsers, "metrics", _metrics, "print the latest run of each experiment as OpenMetrics text"
+    )
+    meter.add_argument(
+        "-o", "--output", metavar="FILE", type=parse_path("metrics"), help="write a file (default: print)"
+    )
+
+
+def _site(args: argparse.Namespace) -> int:
+    from ensembles.viz.history.pages import write_site
+
+    written = write_site(open_history(args), args.folder)
+    print(f"{written[0]}: {count_text(len(written) - 1, 'experiment')}")
+    return 0
+
+
+def _metrics(args: argparse.Namespace) -> int:
+    from ensembles.files.atomic_write import atomic_write
+    from ensembles.files.readership import Readership
+    from ensembles.history.metrics import openmetrics
+
+    text = openmetrics(open_history(args))
+    if args.output is None:
+        print(text, end="")
+        return 0
+    with (
+        atomic_write(args.output, Readership(everyone=True)) as descriptor,
+        open(descriptor, "wb", closefd=False) as file,
+    ):
+        file.write(text.encode())
     return 0
