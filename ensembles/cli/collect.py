@@ -6,7 +6,7 @@ import argparse
 import os
 
 from ensembles.cli.options import add_output, parse_path, warn
-from ensembles.writers.tracefile.deflater import FILTERS
+from ensembles.writers.tracefile.filters import FILTERS
 
 HELP = "put the spools of a run directory into one HDF5 file, trace.h5"
 

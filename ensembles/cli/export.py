@@ -270,7 +270,7 @@ def _counters_of(run: Run) -> list[Counter]:
     """Return the samples of the kernel's counters as counters of all ranks."""
     import numpy as np
 
-    from ensembles.structure.surroundings_curves import sum_levels, sum_rates
+    from ensembles.structure.surroundings import sum_levels, sum_rates
     from ensembles.writers.exchange.perfetto import Counter
 
     table = run.surroundings()

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from ensembles.cli.compare import percent
-from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, table, when
+from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, when
 from ensembles.cli.options import add_json, parse_count, parse_path
+from ensembles.cli.questions import show
 from ensembles.cli.terminal import print_coloured
-from ensembles.history.check import Check
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.wrapped import wrapped
@@ -110,6 +107,7 @@ def _check(args: argparse.Namespace) -> int:
         ]
     )
     if args.junit:
+        from ensembles.answers.history import junit_xml
         from ensembles.files.atomic_write import atomic_write
 
         with atomic_write(args.junit) as descriptor, open(descriptor, "wb", closefd=False) as file:
@@ -119,6 +117,8 @@ def _check(args: argparse.Namespace) -> int:
         changes = [{"experiment": one["experiment"]} | change for one in checks for change in one["changes"]]
         print(json.dumps({"verdict": _worst(found), "changes": changes, "experiments": checks}, indent=2))
     elif args.markdown:
+        from ensembles.answers.history import markdown
+
         print(markdown(found))
     else:
         print_coloured("\n\n".join(_check_text(one) for one in found))
@@ -181,81 +181,7 @@ def _acknowledge(args: argparse.Namespace) -> int:
 
 
 def _context(args: argparse.Namespace) -> int:
+    from ensembles.answers.history import answer_context
     from ensembles.history.context import place_run
 
-    found = place_run(open_history(args), args.id, dict(args.labels), args.days)
-    if args.json:
-        print(json.dumps(found.to_json(), indent=2))
-        return 0
-    print(f"run {found.run.id} of {when(found.run.start)} among {found.others} other runs {found.among}")
-    rows = [
-        (
-            one.name,
-            one.text(one.value),
-            one.text(one.low),
-            one.text(one.median),
-            one.text(one.high),
-            one.place,
-        )
-        for one in found.values
-    ]
-    print(table(("", "this run", "least", "median", "greatest", "greater than"), rows))
-    return 0
-
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@&-])")
-
-
-def junit_xml(found: Sequence[Check]) -> bytes:
-    """Format checks as a JUnit test suite: an experiment is a test case, and a regression a failure.
-
-    Returns
-    -------
-    bytes
-        XML in UTF-8. An experiment with too few runs is skipped.
-    """
-    failures = [one for one in found if one.fails]
-    skipped = [one for one in found if one.verdict == "too-few-runs"]
-    suite = ElementTree.Element(
-        "testsuite",
-        name="ensio history check",
-        tests=str(len(found)),
-        failures=str(len(failures)),
-        errors="0",
-        skipped=str(len(skipped)),
-    )
-    for one in found:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname="ensio.history", name=sanitize_text(one.experiment)
-        )
-        if one in failures:
-            failure = ElementTree.SubElement(
-                case, "failure", message=sanitize_text(one.reason), type=one.verdict
-            )
-            failure.text = "\n".join(change.text for change in one.changes)
-        elif one in skipped:
-            ElementTree.SubElement(case, "skipped", message=sanitize_text(one.reason))
-        else:
-            output = ElementTree.SubElement(case, "system-out")
-            output.text = "\n".join(
-                [f"{one.verdict}: {sanitize_text(one.reason)}", *(change.text for change in one.changes)]
-            )
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
-
-
-def markdown(found: Sequence[Check]) -> str:
-    """Format checks as a table of GitHub's Markdown; texts of runs are escaped."""
-    lines = ["| experiment | verdict | run | what changed |", "|:--|:--|--:|:--|"]
-    for one in found:
-        told = [_escaped(text) for text in (one.reason, *(change.text for change in one.changes))]
-        verdict = f"**{one.verdict}**" if one.fails else one.verdict
-        lines.append(f"| {_escaped(one.experiment)} | {verdict} | {one.run.id} | {'<br>'.join(told)} |")
-    return "\n".join(lines)
-
-
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", sanitize_text(text).replace("\n", " "))
+    return show(args, answer_context(place_run(open_history(args), args.id, dict(args.labels), args.days)))

@@ -44,6 +44,7 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "change and interval": lambda value: _change(*value),
     "p": lambda value: f"{value:.2g}",
     "number": number_text,
+    "time": lambda value: f"{value:%Y-%m-%d %H:%M:%S}",
     "to 0.01": lambda value: f"{value:.2f}",
     "spread in log": lambda value: f"± {share_text(value)}" if value < 1 else f"× {math.exp(value):.1f}",
     "rate in time": lambda value: _rate_in_time(*value),
@@ -360,6 +361,13 @@ WORDS = {
         "adjusted for all kinds of calls."
     ),
     "compare.detail": "In detail (other kinds of calls: --op, --layer):",
+    "history.run": "{path}: {command}",
+    "history.totals": (
+        "{tasks:n task} on {nodes:n node}, {span_s:s}, {calls:n call}, {written:bytes} written, {read:bytes} "
+        "read"
+    ),
+    "history.finding": "{severity}: {id}: {title}",
+    "history.place": "run {run} of {start:time} among {others:count} other runs {among}",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",
     "phases.count": "{count:n phase}: {evidence}",

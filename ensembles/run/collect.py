@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ensembles.files.names import TRACE_FILE, split_launch
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.directory import (
+    Chosen,
     chosen_records,
     identity,
     lies_elsewhere,
     record_paths,
     resolve_run_directory,
 )
-from ensembles.readers.native.owners import Chosen
 
 if TYPE_CHECKING:
     from ensembles.readers.native.spool_source import SpoolSource
@@ -100,7 +100,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     output : str, optional
         The file to write. Default: ``trace.h5`` in the run directory.
     compression : str
-        One of `ensembles.writers.tracefile.deflater.FILTERS`. Files with the filter ``"gzip"`` are read by
+        One of `ensembles.writers.tracefile.filters.FILTERS`. Files with the filter ``"gzip"`` are read by
         every HDF5 library without a plugin.
 
     Returns
@@ -128,7 +128,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     from ensembles.readers.native.records import open_run_directory
     from ensembles.run.kept_in_file import KeptInFile
     from ensembles.run.run import Run
-    from ensembles.writers.tracefile.deflater import FILTERS
+    from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file
 
     directory, launch = split_launch(directory)

@@ -35,7 +35,7 @@ ALLOWED = {
     "comparison": "model passes summaries statistics run ensemble diagnosis",
     "history": "model files passes summaries statistics structure readers run comparison diagnosis",
     "answers": "_compiled model files passes summaries statistics structure ensemble run comparison "
-    "diagnosis faces",
+    "diagnosis history faces",
     "workloads": "model files recorder passes summaries readers writers run",
     "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history "
     "faces answers",

@@ -18,7 +18,8 @@ from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
 from ensembles.readers.tracefile.chunks import THREADS, find_places
 from ensembles.readers.tracefile.contents import ChunkContents
 from ensembles.readers.tracefile.index import IndexBuilder, TraceIndex
-from ensembles.writers.tracefile.deflater import GZIP, ColumnDeflater, Filter
+from ensembles.writers.tracefile.deflater import ColumnDeflater
+from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.sorted_rows import sorted_blocks
 
 CHUNK_ROWS = 1 << 13

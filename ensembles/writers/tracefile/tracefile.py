@@ -33,8 +33,8 @@ from ensembles.readers.tracefile.contents import KEY, ChunkContents
 from ensembles.readers.tracefile.kept import GROUP, MOST_KEPT_BYTES, content_identity
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
-from ensembles.writers.tracefile.deflater import GZIP, Filter
 from ensembles.writers.tracefile.events import put_column, put_text, put_texts, write_events
+from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.run_metadata import write_metadata
 
 _ROWS_AT_ONCE = 1 << 17

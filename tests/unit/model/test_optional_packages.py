@@ -19,7 +19,7 @@ CASES = {
     ),
     "hdf5plugin": (
         "pip install hdf5plugin",
-        "from ensembles.writers.tracefile.deflater import Filter; Filter('zstd', '').options()",
+        "from ensembles.writers.tracefile.filters import Filter; Filter('zstd', '').options()",
     ),
     "darshan": ("pip install darshan", "from ensembles.readers.foreign.darshan.library import load; load()"),
 }

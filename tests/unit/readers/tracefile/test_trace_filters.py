@@ -19,7 +19,7 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.events import COLUMNS
 from ensembles.writers.tracefile import deflater as deflater_module
-from ensembles.writers.tracefile.deflater import FILTERS
+from ensembles.writers.tracefile.filters import FILTERS
 
 NUMBERS = {"gzip": 1, "lzf": 32000, "zstd": 32015, "blosc": 32001}
 """As The HDF Group registered them."""
