@@ -35,9 +35,11 @@ _LABELS = {
 _MOVED = {
     "all": "compare.all",
     "mode place": "compare.mode_place",
+    "mode width": "compare.mode_width",
     "mode weight": "compare.mode_weight",
     "mode ratio": "compare.mode_ratio",
     "tail": "compare.tail",
+    "tail place": "compare.tail_place",
 }
 """What is said of a part that moved, by `Move.what`."""
 

@@ -331,7 +331,9 @@ WORDS = {
     "compare.mode_place": "the mode at {t_s:s} moved by {how}[ in {group}]",
     "compare.mode_weight": "the weight of the mode at {t_s:s} moved by {how}[ in {group}]",
     "compare.mode_ratio": ("the mode at {t_s:s} moved relative to the heaviest mode by {how}[ in {group}]"),
-    "compare.tail": "the tail, beyond {t_s:s}, moved relative to its mode by {how}[ in {group}]",
+    "compare.tail": "the tail, beyond {t_s:s}, changed by {how}[ in {group}]",
+    "compare.tail_place": "calls beyond {t_s:s} moved by {how}[ in {group}]",
+    "compare.mode_width": "the width of the mode at {t_s:s} changed by {how}[ in {group}]",
     "compare.by_ratio": "{ratio:ratio and interval}",
     "compare.by_share": (
         "{change:change and interval}[is_alone? of the calls][, from {before:share to 0.1 %} to {after:share "
