@@ -326,7 +326,7 @@ WORDS = {
         "{median_of:ratio})][: {why}]."
     ),
     "compare.verdict": "{what}{verdict}[, {direction}]",
-    "compare.reason": "{reason:clause}.",
+    "compare.reason": "{reason}.",
     "compare.all": "everything moved by {how}[ in {group}]",
     "compare.mode_place": "the mode at {t_s:s} moved by {how}[ in {group}]",
     "compare.mode_weight": "the weight of the mode at {t_s:s} moved by {how}[ in {group}]",
