@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 from tabulate import tabulate
 
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles import Ensemble
 from ensembles.run.collect import collect
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries import kernels

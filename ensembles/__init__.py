@@ -12,10 +12,10 @@ from ensembles.model import __version__ as __version__
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.answers.compare import compare
+    from ensembles.api.ensemble import Ensemble
     from ensembles.api.run import Events, Run, open
-    from ensembles.comparison.compare import compare
     from ensembles.diagnosis.diagnose import diagnose
-    from ensembles.ensemble.ensemble import Ensemble
     from ensembles.model.calls import OPS, Call
     from ensembles.model.metadata import Process
     from ensembles.recorder.annotate import phase, region
@@ -43,9 +43,9 @@ def __getattr__(name: str) -> Any:
         case "Events" | "Run" | "open":
             from ensembles.api import run as home
         case "Ensemble":
-            from ensembles.ensemble import ensemble as home
+            from ensembles.api import ensemble as home
         case "compare":
-            from ensembles.comparison import compare as home
+            from ensembles.answers import compare as home
         case "diagnose":
             from ensembles.diagnosis import diagnose as home
         case "OPS" | "Call":

@@ -148,7 +148,7 @@ def describe_rows(
 # ensembles.structure.phases.gap_occupancy: columns of events, cells of gaps, then `GapOccupancy.arrays`
 def mark_gaps(*arrays: np.ndarray) -> None: ...
 
-# ensembles.structure.phases.starts: columns of events, kinds of functions, edges, and cells by kind
+# ensembles.structure.phases.sampled_ranks: columns of events, kinds of functions, edges, and cells by kind
 def mark_starts(*arrays: np.ndarray) -> None: ...
 
 # ensembles.structure.phases.result

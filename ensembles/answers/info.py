@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ensembles.answers.counters import counter_facts, counter_parts
 from ensembles.faces.answer import PlainAnswer
+from ensembles.model.errors import EnsioError
 from ensembles.model.run_info import WHY_DROPPED, crowded_text
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Facts, Part, Statement, Table
 from ensembles.model.units import bytes_text, count_text, size_text
-from ensembles.run.between_layers import layer_sentences
 from ensembles.run.failures import failure_sentences
 from ensembles.run.headline import MOST_EVENTS
-from ensembles.run.information import collect_information, share_of_tasks
+from ensembles.run.information import collect_information, layer_sentences, share_of_tasks
 from ensembles.run.storage import storage_lines
 from ensembles.structure.layer_traffic import bytes_read_in_writes
 from ensembles.structure.library_time import library_share_text
@@ -289,3 +289,44 @@ def _regions(information: Information) -> Iterator[Part]:
         yield Table.of_rows("region", _REGIONS, rows[:_MOST_REGIONS])
     if len(rows) > _MOST_REGIONS:
         yield (Statement("info.more_regions", {"count": len(rows) - _MOST_REGIONS}),)
+
+
+_UNITS = {"run": "", "program": "", "tasks": "count", "start (UTC)": "", "": ""}
+
+
+def answer_run_list(path: str, paths: Iterable[str], open_run: Callable[[str], Run]) -> PlainAnswer:
+    """List the runs of a folder; of one that cannot be read, the JSON has ``error``."""
+    runs = [_described(each, open_run) for each in paths]
+    rows = [
+        (entry["run"], entry["error"], None, None, None)
+        if "error" in entry
+        else (
+            entry["run"],
+            entry["name"],
+            entry["tasks"],
+            (entry["start"] or "unknown").replace("T", " ")[:19],
+            None if entry["complete"] else "warnings",
+        )
+        for entry in runs
+    ]
+    head = Statement("runs.what", {"path": path, "count": len(runs)})
+    return PlainAnswer("info", ((head,), Table.of_rows("run", _UNITS, rows)), {"runs": runs})
+
+
+def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
+    try:
+        run = open_run(path)
+    except EnsioError as error:
+        return {"run": path, "error": str(error)}
+    return {
+        "run": path,
+        "name": run.info.name,
+        "program": run.info.program,
+        "programs": list(run.info.programs),
+        "command": list(run.info.command),
+        "tasks": run.tasks,
+        "job": run.info.job,
+        "start": run.info.start and run.info.start.isoformat(),
+        "mode": run.mode,
+        "complete": not run.notes,
+    }

@@ -20,12 +20,17 @@ from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.layer_traffic import collective_sentence
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
-from ensembles.structure.phases.idle import IdleTime, idle_cells, idle_time
 from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
 from ensembles.structure.phases.late_calls import TimeInCalls
-from ensembles.structure.phases.sync_time import SyncTime
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
-from ensembles.structure.phases.waiting import with_known_idle, without_idle
+from ensembles.structure.phases.waiting import (
+    IdleTime,
+    SyncTime,
+    idle_cells,
+    idle_time,
+    with_known_idle,
+    without_idle,
+)
 from ensembles.summaries.collective_entries import CollectiveEntries
 from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.summaries.collective_time import CollectiveTime

@@ -17,9 +17,8 @@ from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.structure.bursts import Burst, MovedSpans
 from ensembles.structure.rates import LEAST_CALLS, Rates, find_plateaus
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.rate import RateCurve
-from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.summaries.runtotals import DIRECTIONS, EventCount
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -20,7 +20,7 @@ from ensembles.run.selection import Filters, Selection
 if TYPE_CHECKING:
     from ensembles.answers.ordinals import RunOrdinals
     from ensembles.answers.rate import RunRates
-    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.api.ensemble import Ensemble
     from ensembles.ensemble.from_run import Per
     from ensembles.model.filters import Quantity
     from ensembles.run.tables import FileTotals, Order, RankTotals
@@ -53,7 +53,7 @@ class Events(events.Events):
         Ensemble
             Durations in seconds, or in seconds per MiB.
         """
-        from ensembles.ensemble.ensemble import Ensemble
+        from ensembles.api.ensemble import Ensemble
 
         return Ensemble.from_events(self, per)
 
@@ -226,9 +226,10 @@ class Run(run.Run):
         >>> en.open("ensio-ior").ensemble(op="write").n
         160
         """
+        from ensembles.api.ensemble import Ensemble
         from ensembles.ensemble.main_ensemble import ensemble_of
 
-        return ensemble_of(self, per, quantity, **filters)
+        return Ensemble._of(ensemble_of(self, per, quantity, **filters))
 
     @with_filters
     def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:

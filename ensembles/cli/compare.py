@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import sys
 from dataclasses import asdict
 
 from ensembles.cli.options import (
@@ -115,6 +115,7 @@ def execute(args: argparse.Namespace) -> int:
     if len(groups) < 2:
         raise EnsioError("a comparison needs two groups: name a second RUN, or a group of runs after --with")
     selection = selection_from_args(args)
+    from ensembles.answers.compare import answer_comparisons
     from ensembles.comparison.compare import compare_runs
 
     count = sum(map(len, groups))
@@ -126,19 +127,12 @@ def execute(args: argparse.Namespace) -> int:
         from ensembles.comparison.gate import gate
 
         judged = gate(found, args.fail_on, of_whole_runs=selection == type(selection)())
+    answer = answer_comparisons(found, "" if judged is None else judged.answer(_asked(args.fail_on)))
     if args.json:
-        import json
-
-        from ensembles.comparison.text import comparisons_json
-
         asked = {} if judged is None else {"gate": asdict(judged)}
-        json.dump(comparisons_json(found) | asked, sys.stdout, indent=2, allow_nan=False)
-        print()
+        print(json.dumps(answer.to_json() | asked, indent=2, allow_nan=False))
     else:
-        from ensembles.comparison.text import comparisons_text
-
-        answer = "" if judged is None else judged.answer(_asked(args.fail_on))
-        print_coloured(comparisons_text(found, answer))
+        print_coloured(str(answer))
     places = [{os.path.realpath(path) for path in group} for group in groups]
     for path in sorted(set.intersection(places[0], set.union(*places[1:]))):
         warn(f"note: {path} is in both groups: a run is the same as itself")

@@ -51,7 +51,7 @@ def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
     """Report the size of an archive, write it, and return the number of calls in it."""
     from ensembles.model.units import bytes_text, count_text
     from ensembles.passes.summary import ignoring_run
-    from ensembles.summaries.eventcount import EventCount
+    from ensembles.summaries.runtotals import EventCount
     from ensembles.writers.exchange.otf2 import estimate_cost, write_otf2
 
     cost = estimate_cost(run, ranks_per_location)
@@ -161,7 +161,7 @@ def execute(args: argparse.Namespace) -> int:
 def _refuse_nothing(task: _Task, selection: Selection) -> None:
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
-    from ensembles.summaries.eventcount import EventCount
+    from ensembles.summaries.runtotals import EventCount
 
     found = task.run.summarize(ignoring_run(EventCount), selection=task.selection)
     refuse_nothing(task.run, selection, found.events)
@@ -259,7 +259,7 @@ def _counters_of(run: Run) -> list[Counter]:
     """Return the samples of the kernel's counters as counters of all ranks."""
     import numpy as np
 
-    from ensembles.structure.surroundings_curves import sum_levels, sum_rates
+    from ensembles.structure.surroundings import sum_levels, sum_rates
     from ensembles.writers.exchange.perfetto import Counter
 
     table = run.surroundings()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.history_check import add_check_actions
-from ensembles.cli.history_options import add_action, add_choice, add_labels, open_history, table, when
-from ensembles.cli.history_outputs import add_output_actions
+from ensembles.cli.history_options import add_action, add_choice, add_labels, open_history
 from ensembles.cli.options import (
     add_json,
     add_scale_arguments,
@@ -20,8 +18,10 @@ from ensembles.cli.options import (
     warn,
     warn_of,
 )
+from ensembles.cli.questions import show
 from ensembles.model.errors import EnsioError
-from ensembles.model.sanitize_text import original_text, sanitize_text
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
     from ensembles.history.store import History, StoredRun
@@ -137,30 +137,12 @@ def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from ensembles.history.check import stored_json
+    from ensembles.answers.history import answer_experiments, answer_runs
 
     history = open_history(args)
     if args.experiment is None and not args.labels and args.last is None:
-        found = history.experiments()
-        if args.json:
-            rows = [
-                {"experiment": one.name, "runs": one.runs, "latest": one.latest.isoformat()} for one in found
-            ]
-            print(json.dumps({"experiments": rows}, indent=2))
-        else:
-            print(
-                table(
-                    ("experiment", "runs", "latest (UTC)"),
-                    [(e.name, f"{e.runs:,}", when(e.latest)) for e in found],
-                )
-            )
-        return 0
-    runs = _chosen(args, history)
-    if args.json:
-        print(json.dumps({"runs": [stored_json(run) for run in runs]}, indent=2))
-    else:
-        print(_runs_text(runs))
-    return 0
+        return show(args, answer_experiments(history.experiments()))
+    return show(args, answer_runs(_chosen(args, history)))
 
 
 def _chosen(args: argparse.Namespace, history: History) -> list[StoredRun]:
@@ -172,69 +154,21 @@ def _chosen(args: argparse.Namespace, history: History) -> list[StoredRun]:
     return runs
 
 
-def _runs_text(runs: Sequence[StoredRun]) -> str:
-    from ensembles.model.units import seconds_text
-
-    rows = [
-        (
-            run.id,
-            run.experiment,
-            when(run.start),
-            f"{run.tasks:,}",
-            seconds_text(run.span_s),
-            " ".join(f"{name}={value}" for name, value in run.labels.items()),
-        )
-        for run in runs
-    ]
-    return table(("id", "experiment", "start (UTC)", "tasks", "span", "labels"), rows, {1, 2, 5})
-
-
 def _show(args: argparse.Namespace) -> int:
-    from ensembles.model.units import bytes_text, count_text, seconds_text
-    from ensembles.model.wrapped import wrapped
+    from ensembles.answers.history import answer_record
 
     (record,) = open_history(args).records([args.id])
-    if args.json:
-        print(json.dumps(_record_json(record), indent=2))
-        return 0
-    title = original_text(f"{record.path}: {' '.join(record.command) or record.program}")
-    print(wrapped(sanitize_text(title), indent="  "))
-    totals = record.totals
-    print(
-        wrapped(
-            f"{count_text(record.tasks, 'task')} on {count_text(record.nodes, 'node')}, "
-            f"{seconds_text(totals['span_s'])}, {count_text(round(totals['calls']), 'call')}, "
-            f"{bytes_text(totals['bytes_written'])} written, {bytes_text(totals['bytes_read'])} read"
-        )
-    )
-    rows = [
-        (kind.layer, kind.op, f"{kind.calls:,}", seconds_text(kind.time_s), seconds_text(kind.max_s))
-        for kind in record.kinds
-    ]
-    print(table(("layer", "op", "calls", "time", "longest"), rows, {0, 1}))
-    for finding in record.findings:
-        print(wrapped(f"{finding.severity}: {finding.id}: {sanitize_text(finding.title)}", indent="  "))
-    warn_of(record.caveats)
-    return 0
-
-
-def _record_json(record: Any) -> dict[str, Any]:
-    """Return a record with the names of its fields, also of those that are stored without them."""
-    import msgspec
-
-    plain: dict[str, Any] = msgspec.structs.asdict(record)
-    for name in ("kinds", "phases", "findings"):
-        plain[name] = [msgspec.structs.asdict(entry) for entry in plain[name]]
-    return plain
+    return show(args, answer_record(record))
 
 
 def _export(args: argparse.Namespace) -> int:
+    from ensembles.answers.history import record_json
     from ensembles.history.check import stored_json
 
     history = open_history(args)
     for run in _chosen(args, history):
         for record in history.readable([run]).values():
-            print(json.dumps(stored_json(run) | {"record": _record_json(record)}))
+            print(json.dumps(stored_json(run) | {"record": record_json(record)}))
     return 0
 
 
@@ -265,4 +199,43 @@ def _upgrade(args: argparse.Namespace) -> int:
 
     history = History(args.db, upgrade=True)
     print(f"{sanitize_text(history.name)} has the schema {SCHEMA}")
+    return 0
+
+
+def add_output_actions(subparsers: Any) -> None:
+    """Declare the actions."""
+    writer = add_action(
+        subparsers, "site", _site, "write the history as static pages for a web server without Python"
+    )
+    writer.add_argument("folder", metavar="DIR", type=parse_path("folder"), help="folder of the pages")
+    meter = add_action(
+        subparsers, "metrics", _metrics, "print the latest run of each experiment as OpenMetrics text"
+    )
+    meter.add_argument(
+        "-o", "--output", metavar="FILE", type=parse_path("metrics"), help="write a file (default: print)"
+    )
+
+
+def _site(args: argparse.Namespace) -> int:
+    from ensembles.viz.history.pages import write_site
+
+    written = write_site(open_history(args), args.folder)
+    print(f"{written[0]}: {count_text(len(written) - 1, 'experiment')}")
+    return 0
+
+
+def _metrics(args: argparse.Namespace) -> int:
+    from ensembles.files.atomic_write import atomic_write
+    from ensembles.files.readership import Readership
+    from ensembles.history.metrics import openmetrics
+
+    text = openmetrics(open_history(args))
+    if args.output is None:
+        print(text, end="")
+        return 0
+    with (
+        atomic_write(args.output, Readership(everyone=True)) as descriptor,
+        open(descriptor, "wb", closefd=False) as file,
+    ):
+        file.write(text.encode())
     return 0

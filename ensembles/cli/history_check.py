@@ -8,8 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.compare import percent
-from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, table, when
+from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, when
 from ensembles.cli.options import add_json, parse_count, parse_path
+from ensembles.cli.questions import show
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
@@ -106,8 +107,8 @@ def _check(args: argparse.Namespace) -> int:
         ]
     )
     if args.junit:
+        from ensembles.answers.history import junit_xml
         from ensembles.files.atomic_write import atomic_write
-        from ensembles.history.check_formats import junit_xml
 
         with atomic_write(args.junit) as descriptor, open(descriptor, "wb", closefd=False) as file:
             file.write(junit_xml(found))
@@ -116,7 +117,7 @@ def _check(args: argparse.Namespace) -> int:
         changes = [{"experiment": one["experiment"]} | change for one in checks for change in one["changes"]]
         print(json.dumps({"verdict": _worst(found), "changes": changes, "experiments": checks}, indent=2))
     elif args.markdown:
-        from ensembles.history.check_formats import markdown
+        from ensembles.answers.history import markdown
 
         print(markdown(found))
     else:
@@ -180,24 +181,7 @@ def _acknowledge(args: argparse.Namespace) -> int:
 
 
 def _context(args: argparse.Namespace) -> int:
+    from ensembles.answers.history import answer_context
     from ensembles.history.context import place_run
 
-    found = place_run(open_history(args), args.id, dict(args.labels), args.days)
-    if args.json:
-        print(json.dumps(found.to_json(), indent=2))
-        return 0
-    among = sanitize_text(f"{found.others} other runs {found.among}")
-    print(f"run {found.run.id} of {when(found.run.start)} among {among}")
-    rows = [
-        (
-            one.name,
-            one.text(one.value),
-            one.text(one.low),
-            one.text(one.median),
-            one.text(one.high),
-            one.place,
-        )
-        for one in found.values
-    ]
-    print(table(("", "this run", "least", "median", "greatest", "greater than"), rows))
-    return 0
+    return show(args, answer_context(place_run(open_history(args), args.id, dict(args.labels), args.days)))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import parse_count
-from ensembles.model.sanitize_text import sanitize_text
 
 if TYPE_CHECKING:
     from ensembles.history.store import History
@@ -66,14 +64,6 @@ def open_history(args: argparse.Namespace, first: str | None = None) -> History:
 
     readers = OWNER if first is None else find_readership(first)
     return History(args.db, make=first is not None, readers=readers)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]], left: Collection[int] = (0,)) -> str:
-    """Format a table of untrusted texts: columns that are too many for a terminal are in a second one."""
-    from ensembles.model.table import folded_table_text
-
-    cells = [[sanitize_text(str(cell)) for cell in row] for row in rows]
-    return folded_table_text(head, cells, left)
 
 
 def when(start: Any) -> str:

@@ -25,7 +25,7 @@ def execute(args: argparse.Namespace) -> int:
     try:
         run = open_run(args, args.run)
     except SeveralRuns as several:
-        from ensembles.answers.run_list import answer_run_list
+        from ensembles.answers.info import answer_run_list
 
         return show(args, answer_run_list(args.run, several.paths, lambda path: open_run(args, path)))
     return show(args, answer_info(run))

@@ -180,6 +180,7 @@ def _modes(args: argparse.Namespace) -> Answer:
 
 
 def _tail(args: argparse.Namespace) -> Answer:
+    from ensembles.answers.tail import BacktestAnswer, TailAnswer
     from ensembles.ensemble.main_ensemble import tasks_of
 
     _, _, ensemble = selected_ensemble(args)
@@ -189,12 +190,15 @@ def _tail(args: argparse.Namespace) -> Answer:
             "slowest call of a task; leave out --duration and --rate to ask for that"
         )
     if args.backtest:
-        return ensemble.backtest(args.tasks, level=args.level)
-    return ensemble.tail(args.tasks or tasks_of(ensemble), level=args.level)
+        return BacktestAnswer(**vars(ensemble.backtest(args.tasks, level=args.level)))
+    return TailAnswer(**vars(ensemble.tail(args.tasks or tasks_of(ensemble), level=args.level)))
 
 
 def _split(args: argparse.Namespace) -> Answer:
-    return selected_ensemble(args, transfers=True)[2].split(args.calls, args.tasks, level=args.level)
+    from ensembles.answers.split import SplitAnswer
+
+    ensemble = selected_ensemble(args, transfers=True)[2]
+    return SplitAnswer(**vars(ensemble.split(args.calls, args.tasks, level=args.level)))
 
 
 def _calls(text: str) -> tuple[int, ...]:

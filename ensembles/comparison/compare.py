@@ -14,7 +14,6 @@ from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison, Group
 from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
-from ensembles.comparison.text import ShownComparison
 from ensembles.comparison.times import LEAST_ADDED, MARGIN, kinds_to_test
 from ensembles.comparison.totals import (
     Total,
@@ -310,7 +309,7 @@ def _without_durations(
             groups.append(Group(name, len(mine), sum(run.number(key) for run in mine), None))
         else:
             groups.append(summarize_group(name, [run.sample(key) for run in mine]))
-    return ShownComparison("inconclusive", reason, key[1], key[0], groups, margin, level)
+    return Comparison("inconclusive", reason, key[1], key[0], groups, margin, level)
 
 
 def _time_lost_s(found: Comparison) -> float:

@@ -44,7 +44,6 @@ from ensembles.comparison.shifts import (
     modes_exchanged,
     moves_of_matched_modes,
 )
-from ensembles.comparison.text import ShownComparison
 from ensembles.comparison.times import MARGIN
 from ensembles.comparison.units import Kind, Units, choose_units
 from ensembles.comparison.verdict import (
@@ -264,7 +263,7 @@ def _too_few(one: _PreparedKind, margin: float, level: float) -> Comparison:
     reason = (
         f"{least.name} has {count_text(least.calls, 'such call')}, and at least {FEWEST_CALLS} are needed"
     )
-    return ShownComparison(INCONCLUSIVE, reason, one.kind.op, one.kind.layer, one.told, margin, level)
+    return Comparison(INCONCLUSIVE, reason, one.kind.op, one.kind.layer, one.told, margin, level)
 
 
 def _found(
@@ -314,7 +313,7 @@ def _found(
     modes = estimate_spreads(run_scores, shares, repeated)
     tests = max(adjusted_p.size, 1)
     runs = enough_runs(kinds_of_parts, fitted, allowed, level / tests, units)
-    return ShownComparison(
+    return Comparison(
         verdict=verdict,
         reason=IDENTICAL
         if identical

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial
 from typing import Any
 
 from ensembles.comparison.difference import Difference
 from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total
-from ensembles.model.notebook_html import intervals_svg
-from ensembles.model.units import number_text
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
-
-_MOST_DRAWN = 8
-"""Ratios in the small picture of a notebook."""
 
 PARTS_OF_TIME = ("all", "mode place", "mode weight")
 """Values of `Move.what` that say that calls take longer; the others are relative to a mode."""
@@ -364,37 +358,6 @@ class Comparison:
             for one in fields(self)
             if one.name not in found and (one.name != "quantiles" or self.quantiles)
         }
-
-
-_COLOUR = {True: "#d55e00", False: "#7f7f7f"}
-"""Of a ratio that is certainly not 1, and of the others."""
-
-
-def ratios_svg(found: Comparison) -> str:
-    """Draw the ratios of the medians and of the parts to those of the first group, each as its interval."""
-    several = len(found.shifts) > 1
-    known: list[tuple[str, str, Shift | Effect]] = [("median", each.group, each) for each in found.shifts]
-    known += [(part.name, each.group, each) for part in found.parts for each in part.effects if each.is_ratio]
-    ratios = [
-        (f"{name} of {group}" if several else name, each.low, each.high, _COLOUR[each.is_certain])
-        for name, group, each in known
-        if each.low is not None and each.high is not None and 0 < each.low <= each.high < math.inf
-    ][:_MOST_DRAWN]
-    if not ratios:
-        return ""
-    # The ratio 1 is in the middle of a logarithmic axis.
-    most = max(max(1 / low, high) for _, low, high, _ in ratios)
-    reach = math.log(max(1.05 * most, 1.1))
-    place = partial(_place, reach=reach)
-    rows = [(name, place(low), place(high), colour) for name, low, high, colour in ratios]
-    title = "ratio of durations to those of the first group"
-    return intervals_svg(
-        rows, f"x {number_text(math.exp(-reach))}", f"x {number_text(math.exp(reach))}", title, rule=0.5
-    )
-
-
-def _place(ratio: float, reach: float) -> float:
-    return 0.5 + math.log(ratio) / (2 * reach)
 
 
 def _plain(value: Any) -> Any:

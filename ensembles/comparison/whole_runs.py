@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ensembles.comparison.report import Comparison, QuantileRatio
-from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import number_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
-
-if TYPE_CHECKING:
-    pass
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of which the ratio of two runs is given."""
@@ -87,15 +81,3 @@ def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
             name = found.groups[at].name
             groups.append(FewerTasks(name, tasks.typical[0], tasks.typical[at], ratios))
     return groups
-
-
-def fewer_tasks_headline(found: Comparison) -> str:
-    """Return that fewer tasks do the I/O, by group; "": in none. What became longer is in the next line."""
-    lines = []
-    for one in groups_of_fewer_tasks(found):
-        of = f" in {sanitize_text(one.group)}" if len(found.groups) > 2 else ""
-        lines.append(
-            f"fewer tasks do I/O{of}, {number_text(one.after)} instead of "
-            f"{number_text(one.before)}: less time in I/O, summed over tasks, is not faster here"
-        )
-    return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Ensemble(EnsembleCalls):
     @classmethod
     def from_events(
         cls, events: Events, per: Literal["call", "MiB"] = "call", quantity: Quantity = "duration"
-    ) -> Ensemble:
+    ) -> Self:
         """Make an ensemble of events; see `Events.ensemble`.
 
         Parameters
@@ -151,7 +151,7 @@ class Ensemble(EnsembleCalls):
         notes: Iterable[str] = (),
         successive: ConsecutiveCalls | None = None,
         resolution_s: float | None = None,
-    ) -> Ensemble:
+    ) -> Self:
         """Make an ensemble of which only the histogram is known.
 
         Parameters

@@ -16,7 +16,15 @@ from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Interval, LowerBound, Statement, UpperBound
-from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_text, share_text, size_text
+from ensembles.model.units import (
+    bytes_text,
+    count_text,
+    number_text,
+    ratio_text,
+    seconds_text,
+    share_text,
+    size_text,
+)
 
 UNITS: dict[str, Callable[[Any], str]] = {
     "": lambda value: sanitize_text(str(value)),
@@ -32,6 +40,11 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "share and interval": lambda value: _share(*value),
     "level": lambda value: f"{100 * value:g} %",
     "ratio": ratio_text,
+    "ratio and interval": lambda value: ratio_text(value[0]) + _interval(*value[1:]),
+    "change and interval": lambda value: _change(*value),
+    "p": lambda value: f"{value:.2g}",
+    "number": number_text,
+    "time": lambda value: f"{value:%Y-%m-%d %H:%M:%S}",
     "to 0.01": lambda value: f"{value:.2f}",
     "spread in log": lambda value: f"± {share_text(value)}" if value < 1 else f"× {math.exp(value):.1f}",
     "rate in time": lambda value: _rate_in_time(*value),
@@ -46,6 +59,26 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "part": lambda value: f"{value[0]:,} ({share_text(value[0] / value[1], None)})",
 }
 """How values are written, by the names of their units."""
+
+
+WIDEST = 30.0
+"""Intervals of ratios that are wider are not written."""
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    """Write the interval of a ratio; "" if it is not known."""
+    if low is None or high is None:
+        return ""
+    if not high <= WIDEST * low:
+        return f" (uncertain by more than a factor of {WIDEST:.0f})"
+    ends = [ratio_text(end).removeprefix("× ") for end in (low, high)]
+    return f" ({ends[0]} to {ends[1]})"
+
+
+def _change(change: float, low: float | None, high: float | None) -> str:
+    """Write the difference of two shares, and its interval if it is known."""
+    interval = "" if low is None or high is None else f" ({low * 100:+.1f} to {high * 100:+.1f})"
+    return f"{change * 100:+.1f} %{interval}"
 
 
 def _share(share: float, low: float, high: float) -> str:
@@ -282,6 +315,61 @@ WORDS = {
     ),
     "split.assumes": "Assumes that {assumed}.",
     "split.refused": "{calls:n call}: {why}.",
+    "compare.judged": "{judged}",
+    "compare.fewer_tasks": (
+        "fewer tasks do I/O[ in {group}], {after:number} instead of {before:number}: less time in I/O, "
+        "summed over tasks, is not faster here."
+    ),
+    "compare.runs": "whole runs[ of {group}] {verdict}: {how}.",
+    "compare.kind": (
+        "{what}{verdict}[, {direction}][ ({moved})][ (median {median:ratio})][ (median of {group} "
+        "{median_of:ratio})][: {why}]."
+    ),
+    "compare.verdict": "{what}{verdict}[, {direction}]",
+    "compare.reason": "{reason}.",
+    "compare.all": "everything moved by {how}[ in {group}]",
+    "compare.mode_place": "the mode at {t_s:s} moved by {how}[ in {group}]",
+    "compare.mode_weight": "the weight of the mode at {t_s:s} moved by {how}[ in {group}]",
+    "compare.mode_ratio": ("the mode at {t_s:s} moved relative to the heaviest mode by {how}[ in {group}]"),
+    "compare.tail": "the tail, beyond {t_s:s}, changed by {how}[ in {group}]",
+    "compare.tail_place": "calls beyond {t_s:s} moved by {how}[ in {group}]",
+    "compare.mode_width": "the width of the mode at {t_s:s} changed by {how}[ in {group}]",
+    "compare.by_ratio": "{ratio:ratio and interval}",
+    "compare.by_share": (
+        "{change:change and interval}[is_alone? of the calls][, from {before:share to 0.1 %} to {after:share "
+        "to 0.1 %}]"
+    ),
+    "compare.matched": (
+        "These modes are those of each group, matched in order, as a group lacks modes of the other. The "
+        "verdict is by the modes of all groups together: parts in --json."
+    ),
+    "compare.group": "{group}:",
+    "compare.tests": (
+        "Column p: t test with {sizes} {units} as units, adjusted for {adjusted_for:n tested part}; rank p: "
+        "{rank_test} on these units, adjusted alike, at least {smallest_p:p} for one part."
+    ),
+    "compare.distance": (
+        "Distance[ of {group}]: Kolmogorov-Smirnov {kolmogorov_smirnov:moment}, Wasserstein "
+        "{wasserstein_octaves:moment} octaves."
+    ),
+    "compare.within": (
+        "Largest between runs of one group: {kolmogorov_smirnov:moment}, {wasserstein_octaves:moment} "
+        "octaves."
+    ),
+    "compare.note": "note: {note}",
+    "compare.minor": "{kinds}: single calls or little time, {times} in all; inconclusive.",
+    "compare.p": (
+        "Column p: of the time a run if it is certainly another one, else of the part that moved most; "
+        "adjusted for all kinds of calls."
+    ),
+    "compare.detail": "In detail (other kinds of calls: --op, --layer):",
+    "history.run": "{path}: {command}",
+    "history.totals": (
+        "{tasks:n task} on {nodes:n node}, {span_s:s}, {calls:n call}, {written:bytes} written, {read:bytes} "
+        "read"
+    ),
+    "history.finding": "{severity}: {id}: {title}",
+    "history.place": "run {run} of {start:time} among {others:count} other runs {among}",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",
     "phases.count": "{count:n phase}: {evidence}",

@@ -219,7 +219,7 @@ def summarize_chunks(
     >>> from ensembles.passes.group import SummaryRequest
     >>> from ensembles.passes.spec import summarize_chunks
     >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.eventcount import EventCount
+    >>> from ensembles.summaries.runtotals import EventCount
     >>> events = en.open("ensio-ior").events
     >>> requests = {"count": SummaryRequest(ignoring_run(EventCount))}
     >>> summarize_chunks(requests, iter([events[:100], events[100:]]), None)["count"].events

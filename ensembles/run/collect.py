@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ensembles.files.names import TRACE_FILE, split_launch
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.directory import (
+    Chosen,
     chosen_records,
     identity,
     lies_elsewhere,
     record_paths,
     resolve_run_directory,
 )
-from ensembles.readers.native.owners import Chosen
 
 if TYPE_CHECKING:
     from ensembles.readers.native.spool_source import SpoolSource

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, op_of_calls
-from ensembles.passes.summary import Summary
+from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.callsums import carried_bits, compute_call_sums
 from ensembles.summaries.layers import LayerTimes
 
@@ -125,3 +125,26 @@ class RunTotals(Summary):
         """Return ``bytes_read``, ``bytes_written`` and ``io_time_ns``, each of shape (1,)."""
         names = ("bytes_read", "bytes_written", "io_time_ns")
         return {name: np.array([getattr(self, name)], dtype=np.int64) for name in names}
+
+
+class EventCount(Summary):
+    """A mergeable summary: the number of events."""
+
+    columns = ("duration",)
+    requires = ANY_ORDER
+    results = ("events",)
+
+    def __init__(self) -> None:
+        self.events = 0
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        self.events += len(chunk)
+
+    def merge(self, other: EventCount) -> None:
+        """Add another count."""
+        self.events += other.events
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``events``."""
+        return {"events": np.array(self.events, np.int64)}

@@ -33,10 +33,10 @@ from ensembles.run.collect import collect
 from ensembles.run.read_limits import ReadLimits
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import EventCount
 from ensembles.writers.tracefile import events as written
 
 from .answers import ANSWERS, NotThereError, executed

@@ -8,7 +8,7 @@ import pytest
 from places import BUILD
 
 import ensembles
-from ensembles.answers.run_list import answer_run_list
+from ensembles.answers.info import answer_run_list
 from ensembles.cli.replay import ANY_TASKS
 
 DD = "dd if=/dev/zero of=data bs=1k count=3 status=none"

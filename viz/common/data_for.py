@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ensembles.ensemble.ensemble import Ensemble
@@ -15,6 +16,7 @@ from ensembles.run.rasters import kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster, raster_request
+from ensembles.viz.common.figures import ensemble_from
 
 S = TypeVar("S", bound=Summary)
 
@@ -84,3 +86,18 @@ def _histogram_of_ensemble(ensemble: Ensemble) -> LogHistogram:
         call = Call(name if ensemble.per == "call" else f"{name} per MiB", "", ensemble.op or "meta")
         histogram.counts[call] = ensemble.sample.counts.copy()
     return histogram
+
+
+def labelled_ensembles(data: Any) -> dict[str, Ensemble]:
+    """Return the ensembles of a picture by label."""
+    if isinstance(data, Mapping):
+        found = {str(label): ensemble_from(each) for label, each in data.items()}
+    elif isinstance(data, list | tuple):
+        each = [ensemble_from(one) for one in data]
+        found = {f"{number}: {one.name or 'calls'}": one for number, one in enumerate(each, 1)}
+    else:
+        one = ensemble_from(data)
+        found = {one.name or "calls": one}
+    if len({ensemble.per for ensemble in found.values()}) > 1:
+        raise ValueError("durations per call and per MiB cannot share an axis: draw two figures")
+    return found

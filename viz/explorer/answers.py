@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from bokeh.models import CustomJS
 from bokeh.models.widgets import Button, Div
 
+from ensembles.answers.compare import answer_comparisons
 from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.text import comparisons_text
 from ensembles.model.errors import EnsioError
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.layout import LINES, button
@@ -72,7 +72,7 @@ class Answers:
         def text() -> str:
             runs = [[panel.shown.run] for panel in explorer._panels]
             filters: dict[str, Any] = dict(explorer.view.filters)
-            return comparisons_text(compare_runs(runs, selection=Selection.parse(**filters)))
+            return str(answer_comparisons(compare_runs(runs, selection=Selection.parse(**filters))))
 
         self._answer_with(text)
 

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from ensembles.answers.modes import ModesAnswer
+from ensembles.answers.tail import TailAnswer
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.main_ensemble import tasks_of
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
@@ -144,8 +146,9 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
     if view.selecting().keys() & {"duration", "rate"}:
         tail = "No slowest call is predicted of calls that were chosen by their durations."
     else:
-        tail = str(ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1))))
-    return "\n".join([*notes, str(ensemble.modes()), "", tail])
+        found = ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1)))
+        tail = str(TailAnswer(**vars(found)))
+    return "\n".join([*notes, str(ModesAnswer(**vars(ensemble.modes()))), "", tail])
 
 
 def _per_mib_text(ensemble: Ensemble) -> str:

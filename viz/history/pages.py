@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,12 +15,13 @@ from bokeh.models import Model
 from bokeh.resources import Resources
 from jinja2 import Environment, Template
 
+from ensembles.files.atomic_write import followed, temporary_file
 from ensembles.history.check import Check, check, control_false_alarms
 from ensembles.history.store import Acknowledgement, Experiment, History, StoredRun
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.viz.common.theme import theme_script
-from ensembles.viz.history.data import ExperimentData
+from ensembles.viz.history.data import ExperimentData, experiment_data
 from ensembles.viz.history.figures import distribution, heat_map, over_runs
 
 SCRIPT = "bokeh.js"
@@ -181,3 +183,34 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = 160, height: in
 def no_runs() -> EnsioError:
     """Make the error of a history without runs."""
     return EnsioError("the history holds no run: add some with ensio history add")
+
+
+INDEX = "index.html"
+
+
+def write_site(history: History, folder: str) -> list[str]:
+    """Write the pages of a history.
+
+    Parameters
+    ----------
+    folder : str
+        Made if it is missing. Pages of an earlier call are replaced.
+    """
+    rows = experiment_rows(history, checked(history))
+    if not rows:
+        raise no_runs()
+    followed(folder)
+    os.makedirs(folder, exist_ok=True)
+    _write(os.path.join(folder, SCRIPT), script_text())
+    links = {row.check.experiment: f"experiment-{number}.html" for number, row in enumerate(rows, 1)}
+    written = [os.path.join(folder, link) for link in links.values()]
+    for row, path in zip(rows, written, strict=True):
+        _write(path, experiment_page(experiment_data(history, row.check), INDEX))
+    index = os.path.join(folder, INDEX)
+    _write(index, all_experiments_page(rows, links, len(history.experiments())))
+    return [index, *written]
+
+
+def _write(path: str, text: str) -> None:
+    with temporary_file(path) as descriptor, open(descriptor, "wb", closefd=False) as file:
+        file.write(text.encode(errors="replace"))

@@ -9,6 +9,7 @@ from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Rang
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
+from ensembles.viz.common.data_for import labelled_ensembles
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -19,7 +20,6 @@ from ensembles.viz.common.figures import (
     sentence_of,
     subtitle,
 )
-from ensembles.viz.common.labelled import labelled_ensembles
 from ensembles.viz.common.style import OVERLAID, op_colour, shade, time_hover
 
 _MOST_POINTS = 1000

@@ -32,7 +32,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.events import Call
 from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.viz.common.data_for import data_for
+from ensembles.viz.common.data_for import data_for, labelled_ensembles
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -43,7 +43,6 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.labelled import labelled_ensembles
 from ensembles.viz.common.legend_buttons import add_legend_buttons
 from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.common.theme import widget_colours

@@ -13,6 +13,7 @@ from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.faces.words import sentence
+from ensembles.model.statement import Statement
 from ensembles.model.units import count_text, number_text, seconds_text, share_text
 from ensembles.statistics.modes.modes import Mode, Modes
 from ensembles.statistics.modes.time_slices import slice_text
@@ -113,7 +114,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
         return fig
     say_what_is_left_out(fig, ensemble)
     if found.refused:
-        subtitle(fig, sentence(found.statements[0]))
+        subtitle(fig, sentence(Statement("modes.refused", {"why": found.refused})))
     colour = op_colour(ensemble.op)
     area = fig.varea_step(
         x=edges_s,

@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import count_text, seconds_text
-from ensembles.structure.surroundings_curves import count_sampled, sum_levels, sum_rates
+from ensembles.structure.surroundings import count_sampled, sum_levels, sum_rates
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,

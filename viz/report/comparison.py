@@ -9,18 +9,14 @@ from typing import Any
 
 from bokeh.models import Range1d
 
+from ensembles.answers.compare import answer_comparisons, minor_kinds, verdict_of_kind
 from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.report import DIFFERENT, Comparison
-from ensembles.comparison.text import (
-    comparisons_json,
-    comparisons_text,
-    minor_kinds,
-    minor_line,
-    sentences_of_runs,
-)
+from ensembles.comparison.report import Comparison
 from ensembles.diagnosis import text as texts
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
+from ensembles.faces.html import answer_html
+from ensembles.faces.words import sentence
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model import __version__
@@ -105,18 +101,16 @@ def comparison_html(runs: Sequence[Run]) -> str:
         figures.append(facts(run, summaries, information))
     pictures = _traces(names, data)
     traces = list(pictures)
-    folded = minor_kinds(found)
-    told = [each for each in found if each not in folded]
+    answer, minor = answer_comparisons(found), minor_kinds(found)
     pictured = []
-    for each in [each for each in told if each.knows_durations][:_MOST_PICTURED]:
+    drawn = [each for each in found if each.knows_durations and each not in minor]
+    for each in drawn[:_MOST_PICTURED]:
         name = _name(each)
         pictures[f"comparison_{name}"] = comparison_of_kind(
-            each, runs, (names[0], names[1]), _verdict(each).partition(": ")[2]
+            each, runs, (names[0], names[1]), sentence(verdict_of_kind(each)).partition(": ")[2]
         )
         pictured.append(name)
     script, divisions = embed_pictures(pictures, traces, selects=False)
-    paths = [run.path for run in runs]
-    verdicts = [(_name(each), _verdict(each), _reason(each, paths)) for each in told]
     return rendered(
         "report/comparison.html",
         style=page_part("report/style.html"),
@@ -124,17 +118,14 @@ def comparison_html(runs: Sequence[Run]) -> str:
         headlines=[headline(run) for run in runs],
         notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
         longer=_longer(found[0]),
-        of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
-        verdicts=verdicts,
-        folded=_sentence(minor_line(folded)) if folded else "",
-        words=comparisons_text(found),
+        words=answer_html(answer.parts, 50, "ensio compare"),
         pictured=pictured,
         facts=_side_by_side(figures, found[0]),
         texts=texts,
         findings=list(zip(names, diagnoses, strict=True)),
         traces=traces,
         divisions=divisions,
-        json=json.dumps(comparisons_json(found)).replace("<", "\\u003c").replace("&", "\\u0026"),
+        json=json.dumps(answer.to_json()).replace("<", "\\u003c").replace("&", "\\u0026"),
         bokeh=library_for(pictures.values()),
         script=script,
         version=__version__,
@@ -226,44 +217,5 @@ def _side_by_side(
     return rows
 
 
-def _kind(found: Comparison) -> str:
-    return " ".join(part for part in (found.layer, found.op) if part)
-
-
-def _reason(found: Comparison, paths: Sequence[str]) -> str:
-    """Return the reason of a verdict as sentences; the time a run comes first, if it is not in the reason."""
-    sentence = _sentence(found.reason, paths)
-    totals = {total.what: total for total in found.totals}
-    time = found.blocked or totals.get("time_s")
-    if time is None or "time a run" in found.reason:
-        return sentence
-    before, after = (seconds_text(time_s) for time_s in time.typical)
-    return f"Time a run {before} → {after}, {_factor(time.ratios[0])}. {sentence}"
-
-
 def _name(found: Comparison) -> str:
     return "-".join(part for part in (found.layer, found.op) if part) or "calls"
-
-
-def _verdict(found: Comparison) -> str:
-    what = _kind(found)
-    shift = found.shift
-    # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
-    median = shift.median_ratio if shift is not None and shift.is_certain else None
-    ratio = f", median {ratio_text(median)}" if median is not None else ""
-    # The time a run, where it is certain, is what a reader asks for first.
-    times = [each.text for each in found.times if each.is_certain(found.level)]
-    if times:
-        return f"{what}: {found.direction or found.verdict}, {times[0]}"
-    if found.sizes_differ and found.blocked is None:
-        return f"{what}: another size of calls"
-    if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
-        return f"{what}: another number of calls"
-    direction = f", {found.direction}" if found.direction else ""
-    return f"{what}: {found.verdict}{direction}{ratio}"
-
-
-def _sentence(text: str, names: Sequence[str] = ()) -> str:
-    """Return a clause as a sentence; the name of a run stays as it is."""
-    first = text[:1] if text.startswith(tuple(names)) and names else text[:1].upper()
-    return f"{first}{text[1:].rstrip('.')}." if text else ""

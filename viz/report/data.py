@@ -27,9 +27,8 @@ from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.raster_images import DrawnRaster
 from ensembles.summaries.rate import RateCurve
-from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
-from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.sizes import Requests, SizeTable
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.data_for import request_for
 from ensembles.viz.pictures.zoomed_calls import calls_for_zooms

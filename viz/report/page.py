@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ensembles.answers.phases import PhasesAnswer, answer_phases
 from ensembles.diagnosis import text as texts
 from ensembles.diagnosis.diagnose import DiagnosisPass
-from ensembles.diagnosis.finding import Diagnosis
+from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.faces.html import answer_html
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.passes.progress import advance, announced
-from ensembles.run.between_layers import layer_sentences
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.information import (
     collect_information,
+    layer_sentences,
 )
 from ensembles.run.run import Run
 from ensembles.viz.common.figures import time_range
@@ -40,7 +41,6 @@ from ensembles.viz.report.folded import (
     folded_sections,
     layers_over_each_other,
 )
-from ensembles.viz.report.links import evidence_links, evidence_sentences
 from ensembles.viz.report.moments import moments
 from ensembles.viz.report.tables import (
     DATA_LOST,
@@ -264,3 +264,59 @@ def _folded(run: Any, summaries: ReportData, phases: PhasesAnswer | None) -> lis
     }
     layers = layers_over_each_other(summaries.totals.layers.layers)
     return folded_sections(run, sums, phases, summaries.transfers, layers)
+
+
+def evidence_sentences(finding: Finding) -> list[str]:
+    """Return the evidence of a finding, without what its title says in the same words.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Check, Finding, Where
+    >>> said = ("9 calls of 8 B", "no other task makes such calls")
+    >>> checks = tuple(Check("", True, each) for each in said)
+    >>> finding = Finding("small-requests", "note", 1.0, Where(), {}, checks, "", None, "9 calls of 8 B")
+    >>> evidence_sentences(finding)
+    ['no other task makes such calls']
+    """
+    title = finding.title.casefold()
+    return [check.sentence for check in finding.checks if check.sentence.casefold() not in title]
+
+
+def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[str, str]]:
+    """Return the sections of a report in which the calls of a finding can be seen.
+
+    Returns
+    -------
+    list of (str, str)
+        Anchor and words of each link.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Finding, Where
+    >>> where = Where(op="write", calls=("pwrite",), phases=(3,), times_s=(1.0, 2.0))
+    >>> finding = Finding("imbalance", "note", 1.0, where, {}, (), "", None, "")
+    >>> evidence_links(finding, ["trace", "ensemble-pwrite", "phases", "rate"])[0]
+    ('trace', 'the trace diagram from 1.000 to 2.000 s')
+    """
+    where = finding.where
+    when = "" if where.times_s is None else f" from {where.times_s[0]:.3f} to {where.times_s[1]:.3f} s"
+    links = [("trace", f"the trace diagram{when}")]
+    if where.op in ("read", "write"):
+        links.append(("rate", f"the rate of {where.op}s"))
+    if where.phases:
+        shown = some_spans_text(find_spans(where.phases))
+        links.append(("phases", f"phase{'s' * (len(where.phases) > 1)} {shown}"))
+    if where.ordinals:
+        links.append(("ordinals", "durations by call index"))
+    of_calls = [f"ensemble-{name}" for name in (where.calls or ())]
+    of_calls += [name for name in sorted(sections) if where.op and name == f"ensemble-{where.op}"]
+    links += [
+        (name, f"durations of {name.removeprefix('ensemble-')}") for name in of_calls if name in sections
+    ]
+    if not any(anchor.startswith("ensemble-") for anchor, _ in links):
+        links.append(("histogram", "durations of all calls"))
+    if where.files:
+        links.append(("access_map", "the access map"))
+    found = [(anchor, words) for anchor, words in dict.fromkeys(links) if anchor in sections]
+    # Of a log of counters, pictures are of sums.
+    return found or [(name, name.replace("_", " ")) for name in sorted(sections)[:3]]

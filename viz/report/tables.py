@@ -23,8 +23,7 @@ from ensembles.viz.report.moments import MomentsTable
 if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite
     from ensembles.summaries.failed_calls import FailedCalls
-    from ensembles.summaries.requests import Requests
-    from ensembles.summaries.sizes import SizeTable
+    from ensembles.summaries.sizes import Requests, SizeTable
     from ensembles.viz.report.data import ReportData
 
 _MOST_SITES = 15

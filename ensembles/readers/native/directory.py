@@ -7,12 +7,18 @@ The readers find that directory too.
 from __future__ import annotations
 
 import os
+import pwd
+import stat
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
 from ensembles.files.untrusted import Reading
 from ensembles.model.errors import SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.readers.native.owners import Chosen, choose, user_name
+from ensembles.model.units import few
 
 _MOST_LISTED = 5
 
@@ -92,7 +98,7 @@ def lies_elsewhere(path: str) -> bool:
 
 
 def chosen_records(directory: str) -> Chosen:
-    """List spools and job files without those of untrusted users (`ensembles.readers.native.owners`)."""
+    """List spools and job files without those of untrusted users (`ensembles.readers.native.directory`)."""
     with Reading(directory):
         return choose(directory, record_paths(directory))
 
@@ -108,3 +114,76 @@ def record_paths(directory: str) -> list[str]:
 def identity(status: os.stat_result) -> tuple[int, int]:
     """Size in bytes and time of change in ns of a spool, which differ once it has changed."""
     return status.st_size, status.st_mtime_ns
+
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Chosen(NamedTuple):
+    """The files of a directory to read.
+
+    Attributes
+    ----------
+    paths : list of str
+        Files to read.
+    owner : int or None
+        User id of their owner; None: the owner does not matter.
+    notes : list of str
+        Sentences about files that are not read.
+    """
+
+    paths: list[str]
+    owner: int | None
+    notes: list[str]
+
+    def includes(self, path: str) -> bool:
+        """Test whether a further file of the directory may be read too."""
+        return self.owner is None or _owners(path) <= {self.owner, os.geteuid()}
+
+
+def choose(directory: str, paths: Sequence[str]) -> Chosen:
+    """Choose the files to read."""
+    status = os.stat(directory)
+    if not paths or not status.st_mode & _OTHERS_WRITE:
+        return Chosen(list(paths), None, [])
+    owners = {path: users for path in paths if (users := _owners(path))}
+    everyone = set().union(*owners.values())
+    known = [user for user in (os.geteuid(), status.st_uid) if user in everyone]
+    notes = []
+    if known:
+        owner = known[0]
+    elif len(everyone) == 1:
+        (owner,) = everyone
+        notes.append(
+            f"the files in {directory} belong to user {user_name(owner)}, neither to its owner nor to you, "
+            "and other users can write to it: make sure that this is the run you mean"
+        )
+    else:
+        owner = -1
+    foreign = Counter(min(users - {owner}) for users in owners.values() if users != {owner})
+    notes += few(
+        [
+            f"{count} file{'s' * (count > 1)} of user {user_name(user)} in {directory} "
+            f"{'are' if count > 1 else 'is'} left out, because other users than its owner can write to it: "
+            "to read such a file, name the file itself"
+            for user, count in sorted(foreign.items())
+        ],
+        "users have files there",
+    )
+    return Chosen([path for path in paths if owners.get(path, {owner}) == {owner}], owner, notes)
+
+
+def user_name(number: int) -> str:
+    """Return the name of a user, or the id if there is no name."""
+    with suppress(KeyError):
+        return pwd.getpwuid(number).pw_name
+    return str(number)
+
+
+def _owners(path: str) -> set[int]:
+    """Return the owner of a file, and of the target of a link; empty if the file does not exist any more."""
+    found = set()
+    for look in (os.lstat, os.stat):
+        with suppress(OSError):
+            found.add(look(path).st_uid)
+    return found

@@ -29,8 +29,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.job_summary import MOST_BYTES
 from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
-from ensembles.readers.native.spool_bytes import JobSummary, Piece
-from ensembles.readers.native.spool_texts import KnownTexts
+from ensembles.readers.native.spool_bytes import JobSummary, KnownTexts, Piece
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 

@@ -12,7 +12,7 @@ from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import count_text
-from ensembles.readers.native.owners import choose
+from ensembles.readers.native.directory import choose
 from ensembles.readers.native.process_account import CANCELLED, UNRECORDED, io_counters
 from ensembles.readers.native.spool import Spool
 

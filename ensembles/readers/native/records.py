@@ -13,8 +13,8 @@ from ensembles.readers.native import job_file
 from ensembles.readers.native.directory import chosen_records, lies_elsewhere, record_paths
 from ensembles.readers.native.launches import launchers_in, spools_of_launch
 from ensembles.readers.native.spool import READABLE, Spool, read_spool
+from ensembles.readers.native.spool_bytes import KnownTexts
 from ensembles.readers.native.spool_source import SpoolSource
-from ensembles.readers.native.spool_texts import KnownTexts
 
 
 def open_spool(path: str) -> SpoolSource:

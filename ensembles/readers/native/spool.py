@@ -17,8 +17,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
 from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
 from ensembles.readers.native.process_account import account_in_job_file, account_of_spool
-from ensembles.readers.native.spool_bytes import Contents, JobSummary, Piece
-from ensembles.readers.native.spool_texts import KnownTexts
+from ensembles.readers.native.spool_bytes import Contents, JobSummary, KnownTexts, Piece
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ensembles.model.c_layout import CONSTANTS, SURROUNDINGS
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.flights import flights_by_operation
 from ensembles.model.regions import RegionTable
 from ensembles.model.sites import SiteTable
-from ensembles.model.surroundings import SurroundingsTable
+from ensembles.model.surroundings import COLUMNS as SAMPLED
+from ensembles.model.surroundings import COUNTERS, UNKNOWN, SurroundingsTable
 from ensembles.model.units import few
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
@@ -34,11 +37,11 @@ from ensembles.readers.native.process_metadata import (
     describe_processes,
     described,
 )
-from ensembles.readers.native.rank_assignment import assign_ranks
+from ensembles.readers.native.rank_assignment import Member, assign_ranks
 from ensembles.readers.native.region_events import marked_spools, read_regions
 from ensembles.readers.native.run_summary import RunSummary
-from ensembles.readers.native.spool import Spool
-from ensembles.readers.native.surroundings_rows import read_surroundings, sampled_spools
+from ensembles.readers.native.spool import Spool, SummaryPart
+from ensembles.readers.native.spool_bytes import Contents
 from ensembles.readers.native.window_decoder import Decoding
 from ensembles.recorder.site_places import resolve_sites
 from ensembles.summaries.cells import CellSummary
@@ -228,3 +231,81 @@ class _Numbers:
 def _slots_of(decoding: Decoding) -> int:
     """Return an upper bound on the number of events."""
     return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
+
+
+_GROUPS = {
+    "PROCESS": ("read_by_calls", "cancelled_write_bytes"),
+    "MEMORY": ("available_bytes", "writeback_bytes"),
+    "PRESSURE": ("some_us", "full_us"),
+    "CGROUP": ("cgroup_read_bytes", "cgroup_writes"),
+    "CGROUP_PRESSURE": ("cgroup_some_us", "cgroup_full_us"),
+    "NFS": ("nfs_read_bytes", "nfs_retransmissions"),
+    "LUSTRE_DIRTY": ("lustre_dirty_bytes", "lustre_dirty_bytes"),
+    "LUSTRE_AHEAD": ("lustre_ahead_hits", "lustre_ahead_misses"),
+    "LUSTRE_RPCS": ("lustre_read_rpcs", "lustre_write_pages"),
+}
+_NAMES = list(COUNTERS)
+_BIT_OF = {
+    name: CONSTANTS[f"ENSIO_READ_{group}"]
+    for group, (first, last) in _GROUPS.items()
+    for name in _NAMES[_NAMES.index(first) : _NAMES.index(last) + 1]
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SampledSpool:
+    """A spool with samples.
+
+    Attributes
+    ----------
+    decoding : Decoding
+    contents : Contents
+    parts : sequence of SummaryPart
+        Locations of the rows in the contents.
+    """
+
+    decoding: Decoding
+    contents: Contents
+    parts: Sequence[SummaryPart]
+
+
+def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> list[SampledSpool]:
+    """Select the spools with samples."""
+    if not any(member.spool.surroundings for member in members):
+        return []
+    decoding_of = {decoding.path: decoding for decoding in decodings}
+    return [
+        SampledSpool(decoding_of[spool.path], spool.contents, spool.surroundings)
+        for spool in (member.spool for member in members)
+        if spool.surroundings and spool.path in decoding_of
+    ]
+
+
+def read_surroundings(spools: Sequence[SampledSpool], damage: DamageReport) -> SurroundingsTable:
+    """Read all samples of some spools, and report those that are left out."""
+    parts = [_columns(spool, damage) for spool in spools]
+    if not parts:
+        return SurroundingsTable.empty()
+    return SurroundingsTable({name: np.concatenate([part[name] for part in parts]) for name in SAMPLED})
+
+
+def _columns(spool: SampledSpool, damage: DamageReport) -> dict[str, np.ndarray]:
+    """Decode the complete rows of a process with possible times; its bytes are untrusted."""
+    decoding = spool.decoding
+    with spool.contents.opened() as contents:
+        rows, lost = contents.rows(SURROUNDINGS, "read", spool.parts)
+    since = (rows["ticks"] - np.uint64(decoding.first_ticks)).view("i8")
+    most = decoding.most_ticks
+    sound = (since >= -most) & (since <= most)
+    damage.leave_out(decoding.path, lost + int(np.count_nonzero(~sound)), "counter sample")
+    rows, since = rows[sound], since[sound]
+    counters = {
+        name: np.where((rows["read"] & bit) != 0, np.maximum(rows[name].astype("i8"), UNKNOWN), UNKNOWN)
+        for name, bit in _BIT_OF.items()
+    }
+    return {
+        "rank": np.full(len(rows), decoding.rank, "u4"),
+        "time": np.rint(since * decoding.ns_per_tick).astype("i8") + decoding.start_ns,
+        "cost": rows["cost_ns"].astype("i8"),
+        **counters,
+    }

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.faces.answer import Answer
-from ensembles.model.statement import Part, Statement, Table
 from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
 from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
@@ -59,7 +57,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Backtest(Answer):
+class Backtest:
     """Coverage of the prediction intervals for the slowest of N calls.
 
     Attributes
@@ -86,29 +84,12 @@ class Backtest(Answer):
     kinds: tuple[Coverage, ...]
     pit: np.ndarray | None = None
 
-    question = "tail"
-
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio tail --backtest --json`` prints; `pit` is counted in tenths."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["pit"] = None if self.pit is None else np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()
         found["kinds"] = [{one.name: getattr(kind, one.name) for one in fields(kind)} for kind in self.kinds]
         return found
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """A title, a table of the kinds, and why there is no trial of some."""
-        units = {"predicted": "", **dict.fromkeys(("coverage", "below", "above"), "share")}
-        units |= {"width": "ratio", "trials": "count", "refused": "count"}
-        rows = []
-        for one in self.kinds:
-            found = (one.coverage, one.below, one.above, one.width)
-            shown = found if None not in found else "----"
-            rows.append((one.kind, *shown, one.trials if shown is found else 0, one.refused))
-        reasons = (Statement("backtest.reason", {"kind": one.kind, "why": one.reason}) for one in self.kinds)
-        head = Statement("backtest.what", {"level": self.level})
-        table = Table.of_rows("kind", units, rows)
-        return ((head,), table, tuple(each for each in reasons if each.values["why"]))
 
 
 MOST_FITS = 40

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ensembles.faces.answer import Answer
-from ensembles.model.statement import Interval, Part, Statement, Table
 from ensembles.model.units import count_text
 from ensembles.statistics.modes.clusters import highs_and_lows
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
@@ -35,9 +32,6 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import check_level
 
 _LEAST_N = 5
-_MIB = float(1 << 20)
-_FEW = 0.1
-"""Least share of a further mode from which on the calls are too few to count modes: 60 calls or fewer."""
 _RANGE = np.array([0.01, 0.99])
 
 
@@ -89,7 +83,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class Modes(Answer):
+class Modes:
     """Modes of an ensemble, in the order of their durations.
 
     Each call is in one mode, bump or spread: their weights and shares add up to 1.
@@ -153,8 +147,6 @@ class Modes(Answer):
     phases: int | None = None
     name: str = ""
     per: str = "call"
-
-    question = "modes"
 
     def __len__(self) -> int:
         return len(self.modes)
@@ -257,64 +249,6 @@ class Modes(Answer):
             spread=tuple(replace(part, time_share=None) for part in self.spread),
             far_calls=None,
         )
-
-    @property
-    def unit(self) -> str:
-        """Unit of the durations."""
-        return "s/MiB" if self.per == "MiB" else "s"
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """A title, a table, the test of unimodality, clusters, harmonics and sizes."""
-        if self.refused:
-            return ((Statement("modes.refused", {"why": self.refused}),),)
-        turns = bool(self.turns is not None and self.turns.explain_modes and self.modes)
-        found = {"count": len(self), "calls": self.n, "name": self.name, "is_turns": turns}
-        found |= {"is_found": bool(self.modes), "is_none": not self.modes}
-        headers = ["size", *(f"mode {number}" for number in range(1, len(self) + 1))]
-        units = {"size": "", "calls": "count", **dict.fromkeys(headers[1:], "share to 0.1 %")}
-        sizes = [(size.name, size.calls, *size.shares) for size in self.sizes]
-        said = tuple(self._said())
-        return ((Statement("modes.what", found),), self._table(), said, Table.of_rows("size", units, sizes))
-
-    def _table(self) -> Table:
-        """Tabulate the modes; columns of unknown numbers are left out."""
-        per_mib = self.per == "MiB"
-        units = {"mode": "count", "s per MiB" if per_mib else "duration": "s"}
-        units |= {f"{100 * self.level:g} % interval": "s", "rate": "bytes/s"}
-        units |= {"share of calls": "share and interval", "of time": "share to 0.1 %"}
-        units |= {"width": "spread in log", "phases": "of all"}
-        rows = [
-            (
-                number,
-                mode.t_s,
-                Interval(mode.low_s, mode.high_s),
-                _MIB / mode.t_s if per_mib else None,
-                (mode.weight, mode.weight_low, mode.weight_high),
-                mode.time_share,
-                mode.width,
-                None if mode.effective_phases is None else (mode.effective_phases, self.phases),
-            )
-            for number, mode in enumerate(self.modes, 1)
-        ]
-        return Table.of_rows("mode", units, rows, together=(2 + per_mib,))
-
-    def _said(self) -> Iterator[Statement]:
-        """Say whether there may be further modes, and what explains the modes."""
-        clusters = len(self) + len(self.bumps) + len(self.spread)
-        if clusters > 1:
-            bound = "< 1e-6" if self.p_one_mode < 1e-6 else f"≤ {self.p_one_mode:.2g}"
-            is_one = self.p_one_mode == 1.0
-            yield Statement("modes.one_of_all_phases" if is_one else "modes.several", {"bound": bound})
-        else:
-            values = {"least": self.least_share, "is_few": self.least_share >= _FEW}
-            yield Statement("modes.one", values | {"is_known": not values["is_few"]})
-        if self.resolution_s:
-            yield Statement("modes.resolution", {"step_s": self.resolution_s, "unit": self.unit})
-        one_each = (self.far_calls, self.harmonics, self.time_slices, self.fair_share)
-        for what in (self.turns, *self.bumps, *self.spread, *self.shoulders, *one_each):
-            if what is not None:
-                yield Statement("modes.further", {"how": str(what)})
 
 
 def fit_modes(

@@ -11,9 +11,9 @@ import numpy as np
 from ensembles.model.events import OPS, Call, Events, of_calls
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
+from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, numbered
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.task_loops import Shape, find_task_loops
-from ensembles.structure.access.tokens import READ, SEEK, SYNC, WRITE, numbered
 from ensembles.structure.access.uses import LoopUse
 from ensembles.summaries.keyed_sums import KeyedSums
 

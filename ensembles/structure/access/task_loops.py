@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.structure.access.loops import Loop
+from ensembles.structure.access.loops import READ, SYNC, WRITE, Loop, Tokens, numbered, tokens_of
 from ensembles.structure.access.segments import REST, Part, find_parts, nested, with_syncs
 from ensembles.structure.access.streams import follow, main_order
-from ensembles.structure.access.tokens import READ, SYNC, WRITE, Tokens, numbered, tokens_of
 from ensembles.structure.access.uses import LoopUse, use_of
 
 LEAST_SHARE = 0.02

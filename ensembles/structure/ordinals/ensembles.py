@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ensembles import _compiled
-from ensembles.structure.ordinals.by_rank import RankLevels
+from ensembles.structure.ordinals.numbering import RankLevels
 from ensembles.structure.ordinals.trend import Trend, fit_trend
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.summaries.cells import CellSummary

@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.spans import Spans, sum_spans
+from ensembles.structure.phases.table import Spans, sum_spans
 from ensembles.summaries.keyed_sums import KeyedSums
 
 

@@ -22,9 +22,8 @@ from ensembles.model.holds import Holds
 from ensembles.model.regions import RegionTable
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers
+from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers, MessageStarts, steps_of_messages
 from ensembles.structure.phases.gap_rule import TopLevelCalls, infer_phases
-from ensembles.structure.phases.messages import MessageStarts, steps_of_messages
 from ensembles.structure.phases.result import RULES, AnnotatedPhases, KeptPhases, Phases
 from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
 

@@ -12,8 +12,8 @@ from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.structure.phases.barriers import MESSAGE_LAYER
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.messages import MESSAGE_LAYER
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.table import CriticalCall, PhaseTable, PhaseTotals
 from ensembles.summaries.active_time import MOST_EXACT

@@ -20,9 +20,9 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.sites import frames_text
+from ensembles.model.surroundings import COLUMN_MEANINGS, COUNTERS, LEVELS, UNKNOWN, SurroundingsTable
 from ensembles.passes.progress import announced, counted
 from ensembles.recorder import otf2_program as link
-from ensembles.writers.exchange.otf2_samples import counters_of, sample_rows, words_of
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
@@ -269,3 +269,35 @@ def _hosts_of(run: RecordedRun, tasks: int) -> list[str]:
         if 0 <= process.rank < tasks:
             hosts[process.rank] = hosts[process.rank] or process.host
     return [host or "unknown" for host in hosts]
+
+
+def counters_of(table: SurroundingsTable) -> list[str]:
+    """Return the names of the counters that any sample includes, after ``cost``."""
+    return ["cost", *(name for name in COUNTERS if (table.columns[name] != UNKNOWN).any())]
+
+
+def words_of(name: str) -> list[str]:
+    """Describe a counter for the program: name, unit, meaning, ``sum`` or ``level``."""
+    unit, meaning = COLUMN_MEANINGS[name]
+    level = name in LEVELS or name == "cost"
+    return [name, unit or "#", meaning.removesuffix("; -1: not in this sample"), "level" if level else "sum"]
+
+
+def sample_rows(table: SurroundingsTable) -> np.ndarray:
+    """Return each known counter of each sample as a row of `otf2_program.SAMPLE`, by time.
+
+    Returns
+    -------
+    structured ndarray, shape (m,)
+    """
+    names = counters_of(table)
+    parts = []
+    for number, name in enumerate(names):
+        column = table.columns[name]
+        known = column != UNKNOWN if name != "cost" else np.ones(len(table), bool)
+        part = np.zeros(int(known.sum()), link.SAMPLE)
+        part["time"], part["value"] = table.columns["time"][known], column[known]
+        part["metric"] = len(names) * (1 + table.columns["rank"][known].astype(np.int64)) + number
+        parts.append(part)
+    rows = np.concatenate(parts)
+    return rows[np.argsort(rows["time"], kind="stable")]

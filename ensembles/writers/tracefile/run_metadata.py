@@ -12,7 +12,7 @@ import numpy as np
 from ensembles.model.flights import Flights
 from ensembles.model.metadata import KERNEL_BYTES, Process, RunMetadata
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
-from ensembles.writers.tracefile.columns import put_column, put_text, put_texts
+from ensembles.writers.tracefile.events import put_column, put_text, put_texts
 
 _PROCESS_UNITS = {"start_unix_ns": "ns since 1970-01-01 UTC", "end_unix_ns": "ns since 1970-01-01 UTC"}
 

@@ -161,7 +161,7 @@ def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
     groups = [[tmp_path / f"{name}{number}" for number in range(2)] for name in ("small", "big", "sync")]
     text = ensio(*groups[0], "--with", *groups[1], "--with", *groups[2]).stdout
     head = " ".join(text.split("\n\n")[0].split())
-    big, sync = head.split("whole runs of ")[1:]
+    big, sync = head.split("Whole runs of ")[1:]
     assert re.search(r"posix write -\S+ µs \(× 0\.\d+, 12 calls of \S+ MiB instead of 40 of \S+ MiB\)", big)
     assert "posix sync" not in big
     assert re.search(r"posix write -\S+ µs \(× 0\.\d+, 12 calls of \S+ MiB instead of 40 of \S+ MiB\)", sync)
@@ -211,7 +211,7 @@ def test_what_tests_on_whole_runs_find_is_the_headline_and_fails(tmp_path):
     assert test["p"] == test["holm_p"] == pytest.approx(2 / 252)
     before, after = (np.mean([total_io_s(path) for path in group]) for group in (fast, slow))
     words = " ".join(done.stdout.split())
-    assert words.startswith("fails --fail-on slower=10% whole runs are slower: time in I/O ")
+    assert words.startswith("fails --fail-on slower=10% Whole runs are slower: time in I/O ")
     (change,) = (one for one in found["run_times"] if one["what"] == "io_time_s")
     assert change["ratio"] == pytest.approx(after / before)
     assert f", × {after / before:.3g} (p {change['adjusted_p']:.2g})" in words
@@ -259,19 +259,19 @@ def test_fewer_tasks_that_do_the_io_are_not_faster(tmp_path):
     done = ensio(*shared, "--with", *alone, "--fail-on", "slower=10%")
     words = " ".join(done.stdout.split())
     assert words.startswith(
-        "fails --fail-on slower=10% fewer tasks do I/O, 1 instead of 4: less time in I/O, summed over tasks, "
-        "is not faster here whole runs are slower: I/O of critical path "
+        "fails --fail-on slower=10% Fewer tasks do I/O, 1 instead of 4: less time in I/O, summed over tasks, "
+        "is not faster here. Whole runs are slower: I/O of critical path "
     )
     assert re.search(r"time in I/O, all tasks \S+ ms \S+ ms × 0\.7", words)
     assert done.returncode == 1
     # The other way round, calls are a third longer each, and neither the path nor the tasks are a slowdown.
     back = ensio(*alone, "--with", *shared, "--fail-on", "slower=50%")
     assert back.returncode == 0
-    assert back.stdout.startswith("passes --fail-on slower=50%\nwhole runs are faster: I/O of critical path ")
-    assert "fewer tasks" not in back.stdout
+    assert back.stdout.startswith("passes --fail-on slower=50%\nWhole runs are faster: I/O of critical path ")
+    assert "ewer tasks" not in back.stdout
     assert "failed" not in back.stderr
     single = ensio(shared[0], alone[0], "--fail-on", "slower=10%")
-    assert single.stdout.splitlines()[1].startswith("fewer tasks do I/O, 1 instead of 4")
+    assert single.stdout.splitlines()[1].startswith("Fewer tasks do I/O, 1 instead of 4")
     assert single.returncode == 1
 
 
@@ -298,15 +298,15 @@ def test_of_single_runs_the_report_says_what_the_command_says(tmp_path):
     words = " ".join(ensio(*paths).stdout.split("\n\n")[0].split())
     ratio = total_io_s(paths[1]) / total_io_s(paths[0])
     assert re.fullmatch(
-        rf"whole runs are slower: time in I/O \S+ ms → \S+ ms, × {ratio:.3g} \(p \S+ if runs vary by 25 %\); "
-        rf"posix write \+\S+ ms \(× {ratio:.3g}\), outside of these calls -\S+ ms \(× 0.98\)",
+        rf"Whole runs are slower: time in I/O \S+ ms → \S+ ms, × {ratio:.3g} \(p \S+ if runs vary by 25 %\); "
+        rf"posix write \+\S+ ms \(× {ratio:.3g}\), outside of these calls -\S+ ms \(× 0.98\)\.",
         words,
     )
     assert main(["report", *map(str, paths), "-o", str(tmp_path / "both.html")]) == 0
     page = (tmp_path / "both.html").read_text()
     assert re.search(rf">×\s{ratio:.3g}<", page[: page.index('<section id="verdict"')])
     verdicts = " ".join(page[page.index('<section id="verdict"') :].split())
-    assert verdicts.index(words[1:]) < verdicts.index('<h3 id="verdict-')
+    assert words in verdicts
 
 
 def test_another_number_of_calls_is_the_headline_without_any_test(runs):
@@ -314,7 +314,7 @@ def test_another_number_of_calls_is_the_headline_without_any_test(runs):
     done = ensio(runs["a0"], runs["f0"])
     headlines, _, _ = done.stdout.partition("\n\n")
     assert ", 1,920 calls instead of 960)" in " ".join(headlines.split())
-    assert headlines.startswith("whole runs are slower: I/O of critical path ")
+    assert headlines.startswith("Whole runs are slower: I/O of critical path ")
     assert headlines.count("25 %") == " ".join(headlines.split()).count("if runs vary by 25 %") == 1
     found = result(runs["a0"], runs["f0"])
     # Twice the time of one kind of calls is not certain of one run each, that of the whole run is.
@@ -418,13 +418,13 @@ def test_text_json_and_python_say_the_same(runs):
     ratio = found["shift"]
     assert f"× {ratio['median_ratio']:.3g} ({ratio['low']:.3g} to {ratio['high']:.3g})" in text
     move = found["moved"][0]["effect"]
-    assert f"everything moved by × {move['value']:.3g} ({move['low']:.3g} to {move['high']:.3g})" in text
+    assert f"Everything moved by × {move['value']:.3g} ({move['low']:.3g} to {move['high']:.3g})" in text
 
 
 def test_text_says_verdict_what_moved_and_why(runs):
     done = ensio(runs["a0"], runs["c0"], "--margin", "20%")
     assert "posix write: DIFFERENT, slower" in done.stdout
-    assert "everything moved by × 3" in done.stdout or "everything moved by × 2.9" in done.stdout
+    assert "Everything moved by × 3" in done.stdout or "Everything moved by × 2.9" in done.stdout
     assert "blocks of phases as units" in done.stdout
     assert "rank p: Wilcoxon-Mann-Whitney" in done.stdout
     assert done.stderr == ""
@@ -540,7 +540,7 @@ def test_three_groups_of_five_small_runs_have_p_values(tmp_path: Path) -> None:
     assert in_steps_s >= max(io_s[1]) * (1 - 1e-9)
     text = executed(*command).stdout
     assert max(len(line) for line in text.splitlines() if "/" not in line) <= 80
-    assert text.startswith("whole runs of slow0 and 4 more are slower: I/O of critical path ")
+    assert text.startswith("Whole runs of slow0 and 4 more are slower: I/O of critical path ")
     table = " ".join(text[text.index("mean time a run") :].split())
     for one in found["ops"]:
         times = " → ".join(map(seconds_text, one["totals"][1]["typical"]))

@@ -11,6 +11,7 @@ from real_tables import real_table
 from scipy.stats import binom
 
 import ensembles as en
+from ensembles.answers.compare import ShownComparison
 from ensembles.comparison.compare_samples import Kind, compare_kinds, compare_samples
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -226,8 +227,8 @@ def test_rank_tests_stand_beside_whatever_the_unit_is():
         found = compare_samples(groups)
         assert (found.tests["rank_test"], found.tests["units"]) == ("Wilcoxon-Mann-Whitney", unit)
         assert all(0 < part["rank_p"] <= 1 for part in found.tests["parts"].values())
-        assert f"{unit} as units" in str(found)
-        assert "Wilcoxon-Mann-Whitney" in str(found)
+        assert f"{unit} as units" in str(ShownComparison(**vars(found)))
+        assert "Wilcoxon-Mann-Whitney" in str(ShownComparison(**vars(found)))
 
 
 def test_four_and_four_runs_can():
@@ -435,7 +436,7 @@ def test_tied_durations_are_the_same_as_themselves(values):
     )
     assert found.verdict == "same"
     json.dumps(found.to_json(), allow_nan=False)
-    assert "SAME" in str(found)
+    assert "SAME" in str(ShownComparison(**vars(found)))
 
 
 def test_constant_durations_that_differ_are_different_and_those_a_bin_apart_are_not():
@@ -456,7 +457,7 @@ def test_groups_with_hardly_any_calls_are_inconclusive():
     empty = compare_samples([few, [CountedDurations.from_durations(np.empty(0))]])
     assert empty.verdict == "inconclusive"
     json.dumps(empty.to_json(), allow_nan=False)
-    assert "INCONCLUSIVE" in str(empty)
+    assert "INCONCLUSIVE" in str(ShownComparison(**vars(empty)))
 
 
 @pytest.mark.parametrize("options", [{"margin": 0}, {"margin": -1}, {"level": 0}, {"level": 0.7}])

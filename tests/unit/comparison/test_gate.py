@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from ensembles.answers.compare import ShownComparison, answer_comparisons
 from ensembles.comparison.call_groups import ComparedCalls, Key
 from ensembles.comparison.compare import ReadRun, compare_read_runs
 from ensembles.comparison.gate import gate
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.text import comparison_text, comparisons_text
 from ensembles.comparison.times import time_changes
 from ensembles.comparison.totals import ComparedSums
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -158,9 +158,9 @@ def test_four_and_four_runs_can_be_significant_on_the_critical_path():
     tests = {test.what: test for test in found[0].run_tests if test.scope == "run"}
     assert tests["critical_path_s"].holm_p == tests["critical_path_s"].p == pytest.approx(2 / 70)
     assert tests["io_time_s"].holm_p == pytest.approx(4 / 70)
-    words = " ".join(comparisons_text(found).split())
+    words = " ".join(str(answer_comparisons(found)).split())
     first = words[: words.index("a run, mean")]
-    assert first.startswith("whole runs are slower: I/O of critical path ")
+    assert first.startswith("Whole runs are slower: I/O of critical path ")
     assert "; each task: posix sync +" in first
     assert words.index(", 1,536 calls instead of 48)") < words.index("a run, mean")
 
@@ -169,7 +169,7 @@ def test_sentences_and_table_are_of_one_decomposition_into_modes():
     """Modes that a group lacks are matched by group; the table is then left out."""
     rng = np.random.default_rng(2)
     found = of_kind(compared(runs_of(rng, 4, BASE), runs_of(rng, 4, SYNCED)), "sync")
-    text = comparison_text(found)
+    text = str(ShownComparison(**vars(found)))
     listed = {(part.what, part.t_s) for part in found.parts}
     is_same = all(move.t_s is None or (move.what, move.t_s) in listed for move in found.moved)
     assert ("mode 1 place" in text) == is_same
@@ -275,7 +275,7 @@ def test_the_headline_never_says_slower_with_a_factor_below_one():
         run.sums.totals["io_time_s"] += float(slow_s.sum()) - run.calls.time_s["posix", "write"]
         run.calls.time_s["posix", "write"] = float(slow_s.sum())
     found = compared(before, after)
-    text = comparisons_text(found)
+    text = str(answer_comparisons(found))
     head = " ".join(text.split("\n\n")[0].split())
     assert re.search(r"each task: posix write \+\S+ ms \(× 2\.\d+\)", head)
     assert "median" not in head

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import ensembles as en
+from ensembles.answers.compare import answer_comparisons
 from ensembles.comparison.compare import ReadRun, compare_read_runs, compare_runs, read_run
-from ensembles.comparison.text import comparisons_text
 from ensembles.run.selection import Selection
 
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
@@ -66,7 +66,7 @@ def test_posts_that_replace_blocking_calls_are_judged_with_their_waits(
     assert write.shift is None
     waits = [one for one in found if (one.layer, one.op) == ("mpiio", "wait")]
     assert all(one.verdict != "different" for one in waits)
-    text = comparisons_text([write, *(one for one in found if one is not write)])
+    text = str(answer_comparisons([write, *(one for one in found if one is not write)]))
     headline = " ".join(text.partition("\n\n")[0].split())
     assert "only post a request instead of 0; with the reads and waits, " in headline
     assert "median ×" not in headline

@@ -23,7 +23,7 @@ from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 from ensembles.run.selection import Selection
 from ensembles.structure.phases import detect
-from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.runtotals import EventCount
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302

@@ -36,7 +36,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 @pytest.fixture(scope="module")
 def site(history: History, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from ensembles.viz.history.site import write_site
+    from ensembles.viz.history.pages import write_site
 
     folder = tmp_path_factory.mktemp("pages") / "site"
     written = write_site(history, str(folder))

@@ -28,9 +28,9 @@ from ensembles.passes.spec import merge_partials
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.collect import collect
 from ensembles.run.selection import Selection
-from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.pyramid import pyramid_request
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import EventCount
 from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.common.task_order import rows_of_tasks, window_of

@@ -18,7 +18,7 @@ from ensembles.passes.executors import ProcessExecutor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.summary import ANY_ORDER, BY_RANK, RANK_ORDER, Requirement, Summary, ignoring_run
-from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.runtotals import EventCount
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 9, 302

@@ -25,7 +25,7 @@ from ensembles.passes.executors import ProcessExecutor
 from ensembles.passes.reading import ReadRequest, divide, even_spans
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.collect import collect
-from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.runtotals import EventCount
 from ensembles.viz.report.data import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool

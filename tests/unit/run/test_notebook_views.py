@@ -6,14 +6,11 @@ import html
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from made_runs import run_of
 
 import ensembles as en
 from ensembles.answers.phases import answer_phases
-from ensembles.comparison.report import Group, Shift
-from ensembles.comparison.text import ShownComparison
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.diagnosis.text import ShownDiagnosis, screen_text
 from ensembles.model.notebook_html import bars_svg
@@ -81,8 +78,9 @@ def test_a_diagnosis_and_a_comparison_show_their_text(run: en.Run) -> None:
         shown = found._repr_html_()
         assert is_harmless(shown)
         assert text.split("\n")[0] in html.unescape(shown)
-        assert "white-space:pre-wrap" in shown  # else a cell is as wide as the longest line
-        assert "word-break:normal" in shown  # JupyterLab breaks words in text
+    shown = diagnosis._repr_html_()
+    assert "white-space:pre-wrap" in shown  # else a cell is as wide as the longest line
+    assert "word-break:normal" in shown  # JupyterLab breaks words in text
 
 
 def rectangles(shown: str) -> list[tuple[float, float]]:
@@ -107,18 +105,6 @@ def test_findings_show_their_gains() -> None:
     assert "<svg" in findings[0]._repr_html_()
     assert "<svg" not in findings[2]._repr_html_()
     assert "<svg" not in ShownDiagnosis("run", (), (), ())._repr_html_()
-
-
-def test_a_comparison_shows_its_ratios() -> None:
-    groups = [Group("a", 4, 10, 1.0), Group("b", 4, 10, 2.0)]
-    shifts = [Shift("b", 2.0, 1.0, 4.0)]
-    shown = ShownComparison("different", "reason", "write", None, groups, 0.1, 0.95, shifts)._repr_html_()
-    assert is_harmless(shown)
-    ((left, right),) = rectangles(shown)
-    assert left == pytest.approx(0.5, abs=1e-3)  # the ratio 1
-    assert right == pytest.approx(0.5 + 0.5 * np.log(4) / np.log(4.2), abs=1e-3)
-    empty = ShownComparison("inconclusive", "reason", "write", None, groups, 0.1, 0.95, [])
-    assert "<svg" not in empty._repr_html_()
 
 
 def test_bars_are_as_high_as_their_counts() -> None:

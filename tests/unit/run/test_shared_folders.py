@@ -14,7 +14,7 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.readers.native import owners
+from ensembles.readers.native.directory import user_name
 from ensembles.run.collect import collect
 
 pytestmark = pytest.mark.slow
@@ -136,7 +136,7 @@ def test_a_foreign_spool_is_left_out_and_named(shared: Path) -> None:
     run = en.open(shared)
     assert len(run.events) == 10
     (note,) = [note for note in run.notes if "left out" in note]
-    assert f"1 file of user {owners.user_name(THEIRS)} in {shared} is left out" in note
+    assert f"1 file of user {user_name(THEIRS)} in {shared} is left out" in note
     assert not json.loads(ensio("info", shared, "--json").stdout)["complete"]
 
 

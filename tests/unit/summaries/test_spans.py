@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.result import Phases
-from ensembles.structure.phases.spans import Spans, sum_spans
+from ensembles.structure.phases.table import Spans, sum_spans
 from ensembles.summaries.active_time import disjoint
 from ensembles.summaries.ranktable import COLUMNS, RankTable
 from ensembles.summaries.runtotals import direction_of_events

@@ -477,10 +477,10 @@ def test_two_runs_share_the_time_axis_and_the_marks(shown: Shown, tmp_path: Path
     assert (choice.visible, choice.value) == (True, "0")
     button = document.select_one({"name": "compare"})
     button._trigger_event(ButtonClick(button))
+    from ensembles.answers.compare import answer_comparisons
     from ensembles.comparison.compare import compare_runs
-    from ensembles.comparison.text import comparisons_text
 
-    expected = comparisons_text(compare_runs([[shown.run], [other.run]]))
+    expected = str(answer_comparisons(compare_runs([[shown.run], [other.run]])))
     assert html.escape(expected) in document.select_one({"name": "of_modes"}).text
 
 

@@ -24,7 +24,7 @@ from tornado.websocket import websocket_connect
 
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.common.theme import DARK
-from ensembles.viz.explorer.first_image import png_of
+from ensembles.viz.explorer.server import png_of
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)

@@ -8,11 +8,11 @@ from bokeh.models import Column
 from bokeh.plotting import figure
 from made_runs import run_of
 
-from ensembles import viz
+from ensembles import Ensemble, viz
 from ensembles.comparison.report import Shift
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles.faces.words import sentence
+from ensembles.model.statement import Statement
 from ensembles.viz.common.style import SERIES
-from ensembles.viz.report.comparison import _sentence
 
 PICTURES = ["access_map", "files", "findings", "layers", "phases", "progress", "ranks", "rate"]
 PICTURES += ["trace_diagram", "modes", "tail", "targets"]
@@ -132,8 +132,8 @@ def test_a_selection_does_not_call_the_rest_unrecorded(runs: list) -> None:
 
 
 def test_names_of_runs_stay_as_they_are_in_sentences() -> None:
-    assert _sentence("r/clc has 4 such calls", ["r/clc", "r/cli"]) == "r/clc has 4 such calls."
-    assert _sentence("a part moved", ["r/clc"]) == "A part moved."
+    said = Statement("compare.reason", {"reason": "r/clc has 4 such calls"})
+    assert sentence(said) == "r/clc has 4 such calls."
     assert not Shift("b", 10.5, 0.5, 20.0).is_certain
 
 

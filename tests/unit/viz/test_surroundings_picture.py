@@ -14,8 +14,8 @@ from bokeh.models import ColumnDataSource, HoverTool
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.surroundings import COLUMNS, SurroundingsTable
-from ensembles.structure import surroundings_curves
-from ensembles.structure.surroundings_curves import sum_levels, sum_rates
+from ensembles.structure import surroundings as samples
+from ensembles.structure.surroundings import sum_levels, sum_rates
 from ensembles.viz import trace_diagram
 from ensembles.viz.common.figures import new_figure
 from ensembles.viz.common.single_calls import add_calls, call_columns
@@ -66,7 +66,7 @@ def test_bytes_are_spread_between_samples_and_add_up() -> None:
 
 
 def test_many_samples_keep_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings_curves, "MOST_POINTS", 10)
+    monkeypatch.setattr(samples, "MOST_POINTS", 10)
     random = np.random.default_rng(3)
     time = np.cumsum(random.integers(S, 2 * S, 200))
     many = table_of(

@@ -6,14 +6,18 @@ merged into a second file through a window on each piece.
 
 from __future__ import annotations
 
+import mmap
+import os
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
 
+from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
-from ensembles.readers.foreign.common.column_file import ColumnFile, StoredRows
-from ensembles.readers.foreign.common.packed_column import PackedColumn
 
 IN_MEMORY_EVENTS = 1 << 22
 """Number of calls that are sorted in memory. Their columns are packed: 0.1 GB if most numbers are small."""
@@ -171,3 +175,161 @@ def _merged(pieces: Sequence[StoredRows], trace: str, at_a_time: int) -> StoredR
             out.write(name, done, column if order is None else column[order])
         done += len(keys["rank"])
     return out
+
+
+_KINDS = tuple(np.dtype(kind) for kind in ("u1", "u2", "u4"))
+
+
+class PackedColumn:
+    """Integers as their least value and unsigned differences from it, in the fewest bytes.
+
+    Parameters
+    ----------
+    values : ndarray of integers, shape (n,)
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.common.sorting import PackedColumn
+    >>> packed = PackedColumn(np.array([1_000_007, 1_000_000, 1_000_255]))
+    >>> packed.nbytes, packed.unpacked(1, 3).tolist()
+    (3, [1000000, 1000255])
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._dtype, self._length = values.dtype, len(values)
+        low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        self._least = values.dtype.type(low)
+        spread = high - low
+        kind = next((kind for kind in _KINDS if spread <= np.iinfo(kind).max), values.dtype)
+        self._differences: np.ndarray | None
+        """None: all values are equal."""
+        if not spread:
+            self._differences = None
+        elif kind.itemsize < values.dtype.itemsize:
+            self._differences = (values - self._least).astype(kind)
+        else:
+            self._least, self._differences = values.dtype.type(0), values.copy()
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the differences."""
+        return 0 if self._differences is None else self._differences.nbytes
+
+    def unpacked(self, low: int = 0, high: int | None = None) -> np.ndarray:
+        """Return the values from place `low` to `high`, in new memory unless nothing was packed."""
+        low, high, _ = slice(low, high).indices(self._length)
+        if self._differences is None:
+            return np.full(max(high - low, 0), self._least)
+        part = self._differences[low:high]
+        if part.dtype == self._dtype:
+            return part
+        values = part.astype(self._dtype)
+        values += self._least
+        return values
+
+
+EVENT_BYTES = sum(dtype.itemsize for dtype in COLUMNS.values())
+
+_ALIGNMENT = 8
+
+
+class ColumnFile:
+    """Tables of events in an unnamed file below ``TMPDIR``.
+
+    Tables are stored one after another, and so are the columns of each table.
+    """
+
+    def __init__(self, trace: str) -> None:
+        self._trace = trace
+        self._end = 0
+        with self._failures_told():
+            # On Linux such a file has no name: even kill -9 leaves nothing behind.
+            self._file = tempfile.TemporaryFile(buffering=0, prefix="ensio-")  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+
+    def reserve(self, length: int) -> StoredRows:
+        """Reserve space for a table."""
+        places = {}
+        begin = self._end
+        for name, dtype in COLUMNS.items():
+            places[name] = self._end
+            self._end += -(-length * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        with self._failures_told():
+            os.ftruncate(self._file.fileno(), self._end)
+            if self._end > begin:
+                # Access to a mapped page that the disk has no space for would raise SIGBUS.
+                os.posix_fallocate(self._file.fileno(), begin, self._end - begin)
+        return StoredRows(self, places, length)
+
+    def write(self, place: int, values: np.ndarray) -> None:
+        """Write an array at an offset in bytes."""
+        view = np.ascontiguousarray(values).data.cast("B")
+        with self._failures_told():
+            while len(view):
+                done = os.pwrite(self._file.fileno(), view, place)
+                view, place = view[done:], place + done
+
+    def read(self, place: int, length: int, dtype: np.dtype) -> np.ndarray:
+        """Read an array at an offset in bytes into new memory."""
+        values = np.empty(length, dtype)
+        view = values.data.cast("B") if length else memoryview(b"")
+        with self._failures_told():
+            while len(view):
+                done = os.preadv(self._file.fileno(), [view], place)
+                if not done:
+                    raise OSError(0, "the file was truncated")
+                view, place = view[done:], place + done
+        return values
+
+    def map(self, place: int, length: int, dtype: np.dtype) -> np.ndarray:
+        """Map an array at an offset in bytes: the kernel loads pages on access and may drop them again."""
+        if not length:
+            return np.empty(0, dtype)
+        first = place // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        size = place - first + length * dtype.itemsize
+        with self._failures_told():
+            mapping = mmap.mmap(self._file.fileno(), size, prot=mmap.PROT_READ, offset=first)
+        return np.frombuffer(mapping, dtype, length, place - first)
+
+    def close(self) -> None:
+        """Close the file. Mapped arrays remain valid."""
+        self._file.close()
+
+    @contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            folder = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")
+            raise EnsioError(
+                f"the calls of {self._trace} do not fit into {folder} ({error.strerror or error}): "
+                f"set TMPDIR to a folder with space for {2 * EVENT_BYTES} bytes per call"
+            ) from error
+
+
+class StoredRows:
+    """A table of events in a `ColumnFile`, made by `ColumnFile.reserve`."""
+
+    def __init__(self, file: ColumnFile, places: dict[str, int], length: int) -> None:
+        self._file = file
+        self._places = places
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def write(self, name: str, low: int, values: np.ndarray) -> None:
+        """Write rows of a column, from row `low` on."""
+        self._file.write(self._places[name] + low * COLUMNS[name].itemsize, values)
+
+    def read(self, low: int, high: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+        """Read rows into new memory; if they are all rows, map them from the file."""
+        low, high = max(low, 0), min(high, self._length)
+        get = self._file.map if high - low == self._length else self._file.read
+        return {
+            name: get(self._places[name] + low * COLUMNS[name].itemsize, max(high - low, 0), COLUMNS[name])
+            for name in (COLUMNS if names is None else names)
+        }

@@ -10,8 +10,14 @@ from dataclasses import dataclass
 
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.readers.foreign.darshan.counters import CountedSummary
-from ensembles.readers.foreign.darshan.frames import FrameError, end_library, read_frame, start_library
-from ensembles.readers.foreign.darshan.header import DamagedLog, damaged
+from ensembles.readers.foreign.darshan.header import (
+    DamagedLog,
+    FrameError,
+    damaged,
+    end_library,
+    read_frame,
+    start_library,
+)
 from ensembles.readers.foreign.darshan.source import DarshanImport
 
 

@@ -14,8 +14,7 @@ import os
 import struct
 import sys
 
-from ensembles.readers.foreign.darshan.frames import write_frame
-from ensembles.readers.foreign.darshan.header import open_header
+from ensembles.readers.foreign.darshan.header import open_header, write_frame
 from ensembles.readers.foreign.darshan.library import Log, error_frame, warm_up
 from ensembles.readers.foreign.darshan.sandbox_process import limit, write_counters, write_job
 

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ensembles.model.errors import EnsioError
-from ensembles.readers.foreign.darshan.frames import ROWS, SEGMENT_BYTES, write_frame
-from ensembles.readers.foreign.darshan.header import Header, open_header
+from ensembles.readers.foreign.darshan.header import ROWS, SEGMENT_BYTES, Header, open_header, write_frame
 from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame
 
 COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")

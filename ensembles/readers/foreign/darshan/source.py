@@ -7,29 +7,31 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from ensembles.model.counters import Counters
+from ensembles.model.counters import Counters, HeatMap
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
 from ensembles.model.metadata import RunMetadata
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
-from ensembles.readers.foreign.darshan.frames import (
+from ensembles.readers.foreign.darshan.header import (
     SEGMENT_BYTES,
+    DamagedLog,
     FrameError,
+    damaged,
     end_library,
+    logs_of,
+    open_header,
     read_frame,
     start_library,
 )
-from ensembles.readers.foreign.darshan.header import DamagedLog, damaged, logs_of, open_header
-from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
-from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
 from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -232,3 +234,164 @@ class DarshanImport(ForeignTrace):
     def ranks(self) -> RankTable | None:
         """Return the sums by rank and function; None also if the log has sums over all ranks only."""
         return None if self.state.has_segments or self.counters.shared_records else self.counters.table
+
+
+_PLAIN, _POOLED, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0
+_RAID0 = 1
+_ALL_TARGETS = 0xFFFF
+_U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
+_MOST_COMPONENTS = 1000
+
+
+def encode_attribute(components: Sequence[dict[str, Any]]) -> str | None:
+    """Encode a layout as the attribute ``lustre.lov``.
+
+    Parameters
+    ----------
+    components : sequence of dict
+        ``counters`` (stripe size in bytes, stripe count, pattern, flags, first and last byte, mirror),
+        ``pool`` (str) and ``targets`` (list of int) of each component.
+
+    Returns
+    -------
+    str or None
+        The bytes of the attribute as hexadecimal digits; None: the layout is invalid.
+
+    Examples
+    --------
+    >>> from ensembles.model.lustre import decode_layout
+    >>> from ensembles.readers.foreign.darshan.source import encode_attribute
+    >>> component = {"counters": [1 << 20, 2, 1, 0, 0, -1, 0], "pool": "", "targets": [3, 8]}
+    >>> decode_layout(encode_attribute([component])).components[0].targets
+    (3, 8)
+    """
+    try:
+        plain = [_component(component) for component in components[:_MOST_COMPONENTS]]
+        if len(plain) < 2:
+            return plain[0].hex() if plain else None
+        return _composite(components, plain).hex()
+    except (struct.error, ValueError, KeyError, TypeError):
+        return None
+
+
+def _component(component: dict[str, Any]) -> bytes:
+    stripe_bytes, count, pattern, *_ = component["counters"]
+    if count == -1:
+        count = _ALL_TARGETS
+    # Old logs lack the pattern; Lustre had only one at that time.
+    pattern = _RAID0 if pattern < 0 else pattern & _U32
+    pool = component["pool"].encode("utf-8", "surrogateescape")
+    head = struct.pack("<II16xIHH", _POOLED if pool else _PLAIN, pattern, stripe_bytes, count, 0)
+    targets = b"".join(struct.pack("<20xI", target) for target in component["targets"])
+    return head + (struct.pack("<16s", pool) if pool else b"") + targets
+
+
+def _composite(components: Sequence[dict[str, Any]], plain: Sequence[bytes]) -> bytes:
+    offset = 32 + 48 * len(plain)
+    size = offset + sum(map(len, plain))
+    mirrors = {component["counters"][6] for component in components}
+    head = struct.pack("<IIIHHH14x", _COMPOSITE, size, 0, 0, len(plain), max(len(mirrors) - 1, 0))
+    entries = b""
+    for component, layout in zip(components, plain, strict=False):
+        _, _, _, flags, start, end, mirror = component["counters"]
+        identity = max(mirror, 0) << 16
+        entries += struct.pack(
+            "<IIQQII16x", identity, flags & _U32, start & _U64, end & _U64, offset, len(layout)
+        )
+        offset += len(layout)
+    return head + entries + b"".join(plain)
+
+
+_PREFIX = "heatmap:"
+_MOST_S = 1e9
+_MOST = float(1 << 62)
+_MOST_ROWS = 512
+
+
+class _Grid:
+    """Bytes by rank and time in a bounded number of rows, of one rank each or of 2, 4, … neighbours."""
+
+    def __init__(self) -> None:
+        self.per_row = 1
+        self.rows = np.zeros((0, 0), np.int64)
+
+    def add(self, rank: int, moved: np.ndarray) -> None:
+        while rank // self.per_row >= _MOST_ROWS:
+            self.per_row *= 2
+            self.rows = _with_shape(self.rows, -(-len(self.rows) // 2) * 2, self.rows.shape[1])
+            self.rows = self.rows[::2] + self.rows[1::2]
+        row = rank // self.per_row
+        rows, bins = max(len(self.rows), row + 1), max(self.rows.shape[1], len(moved))
+        self.rows = _with_shape(self.rows, rows, bins)
+        self.rows[row, : len(moved)] += moved
+
+
+class HeatMapSums:
+    """Sums of the records of the module HEATMAP: one for each interface and rank."""
+
+    def __init__(self) -> None:
+        self._maps: dict[str, tuple[float, np.ndarray, np.ndarray, dict[int, tuple[int, int]]]] = {}
+        self._grids: dict[str, tuple[_Grid, _Grid]] = {}
+
+    def add(self, name: str, width_s: float, arrays: Sequence[np.ndarray]) -> None:
+        """Add a record.
+
+        Parameters
+        ----------
+        name : str
+            Name of the record, such as ``"heatmap:POSIX"``.
+
+        Raises
+        ------
+        DamagedLog
+            A value is impossible, or the bins of two ranks differ in width.
+        """
+        _, rank, written, read = arrays
+        if not 0 < width_s < _MOST_S or len(written) != len(read):
+            raise DamagedLog("a heat map in it is impossible")
+        if min(written.min(initial=0), read.min(initial=0)) < 0:
+            raise DamagedLog("a heat map in it is negative")
+        module = name.removeprefix(_PREFIX)
+        known = self._maps.get(module, (width_s, np.zeros(0, np.int64), np.zeros(0, np.int64), {}))
+        if known[0] != width_s:
+            raise DamagedLog("the heat maps of its ranks have bins of different widths")
+        sums = _longer_sum(known[1], read), _longer_sum(known[2], written)
+        known[3][int(rank[0])] = (int(read.sum()), int(written.sum()))
+        if max(float(column.astype("f8").sum()) for column in sums) > _MOST:
+            raise DamagedLog("the sums of a heat map are impossibly large")
+        self._maps[module] = (width_s, *sums, known[3])
+        for grid, moved in zip(
+            self._grids.setdefault(module, (_Grid(), _Grid())), (read, written), strict=True
+        ):
+            grid.add(int(rank[0]), moved)
+
+    def finished(self) -> dict[str, HeatMap]:
+        """Return the sums by name of the interface."""
+        return {
+            module: HeatMap(
+                width_s,
+                read,
+                written,
+                np.array(sorted(ranks), np.int64),
+                np.array([ranks[rank][0] for rank in sorted(ranks)], np.int64),
+                np.array([ranks[rank][1] for rank in sorted(ranks)], np.int64),
+                self._grids[module][0].per_row,
+                *(grid.rows for grid in self._grids[module]),
+            )
+            for module, (width_s, read, written, ranks) in self._maps.items()
+        }
+
+
+def _with_shape(rows: np.ndarray, count: int, bins: int) -> np.ndarray:
+    if rows.shape == (count, bins):
+        return rows
+    found = np.zeros((count, bins), np.int64)
+    found[: len(rows), : rows.shape[1]] = rows
+    return found
+
+
+def _longer_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    found = np.zeros(max(len(a), len(b)), np.int64)
+    found[: len(a)] += a
+    found[: len(b)] += b
+    return found

@@ -11,7 +11,7 @@ import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
 
 import numpy as np
@@ -20,12 +20,11 @@ from ensembles.files.untrusted import beginning_of, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
-from ensembles.model.surroundings import SurroundingsTable
+from ensembles.model.surroundings import COLUMNS, UNKNOWN, SurroundingsTable
 from ensembles.readers.common.columns import unsound
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.otf2.calls import CallResolver
 from ensembles.readers.foreign.otf2.definitions import Definitions
-from ensembles.readers.foreign.otf2.samples import samples_from_metrics
 from ensembles.recorder import otf2_program as link
 
 MAGIC = b"OTF2"
@@ -333,3 +332,33 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(timeout=0.2)
     except subprocess.TimeoutExpired:
         process.kill()
+
+
+def samples_from_metrics(
+    parts: Sequence[np.ndarray], counters: Mapping[int, str], tasks: int
+) -> SurroundingsTable:
+    """Put the values of each rank and time into a row.
+
+    Parameters
+    ----------
+    counters : mapping of int to str
+        Names of the counters by number. Unknown ones, of a later version, are left out.
+    """
+    if not parts:
+        return SurroundingsTable.empty()
+    rows = np.concatenate(parts)
+    count = 1 + max(counters, default=0)
+    metric = rows["metric"].astype(np.int64)
+    rank = metric // count - 1
+    known = (rank >= 0) & (rank < tasks)
+    rows, rank, number = rows[known], rank[known], metric[known] % count
+    sample = np.stack([rank, rows["time"]], axis=1)
+    unique, place = np.unique(sample, axis=0, return_inverse=True)
+    place = place.ravel()
+    columns = {name: np.full(len(unique), UNKNOWN, dtype=np.int64) for name in COLUMNS}
+    columns["rank"], columns["time"] = unique.T
+    for counter, name in counters.items():
+        if name in columns and name not in ("rank", "time"):
+            mine = number == counter
+            columns[name][place[mine]] = rows["value"][mine]
+    return SurroundingsTable(columns)

@@ -16,8 +16,14 @@ from ensembles.model.units import count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
 from ensembles.readers.foreign.common.import_table import ForeignTrace
-from ensembles.readers.foreign.recorder.grammar import Rules, expand, parse_grammar
-from ensembles.readers.foreign.recorder.signatures import Interpreter, Signature, parse_signatures
+from ensembles.readers.foreign.recorder.signatures import (
+    Interpreter,
+    Rules,
+    Signature,
+    expand,
+    parse_grammar,
+    parse_signatures,
+)
 
 _METADATA = "recorder.mt"
 _MOST_METADATA = 1 << 20

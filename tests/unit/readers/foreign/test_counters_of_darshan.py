@@ -14,7 +14,7 @@ import ensembles as en
 from ensembles.answers.info import answer_info
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.gate import gate
-from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
+from ensembles.readers.foreign.darshan.source import HeatMapSums
 from ensembles.structure.counters import counted_requests, file_rows, rank_rows, shared_sentence
 from ensembles.viz.report.comparison import comparison_html
 

@@ -13,8 +13,7 @@ from ensembles.model.c_layout import CONSTANTS, SURROUNDINGS
 from ensembles.model.errors import EnsioError
 from ensembles.model.surroundings import COUNTERS, UNKNOWN
 from ensembles.run.collect import collect
-from ensembles.structure.surroundings import summarize_surroundings
-from ensembles.structure.surroundings_curves import count_sampled, sum_levels
+from ensembles.structure.surroundings import count_sampled, sum_levels, summarize_surroundings
 
 PROCESS, MEMORY, NFS = (CONSTANTS[f"ENSIO_READ_{kind}"] for kind in ("PROCESS", "MEMORY", "NFS"))
 

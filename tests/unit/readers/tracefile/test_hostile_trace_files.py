@@ -15,7 +15,7 @@ from made_spools import made_events, spool
 
 from ensembles.readers.tracefile.checked_parts import read_texts
 from ensembles.run.collect import collect
-from ensembles.writers.tracefile.columns import put_texts
+from ensembles.writers.tracefile.events import put_texts
 
 pytestmark = pytest.mark.slow
 

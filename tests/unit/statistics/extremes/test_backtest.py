@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from ensembles.answers.tail import BacktestAnswer
 from ensembles.statistics.extremes.backtest import run_backtest
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -66,7 +67,7 @@ def test_too_few_phases_are_no_trial(phases):
     assert found.trials == 0
     assert found.kinds[0].reason
     json.dumps(found.to_json(), allow_nan=False)
-    assert found.kinds[0].reason in " ".join(str(found).split())
+    assert found.kinds[0].reason in " ".join(str(BacktestAnswer(**vars(found))).split())
 
 
 def test_thinning_keeps_a_call_with_the_chance_that_is_asked_for():

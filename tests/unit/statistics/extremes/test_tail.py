@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles.answers.tail import TailAnswer
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.pareto_tail import fit_pareto_tail
@@ -125,7 +126,7 @@ def test_what_the_data_cannot_say_is_refused_in_one_sentence(durations_s, phase,
     assert found.low_s is None
     assert found.median_s is None
     json.dumps(found.to_json(), allow_nan=False)
-    assert "No prediction" in str(found)
+    assert "No prediction" in str(TailAnswer(**vars(found)))
 
 
 def test_a_clock_that_is_too_coarse_is_named():

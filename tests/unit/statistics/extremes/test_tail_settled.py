@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ensembles.answers.tail import TailAnswer
 from ensembles.statistics.extremes.backtest import run_backtest
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import predict_slowest
@@ -44,7 +45,7 @@ def test_a_run_that_drifts_or_has_just_changed_says_so(location, what):
     found = predict_slowest(CountedDurations.from_durations(*run(location)), CALLS)
     assert found.refused is None
     assert what in found.unsettled
-    assert found.unsettled in " ".join(str(found).split())
+    assert found.unsettled in " ".join(str(TailAnswer(**vars(found))).split())
     assert found.to_json()["unsettled"] == found.unsettled
 
 
@@ -54,13 +55,13 @@ def test_an_unsettled_run_is_followed_by_the_prediction_of_its_next_phase():
     assert found.next_phase.low_s > found.low_s
     assert found.next_phase.high_s / found.next_phase.low_s < 0.8 * found.width
     assert found.next_phase.coverage == pytest.approx(0.9, abs=0.08)
-    assert "Next phase" in str(found)
+    assert "Next phase" in str(TailAnswer(**vars(found)))
 
 
 def test_a_settled_run_says_nothing():
     found = predict_slowest(CountedDurations.from_durations(*run(np.zeros(PHASES))), CALLS)
     assert found.unsettled is None
-    assert "settled" not in str(found)
+    assert "settled" not in str(TailAnswer(**vars(found)))
 
 
 @pytest.mark.parametrize("values", [np.arange(10.0), np.ones(100), np.zeros(0)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.modes.harmonics import find_fair_share, find_harmonics
 from ensembles.statistics.modes.modes import fit_modes
@@ -29,7 +29,7 @@ def test_harmonics_of_the_papers_ensemble():
     assert found.harmonics.modes == (2, 1, 0)
     assert found.harmonics.fundamental_s == pytest.approx(32, rel=0.02)
     assert found.harmonics.chance <= 0.01
-    assert "R/4" in str(found)
+    assert "R/4" in str(found.harmonics)
 
 
 def test_the_two_modes_of_t_and_half_of_it():

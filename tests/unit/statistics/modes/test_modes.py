@@ -7,7 +7,7 @@ import pytest
 from real_tables import real_table
 from scipy import optimize, stats
 
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.modes.modes import Modes, fit_modes
 from ensembles.statistics.samples.clock_step import clock_step_s

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles import Ensemble
 from ensembles.statistics.modes.modes import fit_modes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
@@ -22,7 +22,7 @@ def test_a_shoulder_is_told_with_its_place_and_share():
     assert shoulder.mode == 0
     assert np.log(shoulder.t_s / 1e-3) / 0.15 == pytest.approx(3, abs=1)
     assert shoulder.share == pytest.approx(0.2, abs=0.1)
-    assert "Shoulder: mode 1 has one near" in str(found)
+    assert "shoulder: mode 1 has one near" in str(found.shoulders[0])
 
 
 @pytest.mark.parametrize(

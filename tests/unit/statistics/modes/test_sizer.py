@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles import Ensemble
 from ensembles.model.errors import EnsioError
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles import Ensemble
 from ensembles.statistics.modes.density import LogCells
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.samples.counted_durations import CountedDurations

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from ensembles.structure.ordinals.by_rank import RankLevels
+from ensembles.structure.ordinals.numbering import RankLevels
 
 
 def filled(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> RankLevels:

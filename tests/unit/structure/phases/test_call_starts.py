@@ -17,7 +17,7 @@ from ensembles.run.collect import collect
 from ensembles.run.reading import RunReading
 from ensembles.structure.phases import detect, sampled_ranks
 from ensembles.structure.phases.detect import detect_phases, find_phases
-from ensembles.structure.phases.starts import CallStarts
+from ensembles.structure.phases.sampled_ranks import CallStarts
 
 IO, MESSAGES, NEITHER = (NUMBERS[name] for name in ("pwrite", "MPI_Isend", "MPI_Barrier"))
 

@@ -3,7 +3,7 @@
 import numpy as np
 from real_tables import real_table
 
-from ensembles.ensemble.ensemble import Ensemble
+from ensembles import Ensemble
 from ensembles.model.events import Call, Events
 from ensembles.structure.phases.detect import find_phases
 
