@@ -21,13 +21,9 @@ static inline void *ensio_array_room(struct ensio_array *array, uint64_t more)
         uint64_t room = array->room ? array->room : 4096;
         while (room < array->used + more)
             room *= 2;
-        uint8_t *got = ensio_raw_memory(room);
+        uint8_t *got = array->bytes ? ensio_raw_grow(array->bytes, array->room, room) : ensio_raw_memory(room);
         if (!got)
             return NULL;
-        if (array->bytes) {
-            memcpy(got, array->bytes, array->used);
-            ensio_raw_unmap(array->bytes, array->room);
-        }
         array->bytes = got;
         array->room = room;
     }

@@ -4,6 +4,7 @@
 #include "spool.h"
 
 #include <core/bounded_string.h>
+#include <core/globs.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
 

@@ -6,6 +6,7 @@
 #include "space_budget.h"
 
 #include <core/bounded_string.h>
+#include <core/lock.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>
@@ -486,46 +487,75 @@ static int populate_first(uint32_t length)
     const uint64_t wanted = ahead < ENSIO_SPOOL_BYTES ? ahead : ENSIO_SPOOL_BYTES;
     if (wanted > file.first_populated &&
         ensio_raw_populate((char *)ensio_spool + file.first_populated, wanted - file.first_populated) == 0)
-        file.first_populated = wanted;
+        __atomic_store_n(&file.first_populated, wanted, __ATOMIC_RELEASE);
     return end <= file.first_populated ? 0 : -1;
 }
 
-/* Appends an entry to those of a window, if there is room. */
+/* Appends an entry to those of a window, if there is room. Threads and signal handlers do so at the same time: a place
+ * is taken by an exchange that says how long it is, and readers skip an entry that was never completed. */
 static int store_in(char *first, uint64_t room, uint32_t *used, const struct ensio_text *head, const char *text)
 {
-    const uint64_t needed = bytes_of_entry(head->length);
-    if (*used + needed > room)
-        return -1;
-    struct ensio_text *entry = (struct ensio_text *)(void *)(first + *used);
+    const uint64_t needed = bytes_of_entry(head->length), mine = head->length | 1ULL << 32;
+    uint32_t at = __atomic_load_n(used, __ATOMIC_ACQUIRE);
+    struct ensio_text *entry;
+    for (uint64_t others;; at += (uint32_t)bytes_of_entry((uint32_t)others)) {
+        if (at + needed > room)
+            return -1;
+        entry = (struct ensio_text *)(void *)(first + at);
+        others = 0;
+        if (__atomic_compare_exchange_n((uint64_t *)(void *)&entry->length, &others, mine, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            break;
+    }
     entry->id = head->id;
-    entry->length = head->length;
     memcpy(entry + 1, text, head->length);
     __atomic_store_n(&entry->kind, head->kind, __ATOMIC_RELEASE);
-    __atomic_store_n(used, *used + (uint32_t)needed, __ATOMIC_RELEASE);
+    const uint32_t end = at + (uint32_t)needed;
+    uint32_t before = __atomic_load_n(used, __ATOMIC_RELAXED);
+    while (before < end && !__atomic_compare_exchange_n(used, &before, end, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
     return 0;
+}
+
+/* Stores a text where the last one was stored, if there is room. */
+static int store_text(const struct ensio_text *head, const char *text)
+{
+    struct ensio_window *const window = __atomic_load_n(&text_window, __ATOMIC_ACQUIRE);
+    struct ensio_spool *const spool = __atomic_load_n(&ensio_spool, __ATOMIC_ACQUIRE);
+    if (window)
+        return store_in((char *)window + ENSIO_WINDOW_HEADER_BYTES, window->bytes - ENSIO_WINDOW_HEADER_BYTES,
+                        &window->text_bytes, head, text);
+    return store_in((char *)spool + ENSIO_SPOOL_TEXT_BYTES,
+                    __atomic_load_n(&file.first_populated, __ATOMIC_ACQUIRE) - ENSIO_SPOOL_TEXT_BYTES,
+                    &spool->text_bytes, head, text);
+}
+
+/* The same after making room. A full window stays mapped, because another thread may still store to it. */
+static int store_text_in_more(const struct ensio_text *head, const char *text)
+{
+    if (!text_window && populate_first(head->length) == 0 && store_text(head, text) == 0)
+        return 0;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (text_window && store_text(head, text) == 0)
+            return 0;
+        struct ensio_window *next =
+            ensio_window_make(ENSIO_WINDOW_TEXT, (text_is_essential ? 1 : TEXT_WINDOW_BYTES) + head->length);
+        if (!next)
+            return -1;
+        __atomic_store_n(&text_window, next, __ATOMIC_RELEASE);
+    }
+    return -1;
 }
 
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length)
 {
-    struct ensio_text head = {.kind = kind, .id = id, .length = length};
-    if (!text_window && populate_first(length) == 0 &&
-        store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES, ENSIO_SPOOL_BYTES - ENSIO_SPOOL_TEXT_BYTES,
-                 &ensio_spool->text_bytes, &head, text) == 0)
+    const struct ensio_text head = {.kind = kind, .id = id, .length = length};
+    if (store_text(&head, text) == 0)
         return 0;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        if (text_window &&
-            store_in((char *)text_window + ENSIO_WINDOW_HEADER_BYTES, text_window->bytes - ENSIO_WINDOW_HEADER_BYTES,
-                     &text_window->text_bytes, &head, text) == 0)
-            return 0;
-        struct ensio_window *next =
-            ensio_window_make(ENSIO_WINDOW_TEXT, (text_is_essential ? 1 : TEXT_WINDOW_BYTES) + length);
-        if (!next)
-            return -1;
-        if (text_window)
-            ensio_raw_unmap(text_window, text_window->bytes);
-        text_window = next;
-    }
-    return -1;
+    struct ensio_held held = ensio_lock();
+    const int stored = store_text_in_more(&head, text);
+    ensio_unlock(held);
+    return stored;
 }
 
 int ensio_text_store_essential(uint16_t kind, uint32_t id, const char *text, uint32_t length)

@@ -6,7 +6,7 @@
 #include <core/little_memory.h>
 #include <core/recorder.h>
 #include <files/descriptors.h>
-#include <files/working_folder.h>
+#include <files/folders.h>
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
 #include <sites/sites.h>
@@ -241,7 +241,7 @@ static void made(int fd)
 #define VFORK(symbol)
 #endif
 
-/* A child may have the memory, and not the folder, or the other way round. */
+/* A child may have the memory, and not the folder or the descriptors, or the other way round. */
 #define CLONE(symbol) \
     ENSIO_WRAPPER(int, symbol, (int (*run)(void *), void *stack, int flags, void *given, ...)) \
     { \
@@ -253,7 +253,7 @@ static void made(int fd)
         va_end(more); \
         if (flags & CLONE_VM && !(flags & CLONE_THREAD)) \
             __atomic_store_n(&ensio_memory_may_be_shared, 1, __ATOMIC_RELAXED); \
-        if (flags & (CLONE_FS | CLONE_VM)) \
+        if (flags & (CLONE_FS | CLONE_FILES | CLONE_VM)) \
             ensio_folder_never_known(); \
         return ENSIO_REAL(symbol)(run, stack, flags, given, parent, local, child); \
     }
