@@ -94,7 +94,8 @@ int ensio_excluded(const char *path)
     uint64_t word = 0, possible = 0; /* the word: the next characters of the path */
     for (size_t at = strlen(path); at-- > 0;) {
         word = word << 8 | (uint8_t)path[at];
-        possible |= possible_at(anywhere, word);
+        if (first[(uint8_t)word] & anywhere)
+            possible |= possible_at(anywhere, word);
     }
     for (possible |= possible_at(at_beginning, word); possible; possible &= possible - 1) {
         const char *glob = starts[__builtin_ctzll(possible)].glob;

@@ -74,4 +74,19 @@ static inline void *ensio_table(void **place, uint64_t bytes)
     return made;
 }
 
+/* Words of zeros by index, below 65,536, of which parts that are used are mapped, by their first user. */
+#define ENSIO_WORDS_OF_PART 1024
+struct ensio_words {
+    void *parts[65536 / ENSIO_WORDS_OF_PART];
+};
+
+/* NULL if its part is not mapped; `makes`: maps it, NULL without memory. */
+static inline uint64_t *ensio_word(struct ensio_words *words, uint32_t index, int makes)
+{
+    void **const part = &words->parts[index / ENSIO_WORDS_OF_PART];
+    uint64_t *const first =
+        makes ? ensio_table(part, ENSIO_WORDS_OF_PART * sizeof(uint64_t)) : __atomic_load_n(part, __ATOMIC_ACQUIRE);
+    return first ? first + index % ENSIO_WORDS_OF_PART : NULL;
+}
+
 #endif

@@ -116,6 +116,8 @@ void *ensio_keep(uint32_t bytes)
         struct block *const fresh = ensio_raw_memory(room);
         if (!fresh)
             return NULL;
+        if (block) /* there are many texts */
+            ensio_raw_populate(fresh, room);
         *fresh = (struct block){.used = sizeof *fresh, .bytes = room};
         if (__atomic_compare_exchange_n(&current, &block, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             block = fresh;

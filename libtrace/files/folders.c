@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Limits: further folders have no identifier. */
-#define MOST_FOLDERS 16384
+#define MOST_FOLDERS 65536
 #define MOST_NAME_BYTES (2U << 20)
 
 struct folder {
@@ -18,31 +18,30 @@ struct folder {
 };
 
 static struct ensio_text_table folders;
-static const struct ensio_kept *names[MOST_FOLDERS]; /* by identifier */
+static struct ensio_words names; /* addresses of names, by identifier */
 static uint32_t last_id = ENSIO_ROOT_FOLDER, name_bytes;
 
 /* What was last known of a folder. Below: its identifier; above: the number of changes at that time. */
 static uint64_t working_folder;
-static void *of_descriptors; /* a table of the same by descriptor */
-static uint32_t changes = 1; /* calls that may have changed any folder or its name */
-static uint32_t changing;    /* calls that are changing the working folder, in any thread */
+static struct ensio_words of_descriptors; /* the same by descriptor */
+static uint32_t changes = 1;              /* calls that may have changed any folder or its name */
+static uint32_t changing;                 /* calls that are changing the working folder, in any thread */
 
 uint64_t ensio_folders_due;
 
 /* Where it is kept; NULL if no wrapper knows what the descriptor is. */
-static uint64_t *place_of(int fd)
+static uint64_t *place_of(int fd, int makes)
 {
     if (fd == AT_FDCWD)
         return &working_folder;
-    uint64_t *const table = __atomic_load_n(&of_descriptors, __ATOMIC_ACQUIRE);
     const int is_known =
         (unsigned)fd < ENSIO_DESCRIPTORS && __atomic_load_n(&ensio_descriptors[fd], __ATOMIC_RELAXED) != ENSIO_UNKNOWN;
-    return table && is_known ? &table[fd] : NULL;
+    return is_known ? ensio_word(&of_descriptors, (unsigned)fd, makes) : NULL;
 }
 
 uint32_t ensio_folder_known(int fd)
 {
-    const uint64_t *place = place_of(fd);
+    const uint64_t *place = place_of(fd, 0);
     if (ENSIO_UNLIKELY(!place || __atomic_load_n(&changing, __ATOMIC_RELAXED)))
         return ENSIO_NO_FOLDER;
     const uint64_t found = __atomic_load_n(place, __ATOMIC_ACQUIRE);
@@ -52,7 +51,8 @@ uint32_t ensio_folder_known(int fd)
 const struct ensio_kept *ensio_folder_name(uint32_t id)
 {
     static const struct ensio_kept of_absolute_paths = {.text = ""};
-    return id == ENSIO_ROOT_FOLDER ? &of_absolute_paths : names[id];
+    const uint64_t *name = id == ENSIO_NO_FOLDER ? NULL : ensio_word(&names, id, 0);
+    return id == ENSIO_ROOT_FOLDER ? &of_absolute_paths : name ? (const struct ensio_kept *)(uintptr_t)*name : NULL;
 }
 
 static uint32_t id_of(const char *text, uint32_t length)
@@ -67,10 +67,11 @@ static uint32_t id_of(const char *text, uint32_t length)
     name_bytes += length;
     like.text = memcpy(folder + 1, text, length);
     *folder = (struct folder){.name = like, .id = last_id + 1};
-    if (!ensio_kept_add(&folders, &folder->name))
+    uint64_t *const place = ensio_word(&names, folder->id, 1);
+    if (!place || !ensio_kept_add(&folders, &folder->name))
         return ENSIO_NO_FOLDER;
-    names[++last_id] = &folder->name;
-    return last_id;
+    *place = (uintptr_t)&folder->name;
+    return last_id = folder->id;
 }
 
 long ensio_descriptor_name(int fd, char *to, uint32_t room)
@@ -87,9 +88,7 @@ long ensio_descriptor_name(int fd, char *to, uint32_t room)
  * before it was asked. */
 static uint32_t ask(int fd, struct ensio_string *name)
 {
-    if (fd != AT_FDCWD)
-        ensio_table(&of_descriptors, ENSIO_DESCRIPTORS * sizeof(uint64_t));
-    uint64_t *const place = place_of(fd);
+    uint64_t *const place = place_of(fd, 1);
     uint64_t before = place ? __atomic_load_n(place, __ATOMIC_SEQ_CST) : 0;
     const uint64_t at = (uint64_t)__atomic_load_n(&changes, __ATOMIC_SEQ_CST) << 32;
     const int is_changing = __atomic_load_n(&changing, __ATOMIC_SEQ_CST) != 0;
@@ -115,10 +114,9 @@ void ensio_folders_forget(void)
 /* The upper half changes too, so that an answer of the kernel from before is not kept. */
 void ensio_folder_forget(int fd)
 {
-    uint64_t *const table = __atomic_load_n(&of_descriptors, __ATOMIC_ACQUIRE);
-    if (table)
-        __atomic_store_n(&table[fd], ((__atomic_load_n(&table[fd], __ATOMIC_RELAXED) >> 32) + 1) << 32,
-                         __ATOMIC_SEQ_CST);
+    uint64_t *const place = ensio_word(&of_descriptors, (unsigned)fd, 0);
+    if (place)
+        __atomic_store_n(place, ((__atomic_load_n(place, __ATOMIC_RELAXED) >> 32) + 1) << 32, __ATOMIC_SEQ_CST);
 }
 
 void ensio_folder_change_begin(void)

@@ -47,7 +47,7 @@ static struct ensio_name *keep(const struct ensio_kept *like, uint32_t file, uin
 {
     struct ensio_name *name = (struct ensio_name *)ensio_kept_find(&names, like);
     if (!name) {
-        const char *path = ensio_file_path(file);
+        const char *path = like->seed == ENSIO_ROOT_FOLDER ? ensio_file_path(file) : NULL;
         const int is_path = path && strlen(path) == like->length && memcmp(path, like->text, like->length) == 0;
         const uint32_t own = is_path ? 0 : like->length;
         if (__atomic_load_n(&count, __ATOMIC_RELAXED) >= MOST_NAMES ||

@@ -1,6 +1,7 @@
 #include "paths.h"
 
 #include <core/lock.h>
+#include <core/memory.h>
 #include <core/recorder.h>
 #include <core/settings.h>
 #include <core/text_table.h>
@@ -23,20 +24,29 @@ struct entry {
 };
 
 static struct ensio_text_table paths;
-static struct entry *entries[UINT16_MAX + 1]; /* by number; entry 0 is not used */
+static struct ensio_words entries; /* their addresses, by number; entry 0 is not used */
 static uint32_t count = 1, path_bytes, others;
 
-static struct entry *find(const char *path)
+static struct entry *entry_of(uint32_t number)
 {
-    const struct ensio_kept like = ensio_kept_like(0, path, (uint32_t)strlen(path));
-    return (struct entry *)ensio_kept_find(&paths, &like);
+    const uint64_t *place = number <= UINT16_MAX ? ensio_word(&entries, number, 0) : NULL;
+    return place ? (struct entry *)(uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE) : NULL;
+}
+
+static struct ensio_kept like(const char *path)
+{
+    return ensio_kept_like(0, path, (uint32_t)strlen(path));
+}
+
+static struct entry *find(const struct ensio_kept *path)
+{
+    return (struct entry *)ensio_kept_find(&paths, path);
 }
 
 /* Keeps a new path: its entry, or NULL without memory. If another thread was faster, a number remains unused. */
-static struct entry *add(const char *path, int is_other)
+static struct entry *add(const struct ensio_kept *path, int is_other)
 {
-    struct ensio_kept like = ensio_kept_like(0, path, (uint32_t)strlen(path));
-    struct entry *entry = ensio_keep((uint32_t)sizeof *entry + like.length + 1);
+    struct entry *entry = ensio_keep((uint32_t)sizeof *entry + path->length + 1);
     if (!entry)
         return NULL;
     uint32_t number = __atomic_load_n(&count, __ATOMIC_RELAXED);
@@ -44,10 +54,13 @@ static struct entry *add(const char *path, int is_other)
         if (number > UINT16_MAX)
             return NULL;
     while (!__atomic_compare_exchange_n(&count, &number, number + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    like.text = memcpy(entry + 1, path, like.length + 1);
-    *entry = (struct entry){.path = like, .number = number, .is_other = is_other};
-    __atomic_fetch_add(&path_bytes, like.length + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&entries[number], entry, __ATOMIC_RELEASE);
+    uint64_t *const place = ensio_word(&entries, number, 1);
+    if (!place)
+        return NULL;
+    *entry = (struct entry){.path = *path, .number = number, .is_other = is_other};
+    entry->path.text = memcpy(entry + 1, path->text, path->length + 1);
+    __atomic_fetch_add(&path_bytes, path->length + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(place, (uintptr_t)entry, __ATOMIC_RELEASE);
     return (struct entry *)ensio_kept_add(&paths, &entry->path);
 }
 
@@ -75,61 +88,65 @@ static uint32_t number_of_others(const char *path)
             continue;
         memcpy(name, path, end + 1);
         memcpy(name + end + 1, ENSIO_OTHER_PATHS, sizeof ENSIO_OTHER_PATHS);
-        struct entry *entry = find(name);
+        const struct ensio_kept of_folder = like(name);
+        struct entry *entry = find(&of_folder);
         if (!entry && others < MOST_OTHERS) {
-            entry = add(name, 1);
+            entry = add(&of_folder, 1);
             others += entry != NULL;
         }
         if (entry && store(entry, ensio_text_store) == 0)
             return entry->number;
     }
-    struct entry *all = find(ENSIO_OTHER_PATHS);
+    const struct ensio_kept of_all = like(ENSIO_OTHER_PATHS);
+    struct entry *all = find(&of_all);
     if (!all)
-        all = add(ENSIO_OTHER_PATHS, 1);
+        all = add(&of_all, 1);
     return all && store(all, ensio_text_store_essential) == 0 ? all->number : 0;
 }
 
 /* Slow: there is no spool yet, or no room. */
-static uint32_t number_under_lock(const char *path)
+static uint32_t number_under_lock(const struct ensio_kept *path)
 {
     struct ensio_held held = ensio_lock();
     struct entry *entry = ensio_ensure_spool() == 0 ? find(path) : NULL;
     const uint32_t number = !ensio_spool                                   ? 0
                             : entry && store(entry, ensio_text_store) == 0 ? entry->number
-                                                                           : number_of_others(path);
+                                                                           : number_of_others(path->text);
     ensio_unlock(held);
     return number;
 }
 
 uint32_t ensio_file_number(const char *path)
 {
-    struct entry *entry = find(path);
+    const struct ensio_kept wanted = like(path);
+    struct entry *entry = find(&wanted);
     if (!entry && __atomic_load_n(&count, __ATOMIC_RELAXED) - others <= MOST_PATHS &&
         __atomic_load_n(&path_bytes, __ATOMIC_RELAXED) < MOST_PATH_BYTES)
-        entry = add(path, 0);
+        entry = add(&wanted, 0);
     const int has_spool = __atomic_load_n(&ensio_spool, __ATOMIC_ACQUIRE) != NULL;
-    return entry && has_spool && store(entry, ensio_text_store) == 0 ? entry->number : number_under_lock(path);
+    return entry && has_spool && store(entry, ensio_text_store) == 0 ? entry->number : number_under_lock(&wanted);
 }
 
 int ensio_file_store(uint32_t number)
 {
-    return number ? store(entries[number], ensio_text_store) : 0;
+    return number ? store(entry_of(number), ensio_text_store) : 0;
 }
 
 int ensio_file_is_single(uint32_t number)
 {
-    return number && !entries[number]->is_other;
+    return number && !entry_of(number)->is_other;
 }
 
 int ensio_file_is_first_opened(uint32_t number)
 {
-    const int first = entries[number]->opened != ensio_process->generation && !entries[number]->is_other;
-    entries[number]->opened = ensio_process->generation;
+    struct entry *entry = entry_of(number);
+    const int first = entry->opened != ensio_process->generation && !entry->is_other;
+    entry->opened = ensio_process->generation;
     return first;
 }
 
 const char *ensio_file_path(uint32_t number)
 {
-    const struct entry *entry = number <= UINT16_MAX ? __atomic_load_n(&entries[number], __ATOMIC_ACQUIRE) : NULL;
+    const struct entry *entry = entry_of(number);
     return entry ? entry->path.text : NULL;
 }

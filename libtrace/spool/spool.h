@@ -71,10 +71,6 @@ int ensio_text_store_essential(uint16_t kind, uint32_t id, const char *text, uin
 void ensio_spool_drop(void);
 void ensio_spool_lose(void);
 
-/* Stores the losses as a property as well, because a job file has no other place for them. The caller holds the
- * lock. */
-void ensio_losses_store(void);
-
 /* Updates the clock in the head. The caller holds the lock. */
 void ensio_spool_touch(void);
 
