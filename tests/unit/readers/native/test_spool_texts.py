@@ -17,7 +17,8 @@ def test_an_entry_that_was_never_completed_is_skipped() -> None:
     text = entry(FILE, 1, b"/a") + entry(0, 0, b"/b, then a jump") + entry(FILE, 2, b"/c")
     texts = KnownTexts().parsed(text)
     assert texts.files == [(1, b"/a"), (2, b"/c")]
-    assert texts.is_whole and texts.unknown == 0
+    assert texts.is_whole
+    assert texts.unknown == 0
 
 
 def test_bytes_that_nobody_took_are_damage() -> None:
