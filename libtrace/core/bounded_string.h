@@ -1,5 +1,4 @@
-/* bounded_string.h: strings in buffers of fixed size, and globs, without the allocations that libc's functions may
- * make. */
+/* bounded_string.h: strings in buffers of fixed size, without the allocations that libc's functions may make. */
 #ifndef ENSIO_CORE_BOUNDED_STRING_H
 #define ENSIO_CORE_BOUNDED_STRING_H
 
@@ -31,9 +30,5 @@ const char *ensio_base_name(const char *path);
 
 /* Whether the word is in a space-separated list. */
 int ensio_word_in(const char *word, const char *list);
-
-/* Matches a path against a colon-separated list of globs. The first match decides: 1 for a plain glob, 0 for one that
- * begins with '!'; 0 if none matches. '*' matches any characters, including '/', and '?' matches one. */
-int ensio_listed(const char *path, const char *globs);
 
 #endif

@@ -21,13 +21,9 @@ static inline void *ensio_array_room(struct ensio_array *array, uint64_t more)
         uint64_t room = array->room ? array->room : 4096;
         while (room < array->used + more)
             room *= 2;
-        uint8_t *got = ensio_raw_memory(room);
+        uint8_t *got = array->bytes ? ensio_raw_grow(array->bytes, array->room, room) : ensio_raw_memory(room);
         if (!got)
             return NULL;
-        if (array->bytes) {
-            memcpy(got, array->bytes, array->used);
-            ensio_raw_unmap(array->bytes, array->room);
-        }
         array->bytes = got;
         array->room = room;
     }
@@ -76,6 +72,21 @@ static inline void *ensio_table(void **place, uint64_t bytes)
     }
     errno = error;
     return made;
+}
+
+/* Words of zeros by index, below 65,536, of which parts that are used are mapped, by their first user. */
+#define ENSIO_WORDS_OF_PART 1024
+struct ensio_words {
+    void *parts[65536 / ENSIO_WORDS_OF_PART];
+};
+
+/* NULL if its part is not mapped; `makes`: maps it, NULL without memory. */
+static inline uint64_t *ensio_word(struct ensio_words *words, uint32_t index, int makes)
+{
+    void **const part = &words->parts[index / ENSIO_WORDS_OF_PART];
+    uint64_t *const first =
+        makes ? ensio_table(part, ENSIO_WORDS_OF_PART * sizeof(uint64_t)) : __atomic_load_n(part, __ATOMIC_ACQUIRE);
+    return first ? first + index % ENSIO_WORDS_OF_PART : NULL;
 }
 
 #endif

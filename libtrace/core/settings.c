@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "bounded_string.h"
+#include "globs.h"
 #include "little_memory.h"
 #include "rawsys.h"
 
@@ -323,6 +324,8 @@ void ensio_settings_read(void)
     ensio_settings.python_lines = python_lines && *python_lines && strcmp(python_lines, "0") != 0;
     ensio_settings.surroundings = !surroundings || strcmp(surroundings, "0") != 0;
     ensio_settings.exclude = exclude ? kept(exclude) : left_out;
+    if (ensio_settings.exclude)
+        ensio_exclude(ensio_settings.exclude);
     if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder) ||
         (spools && *spools && !ensio_settings.spool_folder)) {
         ensio_settings.off = 1; /* no memory for even one page */

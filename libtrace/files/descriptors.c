@@ -1,15 +1,16 @@
 #include "descriptors.h"
 
 #include "file_attributes.h"
+#include "folders.h"
 #include "names.h"
 #include "paths.h"
-#include "working_folder.h"
 
 #include <core/bounded_string.h>
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
 #include <core/recorder.h>
+#include <spool/mounts.h>
 
 #include <errno.h>
 #include <string.h>
@@ -24,68 +25,13 @@ static uint64_t unused;      /* below: the first entry of a list through `next`;
 static uint32_t taken_once;  /* open files that have been used at least once */
 static uint32_t end_of_used; /* no descriptor from here on has been looked up */
 
-static char path_buffer[2 * ENSIO_PATH_ROOM];
-
-/* The kernel's name for the open file of a descriptor, in path_buffer; NULL if it has no path (a socket, a pipe). */
+/* The kernel's name for the open file of a descriptor; it does not begin with a slash if there is no path. The caller
+ * holds the lock. */
 static const char *path_in_kernel(int fd)
 {
-    char link[64];
-    struct ensio_string name = ensio_string_in(link, sizeof link);
-    ensio_add(&name, "/proc/self/fd/");
-    ensio_add_number(&name, (unsigned)fd);
-    long length = ensio_raw_readlink(link, path_buffer, ENSIO_PATH_ROOM);
-    path_buffer[length > 0 ? length : 0] = '\0';
-    return path_buffer[0] == '/' ? path_buffer : NULL;
-}
-
-/* Whether an absolute path has no empty part and none that is a dot. */
-static int is_normal(const char *path, const char *end)
-{
-    while (path && ++path < end) {
-        if (*path == '/' || (*path == '.' && (path + 1 == end || path[1] == '/')))
-            return 0;
-        path = memchr(path, '/', (size_t)(end - path));
-    }
-    return !path;
-}
-
-const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes, uint32_t *relative_to)
-{
-    const char *const end = path + bytes;
-    struct ensio_string whole = ensio_string_in(path_buffer, sizeof path_buffer);
-    if (!bytes || *path != '/') {
-        uint32_t id = ENSIO_NO_FOLDER;
-        long length = folder == AT_FDCWD       ? ensio_folder_read(path_buffer, ENSIO_PATH_ROOM, &id)
-                      : path_in_kernel(folder) ? (long)strlen(path_buffer)
-                                               : 0;
-        if (length <= 0) {
-            ensio_add(&whole, "/(unknown folder)");
-            length = whole.length;
-        }
-        whole.length = (uint32_t)length;
-        if (relative_to)
-            *relative_to = id;
-    } else if (is_normal(path, end)) {
-        ensio_add_bytes(&whole, path, bytes);
-        return path_buffer;
-    }
-    while (path < end) {
-        if (*path == '/') {
-            path++;
-            continue;
-        }
-        const char *slash = memchr(path, '/', (size_t)(end - path));
-        uint32_t part = (uint32_t)((slash ? slash : end) - path);
-        if (part != 1 || *path != '.') {
-            if (!whole.length || whole.text[whole.length - 1] != '/')
-                ensio_add_bytes(&whole, "/", 1);
-            ensio_add_bytes(&whole, path, part);
-        }
-        path += part;
-    }
-    if (!whole.length)
-        ensio_add(&whole, "/");
-    return path_buffer;
+    static char path[ENSIO_PATH_ROOM + 1];
+    path[ensio_descriptor_name(fd, path, ENSIO_PATH_ROOM)] = '\0';
+    return path;
 }
 
 /* The index of the n-th open file that is taken, from 0. Consecutive ones lie more than a cache line apart, so that
@@ -138,6 +84,7 @@ static void set(int fd, uint32_t open_file)
 {
     note_use(fd);
     let_go(__atomic_exchange_n(&ensio_descriptors[fd], open_file, __ATOMIC_ACQ_REL));
+    ensio_folder_forget(fd);
 }
 
 static uint32_t bound(uint32_t file, uint16_t flags, int of_mpi)
@@ -175,19 +122,34 @@ static int may_be_a_descriptor(const char *path)
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
+/* What the kernel says of an open file, without contacting a server: its kind; 0 without an answer. */
+static uint32_t kind_of(int fd, uint64_t *mount)
+{
+#ifdef STATX_MNT_ID
+    struct statx about;
+    if (ENSIO_RAW(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &about) == 0) {
+        *mount = about.stx_mask & STATX_MNT_ID ? about.stx_mnt_id : ENSIO_NO_MOUNT;
+        return about.stx_mode & S_IFMT;
+    }
+#endif
+    struct stat found;
+    *mount = ENSIO_NO_MOUNT;
+    return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 ? found.st_mode & S_IFMT : 0;
+}
+
 /* What the kernel says of an open file: its entry, or ENSIO_LEFT_OUT. */
 static uint32_t examined(int fd, const struct ensio_named *named, int flags, int of_mpi)
 {
-    struct stat found;
     const uint32_t changes = __atomic_load_n(&ensio_names_changed, __ATOMIC_ACQUIRE);
-    const long known = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
-    if (known != 0 || S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode))
+    uint64_t mount;
+    const uint32_t kind = kind_of(fd, &mount);
+    if (!kind || kind == S_IFIFO || kind == S_IFSOCK)
         return ENSIO_LEFT_OUT;
-    const int has_position = S_ISREG(found.st_mode) || S_ISBLK(found.st_mode);
-    ensio_file_attributes(fd, named->file, named->absolute, S_ISREG(found.st_mode));
+    const int has_position = kind == S_IFREG || kind == S_IFBLK;
+    ensio_file_attributes(fd, named->file, mount, kind == S_IFREG);
     ensio_file_opened_with(named, flags);
     if (named->name)
-        ensio_name_opened(named->name, S_ISREG(found.st_mode) && !may_be_a_descriptor(named->absolute), changes);
+        ensio_name_opened(named->name, kind == S_IFREG && !may_be_a_descriptor(ensio_file_path(named->file)), changes);
     return bound(named->file,
                  (uint16_t)((!has_position      ? ENSIO_NO_POSITION
                              : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS
@@ -264,22 +226,13 @@ void ensio_descriptor_moved(int fd, int appends)
     ensio_open_file_flag(open_file, appends > 0 ? ENSIO_ASK | ENSIO_APPENDS : ENSIO_ASK);
 }
 
-/* A path in the kernel is a separate name: nothing that the program passed to a call. */
-static struct ensio_named named_by_kernel(const char *path)
-{
-    struct ensio_named named = {.absolute = path, .left_out = ensio_listed(path, ensio_settings.exclude)};
-    if (!named.left_out)
-        named.file = ensio_file_number(path);
-    return named;
-}
-
 int ensio_descriptor_of_failure(int fd, int error, uint32_t *file)
 {
     struct ensio_held held = ensio_lock();
     const char *path = path_in_kernel(fd);
-    const int is_told = path ? strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/sys/", 5) != 0
-                             : path_buffer[0] == '\0' && error == EBADF;
-    *file = path && is_told ? ensio_file_number(path) : 0;
+    const int is_told = *path == '/' ? strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/sys/", 5) != 0
+                                     : *path == '\0' && error == EBADF;
+    *file = *path && is_told ? ensio_file_number(path) : 0;
     ensio_unlock(held);
     return is_told;
 }
@@ -306,14 +259,14 @@ uint32_t ensio_descriptor_find(int fd)
     if (open_file == ENSIO_UNKNOWN) {
         const char *path = path_in_kernel(fd);
         open_file = ENSIO_LEFT_OUT;
-        if (path) {
-            const struct ensio_named named = named_by_kernel(path);
+        if (*path == '/') {
+            const struct ensio_named named = ensio_name_of_kernel(path);
             if (!named.left_out)
                 open_file = examined(fd, &named, (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL), 0);
             if (open_file > ENSIO_LEFT_OUT)
                 ensio_open_file_flag(&ensio_open_files[open_file], ENSIO_ASK);
         }
-        if (path || path_buffer[0])
+        if (*path)
             open_file = bind_unknown(fd, open_file);
     }
     ensio_unlock(held);

@@ -58,13 +58,18 @@ int ensio_descriptor_of_failure(int fd, int error, uint32_t *file);
  * `appends`: whether writes go to the end of the file from now on; -1: unchanged. */
 void ensio_descriptor_moved(int fd, int appends);
 
-/* The following four functions need no lock. */
+/* The following five functions need no lock. */
 
 /* A descriptor was opened whose calls are not recorded. */
 void ensio_descriptor_left_out(int fd);
 
 /* A descriptor was opened: its file, and its flags (ENSIO_ASK ...). Returns the open file, or ENSIO_LEFT_OUT. */
 uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi);
+
+/* A descriptor was opened, with the flags of open(2). Asks the kernel what it is. Returns the open file, or
+ * ENSIO_LEFT_OUT. */
+struct ensio_named;
+uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int flags, int of_mpi);
 
 /* A descriptor is a duplicate of another. */
 void ensio_descriptor_duplicated(int old, int copy);
@@ -74,20 +79,11 @@ void ensio_descriptors_forget(unsigned first, unsigned last);
 
 /* The caller of the following functions holds the lock. */
 
-/* A descriptor was opened, with the flags of open(2). Asks the kernel what it is. Returns the open file, or
- * ENSIO_LEFT_OUT. */
-struct ensio_named;
-uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int flags, int of_mpi);
-
 /* Another process shares the open files and may move their positions. */
 void ensio_descriptors_shared(void);
 
 /* Stores the paths of all open files in this process's spool. */
 void ensio_descriptors_store_files(void);
-
-/* The absolute path for the `bytes` bytes at `path`, relative to a folder's descriptor. The next call reuses the
- * buffer. `relative_to`: NULL, or receives what a relative path is relative to (working_folder.h). */
-const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes, uint32_t *relative_to);
 
 /* The position at which a call without an explicit offset moved `moved` bytes. Advances the position. */
 int64_t ensio_position_slow(int fd, struct ensio_open_file *open_file, int64_t moved);

@@ -3,6 +3,7 @@
 #include "paths.h"
 
 #include <core/bounded_string.h>
+#include <core/lock.h>
 #include <core/rawsys.h>
 #include <spool/mounts.h>
 #include <spool/spool.h>
@@ -31,16 +32,20 @@ static void add_layout(struct ensio_string *facts, int fd)
     ensio_add_bytes(facts, "", 1);
 }
 
-void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regular)
+static int is_elsewhere(const struct ensio_known_mount *mount, const char *path)
+{
+    return mount->point[0] && !lies_under(path, mount->point);
+}
+
+/* The caller holds the lock. */
+static void store_attributes(int fd, uint32_t file, uint64_t id, int is_regular)
 {
     static char text[2 * KEPT_LAYOUT_BYTES + ENSIO_MOUNT_POINT_ROOM + 64];
     struct ensio_string facts = ensio_string_in(text, sizeof text);
-    if (!file || !ensio_file_is_first_opened(file))
+    const struct ensio_known_mount *mount = ensio_mount_of(fd, id);
+    if (!mount || !ensio_file_is_first_opened(file))
         return;
-    const struct ensio_known_mount *mount = ensio_mount_of(fd);
-    if (!mount)
-        return;
-    if (mount->point[0] && !lies_under(path, mount->point)) {
+    if (is_elsewhere(mount, ensio_file_path(file))) {
         ensio_add(&facts, "mount=");
         ensio_add(&facts, mount->point);
         ensio_add_bytes(&facts, "", 1);
@@ -49,6 +54,16 @@ void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regul
         add_layout(&facts, fd);
     if (facts.length)
         ensio_file_attributes_store(file, text, facts.length);
+}
+
+void ensio_file_attributes(int fd, uint32_t file, uint64_t mount, int is_regular)
+{
+    const struct ensio_known_mount *seen = ensio_mount_seen(mount);
+    if (!file || (seen && !seen->is_lustre && !is_elsewhere(seen, ensio_file_path(file))))
+        return;
+    struct ensio_held held = ensio_lock();
+    store_attributes(fd, file, mount, is_regular);
+    ensio_unlock(held);
 }
 
 void ensio_file_opened_with(const struct ensio_named *named, int flags)

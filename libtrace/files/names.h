@@ -1,18 +1,16 @@
 /* names.h: what is known of the paths that the program has passed to calls, by their text as it was passed.
  *
- * A path that was seen before is found without the lock, without a system call and without normalising it, from any
- * thread and from a signal handler. A name is never moved or removed. */
+ * Any thread and any signal handler finds and adds names without the lock. A path that was seen before, and a new one
+ * below a known folder (folders.h), need no system call. A name is never moved or removed. */
 #ifndef ENSIO_FILES_NAMES_H
 #define ENSIO_FILES_NAMES_H
 
 #include <core/recorder.h>
+#include <core/text_table.h>
 
 struct ensio_name {
-    uint64_t hash;
-    const char *text;
-    uint32_t length;
-    uint32_t folder; /* what the path is relative to (working_folder.h) */
-    uint32_t file;   /* its number; 0: calls on it are not recorded */
+    struct ensio_kept path; /* its seed: what the path is relative to (folders.h) */
+    uint32_t file;          /* its number; 0: calls on it are not recorded */
 
     /* The following members change. */
     uint32_t spool;   /* number of the spool that holds the file's path */
@@ -24,15 +22,16 @@ struct ensio_name {
 /* The name of a path, if its number is known and this process's spool holds it; NULL otherwise. */
 struct ensio_name *ensio_name_find(int folder, const char *path, uint32_t length);
 
-/* The number of a path; left_out: calls on it are not recorded. `name`: the path's name, NULL if it is not kept.
- * `absolute`: the absolute path, until the lock is released. The caller holds the lock. */
+/* The number of a path; left_out: calls on it are not recorded. `name`: the path's name, NULL if it is not kept. */
 struct ensio_named {
     struct ensio_name *name;
-    const char *absolute;
     uint32_t file;
     int left_out;
 };
 struct ensio_named ensio_name_look_up(int folder, const char *path, uint32_t length);
+
+/* The same for an absolute path without a name. */
+struct ensio_named ensio_name_of_kernel(const char *path);
 
 /* The number of calls so far that removed or renamed something, from 1. A path means another file afterwards, perhaps
  * of another kind. */
@@ -63,7 +62,7 @@ static inline int ensio_name_was_synced(const struct ensio_name *name)
            __atomic_load_n(&ensio_process->generation, __ATOMIC_RELAXED);
 }
 
-/* The program has opened it. The caller holds the lock. */
+/* The program has opened it. */
 void ensio_name_opened(struct ensio_name *name, int is_regular, uint32_t changes);
 
 #endif

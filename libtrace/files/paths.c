@@ -1,17 +1,13 @@
 #include "paths.h"
 
-#include <core/bounded_string.h>
-#include <core/rawsys.h>
+#include <core/lock.h>
+#include <core/memory.h>
 #include <core/recorder.h>
 #include <core/settings.h>
+#include <core/text_table.h>
 #include <spool/spool.h>
 
-#include <stddef.h>
 #include <string.h>
-
-/* Paths lie in memory that the recorder maps for itself, because a signal handler that opens a file may have
- * interrupted malloc. The table maps the hash of a path to its number, and is at most half full. */
-#define BLOCK_BYTES 65536
 
 /* Limits: paths that a process keeps, and folders that stand for further ones. An event holds numbers of 16 bits; one
  * number stands for all that has no folder. */
@@ -20,171 +16,137 @@
 #define MOST_PATH_BYTES (8U << 20)
 
 struct entry {
-    uint64_t hash;
-    const char *path;
+    struct ensio_kept path;
+    uint32_t number;
     uint32_t spool;  /* number of the spool that holds it */
     uint32_t opened; /* generation of the process that has queried it */
     int is_other;    /* stands for paths that are not kept */
 };
 
-static struct entry *entries; /* by number; entry 0 is not used */
-static uint32_t *table;
-static uint32_t count = 1, room; /* room: entries, and half the slots of the table */
-static char *block;
-static uint32_t block_left;
-static uint32_t path_bytes, others;
+static struct ensio_text_table paths;
+static struct ensio_words entries; /* their addresses, by number; entry 0 is not used */
+static uint32_t count = 1, path_bytes, others;
 
-static uint32_t *slot_for(uint64_t hash, const char *path)
+static struct entry *entry_of(uint32_t number)
 {
-    uint32_t mask = 2 * room - 1, at = (uint32_t)hash & mask;
-    while (table[at] && (entries[table[at]].hash != hash || strcmp(entries[table[at]].path, path) != 0))
-        at = (at + 1) & mask;
-    return &table[at];
+    const uint64_t *place = number <= UINT16_MAX ? ensio_word(&entries, number, 0) : NULL;
+    return place ? (struct entry *)(uintptr_t)__atomic_load_n(place, __ATOMIC_ACQUIRE) : NULL;
 }
 
-static int grow(void)
+static struct ensio_kept like(const char *path)
 {
-    uint32_t more = room ? 2 * room : 512;
-    struct entry *new_entries = ensio_raw_memory(more * sizeof *entries);
-    uint32_t *new_table = ensio_raw_memory(2UL * more * sizeof *table);
-    if (!new_entries || !new_table) {
-        if (new_entries)
-            ensio_raw_unmap(new_entries, more * sizeof *entries);
-        if (new_table)
-            ensio_raw_unmap(new_table, 2UL * more * sizeof *table);
+    return ensio_kept_like(0, path, (uint32_t)strlen(path));
+}
+
+static struct entry *find(const struct ensio_kept *path)
+{
+    return (struct entry *)ensio_kept_find(&paths, path);
+}
+
+/* Keeps a new path: its entry, or NULL without memory. If another thread was faster, a number remains unused. */
+static struct entry *add(const struct ensio_kept *path, int is_other)
+{
+    struct entry *entry = ensio_keep((uint32_t)sizeof *entry + path->length + 1);
+    if (!entry)
+        return NULL;
+    uint32_t number = __atomic_load_n(&count, __ATOMIC_RELAXED);
+    do
+        if (number > UINT16_MAX)
+            return NULL;
+    while (!__atomic_compare_exchange_n(&count, &number, number + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    uint64_t *const place = ensio_word(&entries, number, 1);
+    if (!place)
+        return NULL;
+    *entry = (struct entry){.path = *path, .number = number, .is_other = is_other};
+    entry->path.text = memcpy(entry + 1, path->text, path->length + 1);
+    __atomic_fetch_add(&path_bytes, path->length + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(place, (uintptr_t)entry, __ATOMIC_RELEASE);
+    return (struct entry *)ensio_kept_add(&paths, &entry->path);
+}
+
+/* Threads that use a new path at the same time may each store it. */
+static int store(struct entry *entry, int (*how)(uint16_t kind, uint32_t id, const char *text, uint32_t length))
+{
+    const uint32_t spool = __atomic_load_n(&ensio_spool_number, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&entry->spool, __ATOMIC_RELAXED) == spool)
+        return 0;
+    if (how(ENSIO_TEXT_FILE, entry->number, entry->path.text, entry->path.length) != 0)
         return -1;
-    }
-    struct entry *old_entries = entries;
-    uint32_t *old_table = table, old_room = room;
-    if (old_room)
-        memcpy(new_entries, old_entries, old_room * sizeof *entries);
-    entries = new_entries;
-    table = new_table;
-    room = more;
-    for (uint32_t number = 1; number < count; number++)
-        *slot_for(entries[number].hash, entries[number].path) = number;
-    if (old_room) {
-        ensio_raw_unmap(old_entries, old_room * sizeof *entries);
-        ensio_raw_unmap(old_table, 2UL * old_room * sizeof *table);
-    }
+    __atomic_store_n(&entry->spool, spool, __ATOMIC_RELAXED);
     return 0;
 }
 
-static const char *keep(const char *path, uint32_t length)
-{
-    if (block_left < length + 1) {
-        uint32_t bytes = length + 1 > BLOCK_BYTES ? length + 1 : BLOCK_BYTES;
-        char *fresh = ensio_raw_memory(bytes);
-        if (!fresh)
-            return NULL;
-        block = fresh;
-        block_left = bytes;
-    }
-    char *kept = memcpy(block, path, length + 1);
-    block += length + 1;
-    block_left -= length + 1;
-    return kept;
-}
-
-static uint64_t hash_of(const char *path)
-{
-    return ensio_hash_bytes(0, path, (uint32_t)strlen(path));
-}
-
-static uint32_t *find(const char *path)
-{
-    return slot_for(hash_of(path), path);
-}
-
-/* Keeps a new path: its number, or 0 without space or memory. */
-static uint32_t add(const char *path, int is_other,
-                    int (*store)(uint16_t kind, uint32_t id, const char *text, uint32_t length))
-{
-    const uint32_t length = (uint32_t)strlen(path);
-    if (count >= room && grow() != 0)
-        return 0;
-    const char *kept = keep(path, length);
-    if (!kept)
-        return 0;
-    if (store(ENSIO_TEXT_FILE, count, path, length) != 0) {
-        block -= length + 1; /* undo keeping it */
-        block_left += length + 1;
-        return 0;
-    }
-    const uint64_t hash = hash_of(path);
-    uint32_t *slot = slot_for(hash, path);
-    entries[count] = (struct entry){.hash = hash, .path = kept, .spool = ensio_spool_number, .is_other = is_other};
-    *slot = count;
-    path_bytes += length + 1;
-    return count++;
-}
-
 /* The number that stands for a path that is not kept: that of the nearest folder with such a number, else a new one for
- * the path's folder while there is room, else the one for all other paths. */
+ * the path's folder while there is room, else the one for all other paths. The caller holds the lock. */
 static uint32_t number_of_others(const char *path)
 {
     static char name[ENSIO_PATH_ROOM + sizeof ENSIO_OTHER_PATHS];
     const uint32_t length = (uint32_t)strlen(path);
     ensio_losses->calls_on_other_paths++;
-    if (!room)
-        return 0;
     for (uint32_t end = length < ENSIO_PATH_ROOM ? length : 0; end-- > 0;) {
         if (path[end] != '/')
             continue;
         memcpy(name, path, end + 1);
         memcpy(name + end + 1, ENSIO_OTHER_PATHS, sizeof ENSIO_OTHER_PATHS);
-        uint32_t number = *find(name);
-        if (!number && others < MOST_OTHERS) {
-            number = add(name, 1, ensio_text_store);
-            others += number != 0;
+        const struct ensio_kept of_folder = like(name);
+        struct entry *entry = find(&of_folder);
+        if (!entry && others < MOST_OTHERS) {
+            entry = add(&of_folder, 1);
+            others += entry != NULL;
         }
-        if (number && ensio_file_store(number) == 0)
-            return number;
+        if (entry && store(entry, ensio_text_store) == 0)
+            return entry->number;
     }
-    const uint32_t number = *find(ENSIO_OTHER_PATHS);
-    if (number)
-        return ensio_file_store(number) == 0 ? number : 0;
-    return add(ENSIO_OTHER_PATHS, 1, ensio_text_store_essential);
+    const struct ensio_kept of_all = like(ENSIO_OTHER_PATHS);
+    struct entry *all = find(&of_all);
+    if (!all)
+        all = add(&of_all, 1);
+    return all && store(all, ensio_text_store_essential) == 0 ? all->number : 0;
+}
+
+/* Slow: there is no spool yet, or no room. */
+static uint32_t number_under_lock(const struct ensio_kept *path)
+{
+    struct ensio_held held = ensio_lock();
+    struct entry *entry = ensio_ensure_spool() == 0 ? find(path) : NULL;
+    const uint32_t number = !ensio_spool                                   ? 0
+                            : entry && store(entry, ensio_text_store) == 0 ? entry->number
+                                                                           : number_of_others(path->text);
+    ensio_unlock(held);
+    return number;
 }
 
 uint32_t ensio_file_number(const char *path)
 {
-    if ((!room && grow() != 0) || ensio_ensure_spool() != 0)
-        return 0;
-    uint32_t number = *find(path);
-    if (number && ensio_file_store(number) == 0)
-        return number;
-    if (!number && count - others <= MOST_PATHS && path_bytes < MOST_PATH_BYTES)
-        number = add(path, 0, ensio_text_store);
-    else
-        number = 0;
-    return number ? number : number_of_others(path);
+    const struct ensio_kept wanted = like(path);
+    struct entry *entry = find(&wanted);
+    if (!entry && __atomic_load_n(&count, __ATOMIC_RELAXED) - others <= MOST_PATHS &&
+        __atomic_load_n(&path_bytes, __ATOMIC_RELAXED) < MOST_PATH_BYTES)
+        entry = add(&wanted, 0);
+    const int has_spool = __atomic_load_n(&ensio_spool, __ATOMIC_ACQUIRE) != NULL;
+    return entry && has_spool && store(entry, ensio_text_store) == 0 ? entry->number : number_under_lock(&wanted);
 }
 
 int ensio_file_store(uint32_t number)
 {
-    struct entry *entry = &entries[number];
-    if (!number || entry->spool == ensio_spool_number)
-        return 0;
-    if (ensio_text_store(ENSIO_TEXT_FILE, number, entry->path, (uint32_t)strlen(entry->path)) != 0)
-        return -1;
-    entry->spool = ensio_spool_number;
-    return 0;
+    return number ? store(entry_of(number), ensio_text_store) : 0;
 }
 
 int ensio_file_is_single(uint32_t number)
 {
-    return number && !entries[number].is_other;
+    return number && !entry_of(number)->is_other;
 }
 
 int ensio_file_is_first_opened(uint32_t number)
 {
-    const int first = entries[number].opened != ensio_process->generation && !entries[number].is_other;
-    entries[number].opened = ensio_process->generation;
+    struct entry *entry = entry_of(number);
+    const int first = entry->opened != ensio_process->generation && !entry->is_other;
+    entry->opened = ensio_process->generation;
     return first;
 }
 
 const char *ensio_file_path(uint32_t number)
 {
-    return number && number < count ? entries[number].path : NULL;
+    const struct entry *entry = entry_of(number);
+    return entry ? entry->path.text : NULL;
 }

@@ -5,6 +5,7 @@
 #include <core/rawsys.h>
 #include <core/recorder.h>
 #include <files/flights.h>
+#include <spool/process_facts.h>
 #include <spool/spool.h>
 #include <summary/cells.h>
 #include <summary/keep_slowest.h>

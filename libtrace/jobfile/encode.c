@@ -154,6 +154,16 @@ static uint32_t match_slot(const uint8_t *at, int bits)
     return (uint32_t)(eight * 0x9e3779b97f4a7c15U >> (64 - bits));
 }
 
+static uint32_t equal_bytes(const uint8_t *some, const uint8_t *others, uint32_t most)
+{
+    uint32_t equal = 0;
+    while (equal + 8 <= most && memcmp(some + equal, others + equal, 8) == 0)
+        equal += 8;
+    while (equal < most && some[equal] == others[equal])
+        equal++;
+    return equal;
+}
+
 /* The text is split into literal bytes and copies of at least eight earlier bytes: number of literals, literals, length
  * of the copy, and its distance unless the length is 0. */
 uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
@@ -178,8 +188,7 @@ uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, ui
             continue;
         }
         if (found)
-            while (at + copied < end && all[found - 1 + copied] == all[at + copied])
-                copied++;
+            copied = equal_bytes(all + found - 1, all + at, end - at);
         if (copied < shortest) {
             copied = 0;
             if (++at < end)

@@ -4,11 +4,12 @@
 #include "library_objects.h"
 
 #include <core/bounded_string.h>
+#include <core/globs.h>
 #include <core/lock.h>
 #include <core/memory.h>
 #include <core/recorder.h>
 #include <core/settings.h>
-#include <files/descriptors.h>
+#include <files/folders.h>
 #include <files/paths.h>
 
 #include <fcntl.h>
@@ -71,7 +72,7 @@ void ensio_object_set_file(struct ensio_object *object, const char *name)
 {
     struct ensio_held held = ensio_lock();
     const char *absolute = ensio_absolute_path(AT_FDCWD, name, (uint32_t)strnlen(name, ENSIO_PATH_ROOM), NULL);
-    object->left_out = (uint16_t)ensio_listed(absolute, ensio_settings.exclude);
+    object->left_out = (uint16_t)ensio_excluded(absolute);
     object->file = object->left_out ? 0 : ensio_file_number(absolute);
     ensio_unlock(held);
     object->name = ensio_hash(name);

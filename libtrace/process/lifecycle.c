@@ -12,6 +12,7 @@
 #include <core/settings.h>
 #include <files/aio_requests.h>
 #include <files/descriptors.h>
+#include <files/folders.h>
 #include <files/mappings.h>
 #include <files/paths.h>
 #include <jobfile/collector.h>
@@ -84,6 +85,13 @@ int ensio_ensure_spool(void)
     return 0;
 }
 
+/* A child may rename folders. */
+static void share(void)
+{
+    ensio_descriptors_shared();
+    ensio_folders_forget();
+}
+
 static void before_fork(void)
 {
     held_over_fork = ensio_lock();
@@ -91,7 +99,7 @@ static void before_fork(void)
 
 static void after_fork_in_parent(void)
 {
-    ensio_descriptors_shared();
+    share();
     ensio_unlock(held_over_fork);
 }
 
@@ -190,7 +198,7 @@ void ensio_end(void)
 void ensio_spawned(void)
 {
     struct ensio_held held = ensio_lock();
-    ensio_descriptors_shared();
+    share();
     ensio_unlock(held);
 }
 

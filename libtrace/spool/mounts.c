@@ -99,26 +99,18 @@ void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state),
 static struct ensio_known_mount mounts[MOST_MOUNTS];
 static uint32_t mount_count;
 
-/* The kernel's identifier of an open file's mount, without contacting a server. */
-static int mount_of(int fd, uint64_t *id)
-{
-#ifdef STATX_MNT_ID
-    struct statx about;
-    if (ENSIO_RAW(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &about) == 0 &&
-        (about.stx_mask & STATX_MNT_ID)) {
-        *id = about.stx_mnt_id;
-        return 1;
-    }
-#endif
-    return 0;
-}
-
 static struct ensio_known_mount *mount_by(uint64_t id)
 {
-    for (uint32_t i = 0; i < mount_count; i++)
+    for (uint32_t i = 0; i < __atomic_load_n(&mount_count, __ATOMIC_ACQUIRE); i++)
         if (mounts[i].id == id)
             return &mounts[i];
     return NULL;
+}
+
+const struct ensio_known_mount *ensio_mount_seen(uint64_t id)
+{
+    const struct ensio_known_mount *mount = mount_by(id);
+    return mount && __atomic_load_n(&mount->is_known, __ATOMIC_ACQUIRE) ? mount : NULL;
 }
 
 static struct ensio_known_mount *add_mount(uint64_t id)
@@ -126,7 +118,7 @@ static struct ensio_known_mount *add_mount(uint64_t id)
     if (mount_count == MOST_MOUNTS)
         return NULL;
     mounts[mount_count].id = id;
-    return &mounts[mount_count++];
+    return &mounts[__atomic_fetch_add(&mount_count, 1, __ATOMIC_RELEASE)];
 }
 
 struct ensio_mounted ensio_mounted;
@@ -185,11 +177,10 @@ static void store_block_size(int fd, const struct ensio_known_mount *mount)
 }
 
 /* A mount that is missing in the table stays without a name, so that the table is read only once for it. */
-const struct ensio_known_mount *ensio_mount_of(int fd)
+const struct ensio_known_mount *ensio_mount_of(int fd, uint64_t id)
 {
     static uint32_t readings;
-    uint64_t id;
-    if (!mount_of(fd, &id))
+    if (id == ENSIO_NO_MOUNT)
         return NULL;
     struct ensio_known_mount *mount = mount_by(id);
     if (!mount && readings < MOST_READINGS) {
@@ -200,8 +191,8 @@ const struct ensio_known_mount *ensio_mount_of(int fd)
             mount = add_mount(id);
     }
     if (mount && !mount->is_known) {
-        mount->is_known = 1;
         store_block_size(fd, mount);
+        __atomic_store_n(&mount->is_known, 1, __ATOMIC_RELEASE);
     }
     return mount;
 }

@@ -4,6 +4,7 @@
 #include "spool.h"
 
 #include <core/bounded_string.h>
+#include <core/globs.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
 
@@ -159,4 +160,19 @@ void ensio_process_facts_store(void)
     ensio_each_mount(add_mount, &all);
     ensio_add_bytes(&all, "", 1);
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
+}
+
+void ensio_losses_store(void)
+{
+    char text[512];
+    struct ensio_string losses = ensio_string_in(text, sizeof text);
+    ensio_add(&losses, "losses=");
+    ensio_add_number(&losses, ensio_losses->calls_on_other_paths);
+    for (uint32_t reason = 0; reason < ENSIO_DROP_REASONS; reason++) {
+        ensio_add(&losses, " ");
+        ensio_add_number(&losses, ensio_losses->dropped_for[reason]);
+    }
+    ensio_add_bytes(&losses, "", 1);
+    if (ensio_losses->calls_on_other_paths || ensio_spool->dropped_events)
+        ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, losses.length);
 }

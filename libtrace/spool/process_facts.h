@@ -10,4 +10,8 @@ void ensio_process_facts_store(void);
  * nothing. */
 int ensio_reports_node(void);
 
+/* Stores the losses as a property as well, because a job file has no other place for them. The caller holds the
+ * lock. */
+void ensio_losses_store(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include "space_budget.h"
 
 #include <core/bounded_string.h>
+#include <core/lock.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>
@@ -477,55 +478,73 @@ static uint64_t bytes_of_entry(uint32_t length)
     return (sizeof(struct ensio_text) + length + 7) / 8 * 8;
 }
 
-/* Allocates what a text of this length needs in the first window: 0, or -1 without space. Some room is allocated ahead:
- * what a process says of its end must not depend on where the last page ends when the disk is full. */
-static int populate_first(uint32_t length)
+/* Allocates what a text of this length needs in the first window. Some room is allocated ahead: what a process says of
+ * its end must not depend on where the last page ends when the disk is full. */
+static void populate_first(uint32_t length)
 {
     const uint64_t end = ENSIO_SPOOL_TEXT_BYTES + ensio_spool->text_bytes + bytes_of_entry(length);
     const uint64_t ahead = round_up(end + TEXT_OF_ENDS_BYTES, MORE_POPULATED_BYTES);
     const uint64_t wanted = ahead < ENSIO_SPOOL_BYTES ? ahead : ENSIO_SPOOL_BYTES;
     if (wanted > file.first_populated &&
         ensio_raw_populate((char *)ensio_spool + file.first_populated, wanted - file.first_populated) == 0)
-        file.first_populated = wanted;
-    return end <= file.first_populated ? 0 : -1;
+        __atomic_store_n(&file.first_populated, wanted, __ATOMIC_RELEASE);
 }
 
-/* Appends an entry to those of a window, if there is room. */
+/* Appends an entry to those of a window, if there is room. Threads and signal handlers do so at the same time: a place
+ * is taken by an exchange that says how long it is, and readers skip an entry that was never completed. */
 static int store_in(char *first, uint64_t room, uint32_t *used, const struct ensio_text *head, const char *text)
 {
-    const uint64_t needed = bytes_of_entry(head->length);
-    if (*used + needed > room)
-        return -1;
-    struct ensio_text *entry = (struct ensio_text *)(void *)(first + *used);
+    const uint64_t needed = bytes_of_entry(head->length), mine = head->length | 1ULL << 32;
+    uint32_t at = __atomic_load_n(used, __ATOMIC_ACQUIRE);
+    struct ensio_text *entry;
+    for (uint64_t others;; at += (uint32_t)bytes_of_entry((uint32_t)others)) {
+        if (at + needed > room)
+            return -1;
+        entry = (struct ensio_text *)(void *)(first + at);
+        others = 0;
+        if (__atomic_compare_exchange_n((uint64_t *)(void *)&entry->length, &others, mine, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            break;
+    }
     entry->id = head->id;
-    entry->length = head->length;
     memcpy(entry + 1, text, head->length);
     __atomic_store_n(&entry->kind, head->kind, __ATOMIC_RELEASE);
-    __atomic_store_n(used, *used + (uint32_t)needed, __ATOMIC_RELEASE);
+    for (uint32_t before = at; before < at + needed;)
+        if (__atomic_compare_exchange_n(used, &before, at + (uint32_t)needed, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            break;
     return 0;
 }
 
+/* Stores a text where the last one was stored, if there is room. */
+static int store_text(const struct ensio_text *head, const char *text)
+{
+    struct ensio_window *const window = __atomic_load_n(&text_window, __ATOMIC_ACQUIRE);
+    struct ensio_spool *const spool = __atomic_load_n(&ensio_spool, __ATOMIC_ACQUIRE);
+    const uint64_t populated = __atomic_load_n(&file.first_populated, __ATOMIC_ACQUIRE);
+    return window ? store_in((char *)window + ENSIO_WINDOW_HEADER_BYTES, window->bytes - ENSIO_WINDOW_HEADER_BYTES,
+                             &window->text_bytes, head, text)
+                  : store_in((char *)spool + ENSIO_SPOOL_TEXT_BYTES, populated - ENSIO_SPOOL_TEXT_BYTES,
+                             &spool->text_bytes, head, text);
+}
+
+/* A full window stays mapped, because another thread may still store to it. */
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length)
 {
-    struct ensio_text head = {.kind = kind, .id = id, .length = length};
-    if (!text_window && populate_first(length) == 0 &&
-        store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES, ENSIO_SPOOL_BYTES - ENSIO_SPOOL_TEXT_BYTES,
-                 &ensio_spool->text_bytes, &head, text) == 0)
+    const struct ensio_text head = {.kind = kind, .id = id, .length = length};
+    if (store_text(&head, text) == 0)
         return 0;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        if (text_window &&
-            store_in((char *)text_window + ENSIO_WINDOW_HEADER_BYTES, text_window->bytes - ENSIO_WINDOW_HEADER_BYTES,
-                     &text_window->text_bytes, &head, text) == 0)
-            return 0;
-        struct ensio_window *next =
-            ensio_window_make(ENSIO_WINDOW_TEXT, (text_is_essential ? 1 : TEXT_WINDOW_BYTES) + length);
-        if (!next)
-            return -1;
-        if (text_window)
-            ensio_raw_unmap(text_window, text_window->bytes);
-        text_window = next;
+    struct ensio_held held = ensio_lock();
+    if (!text_window)
+        populate_first(length);
+    int stored = store_text(&head, text);
+    struct ensio_window *const next =
+        stored ? ensio_window_make(ENSIO_WINDOW_TEXT, (text_is_essential ? 1 : TEXT_WINDOW_BYTES) + length) : NULL;
+    if (next) {
+        __atomic_store_n(&text_window, next, __ATOMIC_RELEASE);
+        stored = store_text(&head, text);
     }
-    return -1;
+    ensio_unlock(held);
+    return stored;
 }
 
 int ensio_text_store_essential(uint16_t kind, uint32_t id, const char *text, uint32_t length)
@@ -540,21 +559,6 @@ void ensio_spool_drop(void)
 {
     __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&ensio_losses->dropped_for[drop_reason], 1, __ATOMIC_RELAXED);
-}
-
-void ensio_losses_store(void)
-{
-    char text[512];
-    struct ensio_string losses = ensio_string_in(text, sizeof text);
-    ensio_add(&losses, "losses=");
-    ensio_add_number(&losses, ensio_losses->calls_on_other_paths);
-    for (uint32_t reason = 0; reason < ENSIO_DROP_REASONS; reason++) {
-        ensio_add(&losses, " ");
-        ensio_add_number(&losses, ensio_losses->dropped_for[reason]);
-    }
-    ensio_add_bytes(&losses, "", 1);
-    if (ensio_losses->calls_on_other_paths || ensio_spool->dropped_events)
-        ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, losses.length);
 }
 
 void ensio_spool_lose(void)

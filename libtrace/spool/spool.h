@@ -61,19 +61,15 @@ int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t t
  * holds the lock. */
 void ensio_spool_prepare_for_less(void);
 
-/* Adds a text entry: 0, or -1 without space. The caller holds the lock. */
+/* Adds a text entry: 0, or -1 without space. Takes the lock if more space is needed. */
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length);
 
-/* The same for a short text that others depend on, regardless of the budget. */
+/* The same for a short text that others depend on, regardless of the budget. The caller holds the lock. */
 int ensio_text_store_essential(uint16_t kind, uint32_t id, const char *text, uint32_t length);
 
 /* Counts a call that is missing among the events, and one that is missing in the summary too. */
 void ensio_spool_drop(void);
 void ensio_spool_lose(void);
-
-/* Stores the losses as a property as well, because a job file has no other place for them. The caller holds the
- * lock. */
-void ensio_losses_store(void);
 
 /* Updates the clock in the head. The caller holds the lock. */
 void ensio_spool_touch(void);

@@ -3,6 +3,7 @@
 #include "sources.h"
 
 #include <core/bounded_string.h>
+#include <core/globs.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>

@@ -1,8 +1,10 @@
 /* The open files behind descriptors: agreement with the kernel for any sequence of opening, duplicating and closing. */
 #include "recorder_world.h"
 
+#include <core/globs.h>
 #include <core/lock.h>
 #include <files/descriptors.h>
+#include <files/folders.h>
 #include <files/names.h>
 #include <files/paths.h>
 
@@ -175,7 +177,7 @@ static void unseen(void)
     CHECK(open_file_of(null)->flags & ENSIO_NO_POSITION && ensio_position(null, open_file_of(null), 5) == -1);
     static char list[400];
     snprintf(list, sizeof list, "/nowhere/*:%s/*", world_folder());
-    ensio_settings.exclude = list;
+    ensio_exclude(list);
     const int excluded = open(path_of(2), O_RDWR | O_CREAT, 0600);
     CHECK(ensio_descriptor(excluded) == ENSIO_LEFT_OUT);
 }

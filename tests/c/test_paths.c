@@ -4,6 +4,7 @@
 #include <core/lock.h>
 #include <files/paths.h>
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -165,9 +166,49 @@ static void without_memory(void)
     check_stored(2);
 }
 
+#define THREADS 4
+#define SHARED_PATHS 5000
+static uint32_t numbers_of[THREADS][SHARED_PATHS];
+
+static void *number_all(void *given)
+{
+    uint32_t *const own = given;
+    static const uint32_t steps[THREADS] = {1, 3, 7, 4999}; /* prime to the number of paths */
+    const uint32_t step = steps[(own - numbers_of[0]) / SHARED_PATHS];
+    for (uint32_t i = 0, n = 0; i < SHARED_PATHS; i++, n = (n + step) % SHARED_PATHS) {
+        char shared[64];
+        snprintf(shared, sizeof shared, "/shared/%u", n);
+        own[n] = ensio_file_number(shared);
+    }
+    return NULL;
+}
+
+/* Threads add the same paths at the same time, in different orders: each has one number, and its text is stored. */
+static void together(void)
+{
+    static struct stored stored;
+    pthread_t threads[THREADS];
+    uint64_t bytes;
+    world_begin_with_spool(ENSIO_TRACE);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, number_all, numbers_of[i]) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    const uint8_t *file = world_spool_file(&bytes);
+    read_texts((const char *)file + ENSIO_SPOOL_TEXT_BYTES, ensio_spool->text_bytes, &stored);
+    world_each_window(file, bytes, look, &stored);
+    for (uint32_t n = 0; n < SHARED_PATHS; n++) {
+        const uint32_t number = numbers_of[0][n];
+        CHECK(number && strcmp(ensio_file_path(number), numbered("/shared", n)) == 0 && stored.seen[number]);
+        for (int i = 1; i < THREADS; i++)
+            CHECK(numbers_of[i][n] == number);
+    }
+}
+
 int main(void)
 {
     CASE(numbers);
+    CASE(together);
     CASE(many);
     CASE(long_paths);
     CASE(next_spool);

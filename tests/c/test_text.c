@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <core/bounded_string.h>
+#include <core/globs.h>
 #include <process/units.h>
 
 #include <fnmatch.h>
@@ -63,6 +64,29 @@ static void the_first_glob_that_matches_decides(void)
     CHECK(ensio_listed("/home/x", "::/home/*:"));
 }
 
+/* The compiled list gives the answers of the list, for any paths made of pieces of its globs. */
+static void an_exclusion_matches_as_its_list_does(void)
+{
+    static const char list[] = "/dev/shm/sem.*:!/dev/shm/*:/dev/*:*.so:*.so.*:*/lib/python3*:/:/dev:*.darshan*:?x:"
+                               "*?.tmp:**y:*/p*-*:a:*";
+    static const char *const pieces[] = {"/", "dev", "shm", "/sem.", ".so",      ".",  "lib/python3",
+                                         "a", "x",   "y",   ".tmp",  ".darshan", "p-", ""};
+    enum { PIECES = sizeof pieces / sizeof *pieces };
+    static char shorter[sizeof list];
+    uint32_t excluded = 0, all = 0;
+    memcpy(shorter, list, sizeof list - 3); /* without the star that matches everything */
+    ensio_exclude(shorter);
+    for (uint32_t n = 0; n < PIECES * PIECES * PIECES * PIECES; n++, all++) {
+        char path[64] = "";
+        for (uint32_t i = 0, rest = n; i < 4; i++, rest /= PIECES)
+            strcat(path, pieces[rest % PIECES]);
+        const int found = ensio_excluded(path);
+        CHECK(found == ensio_listed(path, shorter));
+        excluded += (uint32_t)found;
+    }
+    CHECK(excluded > all / 10 && excluded < all - all / 10);
+}
+
 static void numbers_have_three_digits_and_a_unit(void)
 {
     static const struct {
@@ -112,6 +136,7 @@ int main(void)
     numbers_have_three_digits_and_a_unit();
     globs_match_as_fnmatch_does();
     the_first_glob_that_matches_decides();
-    puts("5 passed, 0 failed");
+    an_exclusion_matches_as_its_list_does();
+    puts("6 passed, 0 failed");
     return 0;
 }

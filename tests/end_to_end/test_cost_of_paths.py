@@ -1,4 +1,4 @@
-"""The cost of a call on a path that was seen before: no system call, few instructions. No times."""
+"""The cost of a call on a path: no system call, few instructions for one that was seen before. No times."""
 
 import re
 
@@ -31,6 +31,26 @@ def test_no_system_call(recorder, binary, tmp_path, call):
     more = system_calls(MANY) - system_calls(FEW)
     own = CALLS[call][0] * (MANY - FEW)
     assert own <= more < own + (MANY - FEW) / 20  # windows of events are mapped now and then
+
+
+def test_no_system_call_for_new_paths_below_a_descriptor(preload, tmp_path):
+    """``find`` looks at each file by its name and the descriptor of its folder."""
+
+    def system_calls(execute, files):
+        folder, log = tmp_path / f"{files}", tmp_path / "log"
+        folder.mkdir(exist_ok=True)
+        for number in range(files):
+            (folder / f"{number}").touch()
+        command = ("strace", "-f", "-c", "-o", log, "find", folder, "-size", "+1k")
+        execute(*command, environment=EVERYTHING, check=True)
+        return int(log.read_text().splitlines()[-1].split()[3])
+
+    few, many = 500, 4000
+    own, more = (
+        system_calls(execute, many) - system_calls(execute, few)
+        for execute in (preload.untraced, preload.execute)
+    )
+    assert many - few <= own <= more < own + (many - few) / 10  # memory is mapped now and then
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -66,6 +66,35 @@ def test_path_that_means_another_file(recorder, folder, what):
     assert recorded_looks(recorder, folder) == said_looks(done.stdout)
 
 
+def test_folder_by_descriptor_that_means_another_one(recorder, folder):
+    program = recorder.build("seen_paths")
+    done = recorder.execute(program, "below_descriptors", folder, timeout=300)
+    assert done.returncode == 20, done.stderr
+    said = normal(said_writes(done.stdout))
+    assert len(said) == 40
+    assert normal(recorded_writes(recorder, folder)) == said
+    run = ensembles.open(recorder.run)
+    looks = run.select(call="fstatat", file=f"{folder}/*").file.tolist()
+    names = Counter(os.path.relpath(run.files[file], folder) for file in looks)
+    assert names == Counter(name for name, size in said if size < 9000)
+
+
+def test_handlers_that_jump_out_of_calls_on_new_paths(recorder, folder):
+    program = recorder.build("seen_paths", "-pthread")
+    done = recorder.execute(program, "jumping", folder, timeout=300)
+    assert done.returncode == 20, done.stderr
+    *lines, jumped = done.stdout.splitlines(keepends=True)
+    assert int(jumped.split()[1]) > 100
+    said, recorded = said_writes(b"".join(lines)), recorded_writes(recorder, folder)
+    assert sum(said.values()) > 10_000
+    # A jump may come after a write and before its event, or after the event and before the program notes it.
+    assert sum((said - recorded).values()) <= int(jumped.split()[1])
+    for (name, size), count in recorded.items():
+        kind, _, number = name.partition(".")
+        assert kind in ("jump", "beside")
+        assert (size, count) == (1 + int(number), 1)
+
+
 def test_folder_that_a_library_changes(recorder, folder, tmp_path):
     source, library = tmp_path / "go.c", tmp_path / "go.so"
     source.write_text("#include <unistd.h>\nint go(const char *path) { return chdir(path); }\n")

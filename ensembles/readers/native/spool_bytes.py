@@ -198,9 +198,9 @@ class KnownTexts:
         texts = Texts()
         position = 0
         while position + TEXT.size <= len(text):
-            kind, _, number, length, _ = TEXT.unpack(text, position)
+            kind, _, number, length, is_taken = TEXT.unpack(text, position)
             end = position + TEXT.size + length
-            if kind == 0 or end > len(text):
+            if (kind == 0 and not is_taken) or end > len(text):
                 texts.is_whole = False
                 break
             body = text[position + TEXT.size : end]
@@ -216,7 +216,7 @@ class KnownTexts:
                 texts.calls_text = self._calls.setdefault(body, body)
             elif kind == _PROPERTIES:
                 texts.properties = self._joined(texts.properties, body)
-            else:
+            elif kind:
                 texts.unknown += 1
             position = end + -end % 8
         return texts

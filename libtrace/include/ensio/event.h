@@ -339,11 +339,11 @@ struct ensio_surroundings {
 
 /* The head of a text entry; its text follows, and the next entry begins at the next multiple of eight bytes. */
 struct ensio_text {
-    uint16_t kind; /* stored last; 0: the entry is incomplete */
+    uint16_t kind; /* stored last; 0: the entry was never completed */
     uint16_t reserved;
     uint32_t id;
-    uint32_t length; /* bytes of text, without a closing NUL */
-    uint32_t reserved2;
+    uint32_t length; /* bytes of text, without a closing NUL; stored first, with the next member */
+    uint32_t is_taken;
 };
 
 #endif

@@ -4,11 +4,12 @@
 
 #include "query.h"
 
-#include <core/bounded_string.h>
+#include <core/globs.h>
 #include <core/lock.h>
 #include <core/memory.h>
 #include <core/settings.h>
 #include <files/descriptors.h>
+#include <files/folders.h>
 #include <files/paths.h>
 #include <layers/program_memory.h>
 #include <threads/thread.h>
@@ -194,7 +195,7 @@ static uint32_t number_of(const char *path, int result, int *left_out)
     path = ensio_without_driver(path);
     struct ensio_held held = ensio_lock();
     const char *absolute = ensio_absolute_path(AT_FDCWD, path, (uint32_t)(end - path), NULL);
-    *left_out = ensio_listed(absolute, ensio_settings.exclude);
+    *left_out = ensio_excluded(absolute);
     const uint32_t number = *left_out ? 0 : ensio_file_number(absolute);
     ensio_unlock(held);
     return number;

@@ -1,7 +1,7 @@
 /* folder_symbols.c: for relinked programs. --wrap does not see a shared library that changes the working folder (the
  * run-time libraries of Fortran and C++ have a call for it), so the program defines these two functions: libraries then
  * call the program's. They are weak, because a program may define these names for itself. */
-#include <files/working_folder.h>
+#include <files/folders.h>
 
 #include <dlfcn.h>
 #include <sys/syscall.h>

@@ -1,9 +1,9 @@
 #include "posix.h"
 
 #include <calls/calls.h>
-#include <core/lock.h>
 #include <files/descriptors.h>
 #include <files/file_attributes.h>
+#include <files/folders.h>
 #include <files/names.h>
 #include <layers/program_memory.h>
 #include <process/lifecycle.h>
@@ -36,13 +36,13 @@ static int flags_without_asking(const struct ensio_name *name, int flags)
     return (flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS : 0) | ensio_waits_for_device(flags);
 }
 
-/* Binds a new descriptor, which asks the kernel, and needs the lock. Returns the open file, or ENSIO_LEFT_OUT. */
+/* Binds a new descriptor, which asks the kernel. Returns the open file, or ENSIO_LEFT_OUT. */
 static uint32_t bind_slowly(int folder, const char *path, uint32_t length, int flags, int fd, int of_mpi)
 {
-    struct ensio_held held = ensio_lock();
+    const int error = errno;
     const struct ensio_named named = ensio_name_look_up(folder, path, length);
     const uint32_t number = ensio_descriptor_opened(fd, &named, flags, of_mpi);
-    ensio_unlock(held);
+    errno = error;
     return number;
 }
 
@@ -69,9 +69,9 @@ static int file_of(int folder, const char *path, uint32_t length, uint32_t *file
         *file = name->file;
         return name->file != 0;
     }
-    struct ensio_held held = ensio_lock();
+    const int error = errno;
     const struct ensio_named named = ensio_name_look_up(folder, path, length);
-    ensio_unlock(held);
+    errno = error;
     *file = named.file;
     return !named.left_out;
 }
@@ -95,6 +95,7 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
     }
     int recorded;
     uint32_t file = 0;
+    ensio_folders_age(start);
     if (result >= 0) {
         const int of_mpi = (thread->depth & ENSIO_IN_MPI) != 0;
         const uint32_t number = bind(folder, path, (uint32_t)length, flags, result, of_mpi);
@@ -123,6 +124,7 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
         return;
     uint32_t file = 0;
     int recorded = 1;
+    ensio_folders_age(start);
     if (ENSIO_UNLIKELY(length == most && most < ENSIO_LONGEST_PATH)) {
         /* The result has overwritten the rest of the path. */
     } else if (length || folder == AT_FDCWD) {

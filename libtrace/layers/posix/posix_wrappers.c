@@ -6,8 +6,8 @@
 #include <core/recorder.h>
 #include <files/aio_requests.h>
 #include <files/descriptors.h>
+#include <files/folders.h>
 #include <files/names.h>
-#include <files/working_folder.h>
 #include <layers/program_memory.h>
 #include <layers/recording.h>
 #include <layers/wrapping.h>
@@ -114,7 +114,7 @@ static inline void note_change(int call, int failed)
         return;
     ensio_names_change();
     if (renames || call == CALL_rmdir || call == CALL_remove || call == CALL_unlinkat)
-        ensio_folder_forget();
+        ensio_folders_forget();
 }
 
 #define ON_PATH(call, symbol, type, parameters, arguments, folder, path) \

@@ -9,7 +9,7 @@
 #include <core/recorder.h>
 #include <core/settings.h>
 #include <files/descriptors.h>
-#include <files/working_folder.h>
+#include <files/folders.h>
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
 #include <sites/sites.h>
@@ -250,7 +250,7 @@ static void leave_name(const char *program)
 #define VFORK(symbol)
 #endif
 
-/* A child may have the memory, and not the folder, or the other way round. */
+/* A child may have the memory, and not the folder or the descriptors, or the other way round. */
 #define CLONE(symbol) \
     ENSIO_WRAPPER(int, symbol, (int (*run)(void *), void *stack, int flags, void *given, ...)) \
     { \
@@ -262,7 +262,7 @@ static void leave_name(const char *program)
         va_end(more); \
         if (flags & CLONE_VM && !(flags & CLONE_THREAD)) \
             __atomic_store_n(&ensio_memory_may_be_shared, 1, __ATOMIC_RELAXED); \
-        if (flags & (CLONE_FS | CLONE_VM)) \
+        if (flags & (CLONE_FS | CLONE_FILES | CLONE_VM)) \
             ensio_folder_never_known(); \
         return ENSIO_REAL(symbol)(run, stack, flags, given, parent, local, child); \
     }

@@ -1,6 +1,7 @@
 /* Paths that were seen before and mean something else now: seen_paths WHAT FOLDER [LIBRARY]. Each file gets as many
  * bytes in one write as the program says on standard output: FILE BYTES. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <ftw.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -357,12 +359,165 @@ static void listed(void)
     }
 }
 
+/* Makes a file below a folder's descriptor. The kernel says what the folder is called now. */
+static void put_at(int fd, const char *passed)
+{
+    char link[64], meant[4096];
+    struct stat found;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const long length = syscall(SYS_readlinkat, AT_FDCWD, link, meant, sizeof meant - 100);
+    CHECK(length > (long)strlen(folder) && memcmp(meant, folder, strlen(folder)) == 0);
+    snprintf(meant + length, sizeof meant - length, "/%s", passed);
+    int file = openat(fd, passed, O_RDWR | O_CREAT, 0600);
+    CHECK(file >= 0 && write(file, bytes, next_size) == next_size);
+    CHECK(fstatat(fd, passed, &found, 0) == 0 && stat(meant, &found) == 0);
+    CHECK(close(file) == 0);
+    printf("%s %d\n", meant + strlen(folder) + 1, next_size++);
+}
+
+static int folder_on(int fd, const char *path)
+{
+    int made = open(path, O_RDONLY | O_DIRECTORY);
+    CHECK(made >= 0);
+    if (made == fd)
+        return fd;
+    CHECK(dup2(made, fd) == fd && close(made) == 0);
+    return fd;
+}
+
+/* A descriptor of a folder, which gets another folder or another name in all ways. */
+static void below_descriptors(void)
+{
+    make_folders();
+    CHECK(symlink("b", "l") == 0);
+    int fd = folder_on(40, "a"), status;
+    for (int round = 0; round < 2; round++) {
+        put_at(fd, "f");
+        put_at(fd, "./c//f");
+        put_at(dup(fd), "f");
+        put_at(fcntl(fd, F_DUPFD, 45), "g");
+        folder_on(fd, "b");
+        put_at(fd, "f");
+        CHECK(rename("b", "z") == 0);
+        put_at(fd, "f");
+        CHECK(renameat(AT_FDCWD, "z", AT_FDCWD, "b") == 0);
+        put_at(fd, "h");
+        CHECK(close(fd) == 0);
+        CHECK(syscall(SYS_openat, AT_FDCWD, "a/c", O_RDONLY | O_DIRECTORY) >= 0);
+        folder_on(fd, "l");
+        put_at(fd, "f");
+        CHECK(close_range(fd, fd, 0) == 0);
+        folder_on(fd, "a/c");
+        put_at(fd, "f");
+        CHECK(syscall(SYS_close, fd) == 0);
+        folder_on(fd, "a");
+        put_at(fd, "f");
+        CHECK(fchdir(fd) == 0);
+        put("x", "a/x", 9000 + round);
+        CHECK(chdir(folder) == 0);
+        DIR *list = opendir("b");
+        put_at(dirfd(list), "d");
+        put_at(dirfd(list), "e");
+        CHECK(closedir(list) == 0);
+        CHECK((list = fdopendir(open("a", O_RDONLY | O_DIRECTORY))));
+        put_at(dirfd(list), "d");
+        CHECK(closedir(list) == 0);
+        /* Another process renames the folder, and the one that it lies in. */
+        folder_on(fd, "a/c");
+        put_at(fd, "before");
+        pid_t child = fork();
+        if (child == 0) {
+            CHECK(syscall(SYS_renameat, AT_FDCWD, "a", AT_FDCWD, "y") == 0);
+            _exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        put_at(fd, "before");
+        put_at(fd, "after");
+        CHECK(rename("y", "a") == 0);
+        put_at(fd, "after");
+        /* Neither the close nor the open is seen: the name is right a little later. */
+        put_at(fd, "unseen");
+        CHECK(syscall(SYS_close, fd) == 0);
+        int made = syscall(SYS_openat, AT_FDCWD, "b", O_RDONLY | O_DIRECTORY);
+        CHECK(made >= 0 && syscall(SYS_dup3, made, fd, 0) == fd && syscall(SYS_close, made) == 0);
+        usleep(200000);
+        put_at(fd, "unseen");
+        CHECK(close(fd) == 0);
+        folder_on(fd, "a");
+    }
+}
+
+/* A handler jumps out of calls on new paths at any moment, while another thread makes such calls. */
+static sigjmp_buf back;
+static volatile sig_atomic_t jumps;
+
+static void jump(int signal)
+{
+    jumps++;
+    siglongjmp(back, 1);
+}
+
+static void *beside(void *done)
+{
+    for (int i = 0; i < 3000; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "beside.%d", i);
+        put(name, name, 1 + i);
+    }
+    __atomic_store_n((int *)done, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void jumping(void)
+{
+    static char completed[20000];
+    struct itimerval often = {{0, 100}, {0, 100}};
+    int done = 0, fd = folder_on(40, folder);
+    volatile int i = -1;
+    pthread_t thread;
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    CHECK(pthread_create(&thread, NULL, beside, &done) == 0);
+    signal(SIGALRM, jump);
+    setitimer(ITIMER_REAL, &often, NULL);
+    sigsetjmp(back, 0);
+    while (++i < 20000) {
+        char name[64];
+        pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+        snprintf(name, sizeof name, "jump.%d", (int)i);
+        int file = i % 2 ? open(name, O_RDWR | O_CREAT, 0600) : openat(fd, name, O_RDWR | O_CREAT, 0600);
+        CHECK(file >= 0 && write(file, bytes, 1 + i) == 1 + i);
+        completed[i] = 1;
+        close(file);
+        pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    }
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    CHECK(pthread_join(thread, NULL) == 0 && done);
+    for (i = 0; i < 20000; i++)
+        if (completed[i])
+            printf("jump.%d %d\n", (int)i, 1 + (int)i);
+    printf("jumped %d\n", (int)jumps);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} all[] = {{"folders", folders},   {"walks", walks},       {"of_library", of_library},   {"threads", threads},
-           {"renamed", renamed},   {"replaced", replaced}, {"same_memory", same_memory}, {"child", child},
-           {"handlers", handlers}, {"storms", storms},     {"listed", listed},           {"descriptors", descriptors}};
+} all[] = {{"folders", folders},
+           {"walks", walks},
+           {"of_library", of_library},
+           {"threads", threads},
+           {"renamed", renamed},
+           {"replaced", replaced},
+           {"same_memory", same_memory},
+           {"child", child},
+           {"handlers", handlers},
+           {"storms", storms},
+           {"listed", listed},
+           {"descriptors", descriptors},
+           {"below_descriptors", below_descriptors},
+           {"jumping", jumping}};
 
 int main(int count, char **arguments)
 {

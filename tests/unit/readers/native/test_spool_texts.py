@@ -1,0 +1,32 @@
+"""Text entries of a spool that threads and signal handlers stored at the same time."""
+
+from __future__ import annotations
+
+from ensembles.model.c_layout import CONSTANTS, TEXT
+from ensembles.readers.native.spool_texts import KnownTexts
+
+FILE = CONSTANTS["ENSIO_TEXT_FILE"]
+
+
+def entry(kind: int, number: int, body: bytes, is_taken: int = 1) -> bytes:
+    """An entry as the recorder lays it out, padded to eight bytes."""
+    return TEXT.pack(kind=kind, id=number, length=len(body), is_taken=is_taken) + body + bytes(-len(body) % 8)
+
+
+def test_an_entry_that_was_never_completed_is_skipped() -> None:
+    text = entry(FILE, 1, b"/a") + entry(0, 0, b"/b, then a jump") + entry(FILE, 2, b"/c")
+    texts = KnownTexts().parsed(text)
+    assert texts.files == [(1, b"/a"), (2, b"/c")]
+    assert texts.is_whole
+    assert texts.unknown == 0
+
+
+def test_bytes_that_nobody_took_are_damage() -> None:
+    texts = KnownTexts().parsed(entry(FILE, 1, b"/a") + entry(0, 0, b"", is_taken=0) + entry(FILE, 2, b"/c"))
+    assert texts.files == [(1, b"/a")]
+    assert not texts.is_whole
+
+
+def test_a_path_that_two_threads_stored_is_one_file() -> None:
+    texts = KnownTexts().parsed(entry(FILE, 1, b"/a") * 2)
+    assert dict(texts.files) == {1: b"/a"}
