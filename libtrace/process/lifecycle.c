@@ -57,7 +57,7 @@ static void say_why_not(int error)
         return;
     }
     ensio_add(&message, error == -EPERM ? " is not private to you (" : " cannot be written to (");
-    ensio_add(&message, strerrordesc_np(-error) ? strerrordesc_np(-error) : "unknown error");
+    ensio_add_error(&message, -error);
     ensio_add(&message, "); set ");
     ensio_add(&message, ensio_settings.spool_folder ? "ENSIO_SPOOL" : "ENSIO_DIR");
     ensio_add(&message, " to a folder of yours with free space, or ENSIO_DISABLE=1.\n");

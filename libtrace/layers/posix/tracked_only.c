@@ -58,6 +58,7 @@ static void made(int fd)
     }
 
 #define FORGET(symbol, type, parameters, arguments, first_, last_) \
+    ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
