@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #define SYMBOL(symbol) puts("-Wl,--wrap=" #symbol);
-/* Some of these came with glibc 2.34: the recorder's references are weak, and would bring none from a static library. */
+/* Some came with glibc 2.34: the recorder's references are weak, and would bring none from a static library. */
 #define FORGET(symbol, ...) \
     SYMBOL(symbol) \
     puts("-Wl,-u," #symbol);
