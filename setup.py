@@ -1,7 +1,11 @@
-"""The compiled code under the summaries, the readers and the phases; all else is in setup.cfg."""
+"""The compiled code: modules of the package, and what CMake builds and installs; all else is in setup.cfg."""
 
+import os
+import shlex
 import shutil
+import subprocess
 import sysconfig
+from distutils.command.install_data import install_data  # setuptools has it from Python 3.12 on
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -10,22 +14,9 @@ from setuptools.errors import PlatformError
 
 INCLUDE = "libtrace/include"
 HEADERS = [str(path) for folder in ("ensembles", INCLUDE) for path in sorted(Path(folder).rglob("*.h"))]
-SOURCES = """
-    _compiled
-    diagnosis/_evidence
-    readers/common/_sorted
-    readers/native/_columns
-    readers/native/_decode
-    structure/ordinals/_ordinals
-    structure/phases/_gaps
-    structure/strides/_strides
-    summaries/_callsums
-    summaries/_counts
-    summaries/_keyed
-    summaries/_spread
-    summaries/_totals
-    summaries/_uses
-"""
+# A separate module, as libdeflate is missing on many machines.
+CHUNKS = "ensembles/readers/tracefile/_chunks.c"
+SOURCES = sorted({str(path) for path in Path("ensembles").rglob("*.c")} - {CHUNKS})
 
 
 class BuildCompiled(build_ext):
@@ -35,8 +26,10 @@ class BuildCompiled(build_ext):
         """Build the modules, or say what is missing."""
         compiler = self.compiler.compiler_so[0]
         header = Path(sysconfig.get_path("include"), "Python.h")
-        missing = f"the C compiler {compiler}" if not shutil.which(compiler) else f"Python's header {header}"
-        if not shutil.which(compiler) or not header.exists():
+        missing = "" if header.exists() else f"Python's header {header}"
+        if not shutil.which(compiler):
+            missing = f"the C compiler {compiler}"
+        if missing:
             raise PlatformError(
                 f"ensio is built from C code, and {missing} is missing: install it (Debian: build-essential "
                 "and python3-dev, Fedora: gcc and python3-devel, conda: c-compiler), or install a wheel of "
@@ -45,39 +38,38 @@ class BuildCompiled(build_ext):
         super().build_extensions()
 
 
-def compiled(
-    module: str, sources: list[str], libraries: tuple[str, ...] = (), optional: bool = False
-) -> Extension:
-    """A module in C, of sources below ensembles."""
-    return Extension(
-        module,
-        sources=[f"ensembles/{source}.c" for source in sources],
-        depends=HEADERS,
-        include_dirs=[INCLUDE, "ensembles"],
-        define_macros=[("Py_LIMITED_API", "0x030B0000")],
-        # Without contraction to fused operations the results are those of NumPy, to the last bit. Loops are
-        # aligned, as else what one costs changes by a third with the code that happens to lie before it.
-        extra_compile_args=[
-            "-std=c11",
-            "-Werror=implicit-function-declaration",
-            "-O3",
-            "-ffp-contract=off",
-            "-falign-loops=32",
-            "-fvisibility=hidden",
-        ],
-        libraries=["m", *libraries],
-        py_limited_api=True,
-        optional=optional,
-    )
+class InstallData(install_data):
+    """Installation into Python's prefix, with what CMake builds: the recorder, its tools, the documents."""
 
+    def run(self) -> None:
+        """Install data, but an editable package uses what its sources' build/ has."""
+        super().run()
+        if self.get_finalized_command("build_ext").inplace:
+            return
+        folder = Path(self.get_finalized_command("build").build_temp, "cmake")
+        options = ["-GNinja", "-DENSIO_TESTBED=ON", *shlex.split(os.environ.get("CMAKE_ARGS", ""))]
+        subprocess.run(["cmake", "-S.", f"-B{folder}", *options], check=True)
+        subprocess.run(["cmake", "--build", folder], check=True)
+        subprocess.run(["cmake", "--install", folder, "--prefix", self.install_dir, "--strip"], check=True)
+
+
+# Without contraction to fused operations the results are those of NumPy, to the last bit. Loops are aligned,
+# as else what one costs changes by a third with the code that happens to lie before it.
+FLAGS = "-std=c11 -Werror=implicit-function-declaration -O3 -ffp-contract=off -falign-loops=32"
+OPTIONS = {
+    "depends": HEADERS,
+    "include_dirs": [INCLUDE, "ensembles"],
+    "define_macros": [("Py_LIMITED_API", "0x030B0000")],
+    "extra_compile_args": [*FLAGS.split(), "-fvisibility=hidden"],
+    "py_limited_api": True,
+}
 
 setup(
-    cmdclass={"build_ext": BuildCompiled},
+    cmdclass={"build_ext": BuildCompiled, "install_data": InstallData},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    setup_requires=[tool for tool in ("cmake", "ninja") if not shutil.which(tool)],
     ext_modules=[
-        compiled("ensembles._compiled", SOURCES.split()),
-        # A separate module, as libdeflate is missing on many machines.
-        compiled(
-            "ensembles.readers.tracefile._chunks", ["readers/tracefile/_chunks"], ("deflate",), optional=True
-        ),
+        Extension("ensembles._compiled", SOURCES, libraries=["m"], **OPTIONS),
+        Extension(CHUNKS[:-2].replace("/", "."), [CHUNKS], libraries=["deflate"], optional=True, **OPTIONS),
     ],
 )

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import install_prefixes
+from ensembles.recorder.install_paths import installed
 
 HELP = "print the options that link the recorder into a program: cc app.o -o app $(ensio link-flags)"
 
@@ -24,13 +24,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def link_flags() -> str:
     """Return the link options, separated by spaces, in one line."""
-    for prefix in install_prefixes():
-        driver = prefix / "bin" / "ensio-cc"
-        if driver.is_file():
-            told = subprocess.run([driver, "--link-flags"], capture_output=True, text=True)
-            if told.returncode:
-                raise EnsioError(told.stderr.strip().removeprefix("ensio-cc: "))
-            return told.stdout
-    raise EnsioError(
-        "the recorder is not installed: build it with cmake, and put the bin folder of its prefix on PATH"
-    )
+    told = subprocess.run([installed("bin/ensio-cc"), "--link-flags"], capture_output=True, text=True)
+    if told.returncode:
+        raise EnsioError(told.stderr.strip().removeprefix("ensio-cc: "))
+    return told.stdout

@@ -13,7 +13,9 @@ import io
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -23,6 +25,7 @@ from ensembles.cli.terminal import show_progress
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
+from ensembles.recorder.install_paths import installed
 
 HEADINGS = {
     "why is it slow": ("run", "diagnose", "report", "serve", "compare", "history"),
@@ -66,7 +69,10 @@ _WITH_FILTERS = "ensio report, ranks, files, requests, phases, modes and events"
 
 
 class _HeadedHelp(argparse.HelpFormatter):
-    """Help with a heading above the first command of each group."""
+    """Help with a heading above the first command of each group, and with paths that can be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
 
     def _format_action(self, action: argparse.Action) -> str:
         headings = [heading for heading, names in HEADINGS.items() if action.dest == names[0]]
@@ -131,9 +137,16 @@ def _options_with_choice(parser: argparse.ArgumentParser, option: str) -> list[s
     ]
 
 
+def _documents() -> str | None:
+    """Say where an installation has the documents that messages name."""
+    with suppress(EnsioError):
+        return f"Documents, such as docs/user/tutorial.md, are in {installed('share/doc/ensio')}."
+    return None
+
+
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    parser = _Parser(prog="ensio", description=DESCRIPTION, formatter_class=_HeadedHelp)
+    parser = _Parser(prog="ensio", description=DESCRIPTION, epilog=_documents(), formatter_class=_HeadedHelp)
     parser.add_argument("-V", "--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 PAPER = "paper"
 LAPTOP = "laptop"
 
-_PROGRAMS = ("ensio-replay", "ensio-simulate")
 _SCALE = re.compile(r"(?:1/)?([1-9][0-9]{0,17})")
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 _SIZE = re.compile(r"[0-9.]+ ?[A-Za-z]+")
@@ -116,30 +113,9 @@ def find_pattern(name: str) -> Path:
     name : str
         A path, or the name of a pattern in ``share/ensio/patterns`` of an installation.
     """
-    if "/" in name or name.endswith(".toml"):
-        return Path(name)
-    folders = list(dict.fromkeys(_pattern_folders()))
-    for folder in folders:
-        if (path := folder / f"{name}.toml").is_file():
-            return path
-    names = sorted({entry.stem for folder in folders for entry in folder.glob("*.toml")})
-    if not names:
-        from ensembles.recorder.install_paths import TO_INSTALL
+    from ensembles.workloads.patterns.toml_tables import named_file
 
-        raise EnsioError(f"{name}: no patterns are installed: name a file, or {TO_INSTALL}")
-    raise EnsioError(
-        f"{name}: no such pattern in {folders[0]}: choose from {', '.join(names)}, or name a file"
-    )
-
-
-def _pattern_folders() -> Iterator[Path]:
-    from ensembles.recorder.install_paths import install_prefixes
-
-    for program in _PROGRAMS:
-        if path := shutil.which(program):
-            yield Path(path).resolve().parent.parent / "share" / "ensio" / "patterns"
-    for prefix in install_prefixes():
-        yield prefix / "share" / "ensio" / "patterns"
+    return named_file("pattern", name)
 
 
 def parse_divisor(scale: str) -> int:

@@ -26,6 +26,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.passes.progress import advance, announced, clear, is_listened_to
+from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
@@ -68,11 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Replay a pattern; return 0 for success, 1 if it failed, 2 if it cannot be started."""
-    program = shutil.which(PROGRAM)
-    if not program:
-        from ensembles.recorder.install_paths import TO_INSTALL
-
-        raise EnsioError(f"{PROGRAM} is not on PATH: {TO_INSTALL}")
+    program = str(installed(f"bin/{PROGRAM}"))
     pattern, plan = planned(args)
     launcher = _launcher(args.launcher)
     data = _data_paths(plan, args.directory)

@@ -24,12 +24,11 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.masked_command import mask_command
 from ensembles.model.units import STRACE
 from ensembles.recorder.elf import defines_symbol, is_for_64_bits, read_interpreter
-from ensembles.recorder.install_paths import install_prefixes
+from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 HELP = "run a program under the preload library, and record its I/O calls"
 
-PRELOAD_LIBRARY = "libensio-preload.so"
 MODES = ("trace", "profile", "tail")
 LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5", "netcdf", "pnetcdf", "mpimsg")
 DEFAULT_LAYERS = "default"
@@ -259,7 +258,7 @@ def hidden_in(program: str) -> str:
 def find_preload_library() -> Path:
     """Find the preload library.
 
-    It is ``ENSIO_PRELOAD`` or, without it, the library of the ``ensio-cc`` on PATH or in Python's prefix.
+    It is ``ENSIO_PRELOAD`` or, without it, the library of the installation (`install_prefixes`).
     """
     if named := os.environ.get("ENSIO_PRELOAD"):
         if not Path(named).is_file():
@@ -267,13 +266,7 @@ def find_preload_library() -> Path:
                 f"{named}: there is no such file: set ENSIO_PRELOAD to the preload library, or unset it"
             )
         return Path(named).absolute()
-    for prefix in install_prefixes():
-        if (library := prefix / "lib" / PRELOAD_LIBRARY).is_file():
-            return library.absolute()
-    raise EnsioError(
-        f"{PRELOAD_LIBRARY} is not found: put the bin folder of the installed recorder on PATH, "
-        "or set ENSIO_PRELOAD to the library"
-    )
+    return installed("lib/libensio-preload.so")
 
 
 def program_name(command: Sequence[str]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ensembles.model.errors import EnsioError
+
 TO_INSTALL = (
-    "put the bin folder of an installation on PATH, which the Python package alone is not: cmake --install "
-    "makes one (README.md), in a clone ./dev setup"
+    "install ensio again by pip or cmake (README.md), and put the bin folder of that installation on PATH; "
+    "in a clone, ./dev setup builds everything"
 )
 """What to do where a program or data of the recorder or the testbed is not found."""
 
@@ -18,11 +19,18 @@ TO_INSTALL = (
 def install_prefixes() -> Iterator[Path]:
     """Yield the prefixes to search for the recorder's files, the most likely first.
 
-    These are the prefix of the ``ensio-cc`` on PATH, the prefix of Python, and the prefix of the preload
-    library that ``ENSIO_PRELOAD`` names.
+    These are the prefixes of the ``ensio-cc`` on PATH, of this package, and of ``ENSIO_PRELOAD``.
     """
     if driver := shutil.which("ensio-cc"):
         yield Path(driver).resolve().parent.parent
-    yield Path(sys.prefix)
+    yield from (folder for folder in Path(__file__).parents if (folder / "share" / "ensio").is_dir())
     if told := os.environ.get("ENSIO_PRELOAD"):
         yield Path(told).resolve().parent.parent
+
+
+def installed(name: str) -> Path:
+    """Return the absolute path of a file or folder of the installation, such as ``bin/ensio-cc``."""
+    for prefix in install_prefixes():
+        if (path := prefix / name).exists():
+            return path.absolute()
+    raise EnsioError(f"{os.path.basename(name)} is not found: {TO_INSTALL}")

@@ -15,8 +15,8 @@ from typing import IO
 
 import numpy as np
 
-from ensembles.model.errors import MissingLibrary
-from ensembles.recorder.install_paths import install_prefixes
+from ensembles.model.errors import EnsioError, MissingLibrary
+from ensembles.recorder.install_paths import installed
 
 HEAD = struct.Struct("=IIQ")
 """Head of a message: kind, count, length in bytes."""
@@ -53,11 +53,9 @@ PACKAGE = "libopen-trace-format2-dev"
 
 
 def program() -> str:
-    """Find ``ensio-otf2``."""
-    for prefix in install_prefixes():
-        path = prefix / "bin" / "ensio-otf2"
-        if path.is_file() and os.access(path, os.X_OK):
-            return str(path)
+    """Find ``ensio-otf2``; `MissingLibrary`: ensio was built without libotf2."""
+    with contextlib.suppress(EnsioError):
+        return str(installed("bin/ensio-otf2"))
     raise MissingLibrary(
         f"OTF2 archives need the program ensio-otf2, which was not built: apt-get install {PACKAGE} pkgconf, "
         "then ./dev setup in the sources (or cmake -S . -B build && cmake --build build, and install again)"

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+extern const char *strerrordesc_np(int error) __attribute__((weak));
+
 struct ensio_string ensio_string_in(char *buffer, uint32_t room)
 {
     buffer[0] = '\0';
@@ -33,6 +35,14 @@ void ensio_add_number(struct ensio_string *string, uint64_t number)
         *--first = (char)('0' + number % 10);
     while ((number /= 10) != 0);
     ensio_add(string, first);
+}
+
+void ensio_add_error(struct ensio_string *string, int error)
+{
+    const char *text = strerrordesc_np ? strerrordesc_np(error) : NULL;
+    ensio_add(string, text ? text : "error ");
+    if (!text)
+        ensio_add_number(string, (uint64_t)error);
 }
 
 void ensio_add_name(struct ensio_string *string, const char *piece)

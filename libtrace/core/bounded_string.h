@@ -16,6 +16,9 @@ void ensio_add(struct ensio_string *string, const char *piece);
 void ensio_add_bytes(struct ensio_string *string, const char *piece, uint32_t length);
 void ensio_add_number(struct ensio_string *string, uint64_t number);
 
+/* Adds the description of an errno or, where the C library is older than glibc 2.32, its number. */
+void ensio_add_error(struct ensio_string *string, int error);
+
 /* Adds a piece of a file name: every character but letters, digits, '.', '_' and '-' becomes '-'. */
 void ensio_add_name(struct ensio_string *string, const char *piece);
 

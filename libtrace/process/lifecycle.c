@@ -56,7 +56,7 @@ static void say_why_not(int error)
         ensio_add(&message, " holds an earlier run; set ENSIO_DIR to another folder, or ENSIO_USED_DIR=extend.\n");
     } else {
         ensio_add(&message, error == -EPERM ? " is not private to you (" : " cannot be written to (");
-        ensio_add(&message, strerrordesc_np(-error) ? strerrordesc_np(-error) : "unknown error");
+        ensio_add_error(&message, -error);
         ensio_add(&message, ensio_settings.spool_folder ? "); set ENSIO_SPOOL" : "); set ENSIO_DIR");
         ensio_add(&message, " to a folder of yours with free space, or ENSIO_DISABLE=1.\n");
     }

@@ -12,7 +12,8 @@ JOBS = min(4, len(os.sched_getaffinity(0)))
 def libraries_of_replay(build, *options):
     """Libraries of ensio-replay after the build was configured over the files of an earlier one."""
     (build / "CMakeCache.txt").unlink(missing_ok=True)
-    for command in (["cmake", "-S", ROOT, "-B", build, *options], ["cmake", "--build", build, f"-j{JOBS}"]):
+    configure = ["cmake", "-S", ROOT, "-B", build, "-DENSIO_TESTBED=ON", *options]
+    for command in (configure, ["cmake", "--build", build, f"-j{JOBS}"]):
         words = [*command, "--target", "ensio-replay"] if "--build" in command else command
         done = subprocess.run(words, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

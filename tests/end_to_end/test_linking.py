@@ -113,7 +113,7 @@ def test_link_flags_say_what_is_missing(tmp_path, prefix):
     done = subprocess.run(python, env=bare, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "not installed" in done.stderr
+    assert "ensio-cc is not found: install ensio again" in done.stderr
     broken = tmp_path / "broken"
     shutil.copytree(prefix, broken)
     (broken / "lib/libensio-mpi.a").unlink()

@@ -238,7 +238,7 @@ def test_export_tells_the_cost_and_names_what_is_in_the_way(preload, tmp_path, c
 def test_without_the_program_a_sentence_names_the_package(preload, tmp_path, capsys, monkeypatch):
     preload.execute(preload.build("threads"), tmp_path, 2, 100, 1, check=True)
     archive = write_otf2(ensembles.open(preload.run), str(tmp_path / "archive")).anchor
-    monkeypatch.setattr("ensembles.recorder.otf2_program.install_prefixes", lambda: iter(()))
+    monkeypatch.setattr("ensembles.recorder.install_paths.install_prefixes", lambda: iter(()))
     # Before a run is looked at, even.
     export = ["export", str(tmp_path / "no run"), "--to", "otf2", str(tmp_path / "b")]
     for words in (export, ["info", archive]):

@@ -1,6 +1,7 @@
 """What a source distribution holds and what is built from it; what metadata and the citation file say."""
 
 import email
+import json
 import os
 import re
 import shutil
@@ -9,9 +10,11 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 from places import ROOT
+from test_linking import MPI
 
 import ensembles
 from ensembles.run.collect import collect
@@ -61,7 +64,9 @@ def test_source_distribution_has_licence_and_community_files(distribution):
 
 def test_source_distribution_has_what_the_package_is_built_from(distribution):
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    built_from = re.compile(r"(ensembles|viz)/.*\.(py|c|h|html)$|libtrace/include/ensio/\w+\.h$")
+    built_from = re.compile(
+        r"(ensembles|viz)/.*\.(py|c|h|html)$|(docs|libtrace)/|testbed/.*\.(c|h|cmake|toml)$"
+    )
     wanted = {name for name in tracked.stdout.splitlines() if built_from.match(name)}
     assert len(wanted) > 100
     assert wanted <= set(distribution)
@@ -92,25 +97,73 @@ def answer(words, folder, **environment):
     return done.stdout
 
 
-def test_wheel_of_the_source_distribution_installs_where_no_compiler_is(archive, tmp_path):
-    pip = ["-m", "pip", "--disable-pip-version-check"]
-    answer([*pip, "wheel", "--no-deps", "-w", tmp_path, archive], tmp_path)
-    (wheel,) = tmp_path.glob("ensio-*.whl")
-    with zipfile.ZipFile(wheel) as files:
-        modules = sorted(name for name in files.namelist() if name.endswith(".so"))
-    assert modules == ["ensembles/_compiled.abi3.so", "ensembles/readers/tracefile/_chunks.abi3.so"]
-    answer(["-m", "venv", tmp_path / "venv"], tmp_path)
-    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+PIP = ("-m", "pip", "--disable-pip-version-check")
+
+
+@pytest.fixture(scope="module")
+def wheel(archive, tmp_path_factory):
+    """The wheel of the source distribution."""
+    folder = tmp_path_factory.mktemp("wheel")
+    answer([*PIP, "wheel", "--no-deps", "-w", folder, archive], folder)
+    (made,) = folder.glob("ensio-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A virtual environment with the wheel, installed where no compiler is; it has no way to the sources."""
+    folder = tmp_path_factory.mktemp("venv")
+    answer(["-m", "venv", folder], folder)
+    (site,) = folder.glob("lib/python*/site-packages")
     (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")  # what ensio requires
-    (tmp_path / "nothing").mkdir()
-    bare = {"PATH": str(tmp_path / "nothing")}
-    python = str(tmp_path / "venv/bin/python")
-    subprocess.run([python, *pip, "install", "--no-deps", wheel], env=os.environ | bare, check=True)
-    where = "from ensembles import _compiled; print(_compiled.__file__)"
-    found = subprocess.run(
-        [python, "-c", where], cwd=tmp_path, env=bare, capture_output=True, text=True, check=True
+    words = [folder / "bin/python", *PIP, "install", "--no-deps", wheel]
+    subprocess.run(words, env=os.environ | {"PATH": str(site)}, check=True)
+    return folder
+
+
+def test_one_wheel_serves_every_python(wheel):
+    assert "-cp311-abi3-linux_" in wheel.name
+    with zipfile.ZipFile(wheel) as files:
+        objects = {name for name in files.namelist() if name.endswith(".so")}
+    below = f"{'-'.join(wheel.name.split('-')[:2])}.data/data/lib"
+    assert objects == {
+        *("ensembles/_compiled.abi3.so", "ensembles/readers/tracefile/_chunks.abi3.so"),
+        *(f"{below}/libensio-preload.so", f"{below}/libensio-pfs.so"),
+    }
+    assert wheel.stat().st_size < 12e6
+
+
+def run_installed(installed, folder, command):
+    """What a shell command prints with the installed tools and those of the system on PATH."""
+    environment = MPI | {"PATH": f"{installed}/bin:/usr/bin:/bin", "HOME": str(folder)}
+    done = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_installed_package_records_relinks_replays_and_explains(installed, tmp_path):
+    def run(command):
+        return run_installed(installed, tmp_path, command)
+
+    assert run("python -c 'import ensembles; print(ensembles.__path__[0])'").startswith(str(installed))
+    run("ensio run -o preloaded -- dd if=/dev/zero of=data bs=64k count=20")
+    assert json.loads(run("ensio info --json preloaded"))["bytes_written"] == 20 << 16
+    (documents,) = re.findall(r"are in (/\S+/share/doc/ensio)\.", run("ensio --help | tr -s '\n ' ' '"))
+    run(f"ensio-cc mpicc {documents}/docs/examples/checkpoint.c -o checkpoint")
+    run("ENSIO_DIR=relinked mpiexec -n 2 ./checkpoint")
+    assert json.loads(run("ensio info --json relinked"))["tasks"] == 2
+    run("ensio replay ior --tasks 2 -o replayed")
+    run("ensio simulate ior --tasks 4 --fs healthy -o simulated")
+    run("ensio export preloaded --to otf2 archive")
+    assert json.loads(run("ensio info --json archive/traces.otf2"))["bytes_written"] == 20 << 16
+    for page in ("user/troubleshooting.md", "user/importing.md", "reference/pfsmodel.md"):
+        assert Path(documents, "docs", page).is_file()  # messages name them
+    assert run("man -w ensio").startswith(str(installed))
+    run(
+        "printf 'int main(void) { return 0; }' > none.c\n"
+        f"PKG_CONFIG_PATH={installed}/lib/pkgconfig; export PKG_CONFIG_PATH\n"
+        "cc none.c -o none $(pkg-config --cflags --libs ensio)"
     )
-    assert found.stdout.strip() == str(site / "ensembles/_compiled.abi3.so")
 
 
 def test_one_sentence_says_that_there_is_no_compiler(unpacked):

@@ -152,7 +152,7 @@ def test_profile_counts_what_the_trace_holds(simulate):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("ior", "--fs", "nosuch"), "nosuch: no such model: choose from "),
+        (("ior", "--fs", "nosuch"), "nosuch: no such model in "),
         (("ior",), "the following arguments are required: --fs"),
         (("nosuch", "--fs", "./mine.toml"), "nosuch: no such pattern"),
         (("ior", "--fs", "./mine.toml", "--fault", "nosuch=1"), "there is no fault nosuch in the model"),

@@ -39,7 +39,7 @@ configure() {
     fi
     say "configuring ${folder#"$top"/}/"
     rm -rf "$folder/.configured" "$folder/CMakeCache.txt" "$folder/CMakeFiles"
-    logged "$name" cmake -S "$top" -B "$folder" -G "Unix Makefiles" "$@"
+    logged "$name" cmake -S "$top" -B "$folder" -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DENSIO_TESTBED=ON -DENSIO_TESTS=ON "$@"
     echo "$print" >"$folder/.configured"
 }
 

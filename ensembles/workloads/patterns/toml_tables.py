@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ensembles.model.errors import EnsioError
+from ensembles.recorder.install_paths import installed
 from ensembles.workloads.patterns.expressions import Expression, parse
 
 Keys = tuple[str | int, ...]
@@ -118,3 +119,20 @@ class Tables:
     ) -> Expression:
         """Return the expression of a key, or its default."""
         return parse(entry.get(key, default), self.where(*keys, key))
+
+
+def named_file(kind: str, name: str) -> Path:
+    """Return the TOML file of a pattern or model: a path, or a name in that folder of ``share/ensio``.
+
+    Raises
+    ------
+    EnsioError
+        The installation has no file of this name.
+    """
+    if "/" in name or name.endswith(".toml"):
+        return Path(name)
+    folder = installed(f"share/ensio/{kind}s")
+    if not (path := folder / f"{name}.toml").is_file():
+        names = ", ".join(sorted(entry.stem for entry in folder.glob("*.toml")))
+        raise EnsioError(f"{name}: no such {kind} in {folder}: choose from {names}, or name a file")
+    return path

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import install_prefixes
+from ensembles.recorder.install_paths import installed
 
 LIBRARY = "libensio-pfs.so"
-STATE_PROGRAM = "ensio-pfs-state"
+STATE_PROGRAM = "bin/ensio-pfs-state"
 
 _TASKS_PER_NODE = 4
 """Default of models that do not set it (testbed/pfsmodel/settings.h)."""
@@ -129,7 +129,7 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
         A setting is not valid, a straggler must be drawn from an unknown number of tasks, or there is no
         space for the state.
     """
-    program = find_program(STATE_PROGRAM)
+    program = installed(STATE_PROGRAM)
     memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK | os.X_OK) else None
     with tempfile.TemporaryDirectory(prefix="ensio-pfs-", dir=memory, ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -164,7 +164,7 @@ def environment_for(
             raise EnsioError(f"{root}: not a folder: name a folder whose files are to be under the model")
         if ":" in str(root.absolute()):
             raise EnsioError(f"{root}: the path of a folder under the model must not contain a colon")
-    preloaded = [*filter(None, [environment.get("LD_PRELOAD")]), str(find_library())]
+    preloaded = [*filter(None, [environment.get("LD_PRELOAD")]), str(installed(f"lib/{LIBRARY}"))]
     return {
         **environment,
         "LD_PRELOAD": ":".join(preloaded),
@@ -177,7 +177,7 @@ def environment_for(
 
 def held_back(model: Path) -> DelayReport:
     """Read the counters of a model."""
-    done = subprocess.run([find_program(STATE_PROGRAM), "status", model], capture_output=True, text=True)
+    done = subprocess.run([installed(STATE_PROGRAM), "status", model], capture_output=True, text=True)
     if done.returncode:
         raise EnsioError(f"the state of the model cannot be read: {_message(done.stderr)}")
     values = dict(line.split() for line in done.stdout.splitlines())
@@ -186,16 +186,6 @@ def held_back(model: Path) -> DelayReport:
         for name, kind in DelayReport.__annotations__.items()
     }
     return DelayReport(**counted)
-
-
-def find_library() -> Path:
-    """Find the library that delays calls."""
-    return _find("lib", LIBRARY)
-
-
-def find_program(name: str) -> Path:
-    """Find a program of the same installation."""
-    return _find("bin", name)
 
 
 def _stragglers(settings: str, seed: int, tasks: int | None) -> str:
@@ -212,13 +202,6 @@ def _stragglers(settings: str, seed: int, tasks: int | None) -> str:
             per_node = int(float(values.get("tasks_per_node", _TASKS_PER_NODE)))
             named += f"\n{key} {task if key == 'straggler_task' else task // per_node}\n"
     return named
-
-
-def _find(folder: str, name: str) -> Path:
-    for prefix in install_prefixes():
-        if (path := prefix / folder / name).is_file():
-            return path.absolute()
-    raise EnsioError(f"{name} is not found: put the bin folder of the installed recorder on PATH")
 
 
 def _message(output: str) -> str:

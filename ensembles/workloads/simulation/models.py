@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import TO_INSTALL, install_prefixes
-from ensembles.workloads.patterns.toml_tables import Lines
+from ensembles.workloads.patterns.toml_tables import Lines, named_file
 from ensembles.workloads.simulation.program import Setting, known_settings
 
 FAULT = "fault"
@@ -158,16 +157,7 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
 
 def find_model(name: str) -> Path:
     """Find the file of a model."""
-    if "/" in name or name.endswith(".toml"):
-        return Path(name)
-    folders = [prefix / "share" / "ensio" / "models" for prefix in install_prefixes()]
-    for folder in folders:
-        if (folder / f"{name}.toml").is_file():
-            return folder / f"{name}.toml"
-    names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
-    if not names:
-        raise EnsioError(f"{name}: no models are installed: name a TOML file, or {TO_INSTALL}")
-    raise EnsioError(f"{name}: no such model: choose from {', '.join(names)}, or name a TOML file")
+    return named_file("model", name)
 
 
 def _checked(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,7 +10,7 @@ from pathlib import Path
 
 from ensembles.model.errors import EnsioError
 from ensembles.passes.progress import advance, is_listened_to
-from ensembles.recorder.install_paths import TO_INSTALL, install_prefixes
+from ensembles.recorder.install_paths import installed
 
 PROGRAM = "ensio-simulate"
 
@@ -37,14 +35,7 @@ class Setting:
 
 def program() -> Path:
     """Find the program."""
-    for prefix in install_prefixes():
-        path = prefix / "bin" / PROGRAM
-        if path.is_file() and os.access(path, os.X_OK):
-            return path
-    found = shutil.which(PROGRAM)
-    if found:
-        return Path(found)
-    raise EnsioError(f"{PROGRAM} is not installed: {TO_INSTALL}")
+    return installed(f"bin/{PROGRAM}")
 
 
 def known_settings() -> dict[str, Setting]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import TO_INSTALL, install_prefixes
+from ensembles.recorder.install_paths import installed
 from ensembles.workloads.patterns import expand, read_pattern
 from ensembles.workloads.patterns.toml_tables import Lines, Tables
 from ensembles.workloads.simulation.models import Model, read_model
@@ -98,15 +98,6 @@ class Scenario:
         return int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "little")
 
 
-def scenario_folders() -> list[Path]:
-    """Return the folders with scenarios, the preferred one first."""
-    return [
-        folder
-        for prefix in install_prefixes()
-        if (folder := prefix / "share" / "ensio" / "scenarios").is_dir()
-    ]
-
-
 def read_scenarios() -> list[Scenario]:
     """Read all installed scenarios, sorted by name.
 
@@ -115,10 +106,7 @@ def read_scenarios() -> list[Scenario]:
     EnsioError
         No scenarios are installed, or one of them is not valid.
     """
-    for folder in scenario_folders():
-        if paths := sorted(folder.glob("*.toml")):
-            return [read_scenario(path) for path in paths]
-    raise EnsioError(f"no scenarios are installed: {TO_INSTALL}")
+    return [read_scenario(path) for path in sorted(installed("share/ensio/scenarios").glob("*.toml"))]
 
 
 def read_scenario(path: Path) -> Scenario:

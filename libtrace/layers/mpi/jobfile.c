@@ -162,9 +162,8 @@ static void say_why_not(int error)
 {
     char text[256];
     struct ensio_string property = ensio_string_in(text, sizeof text);
-    const char *reason = strerrordesc_np(error);
     ensio_add(&property, "no_job_file=");
-    ensio_add(&property, reason ? reason : "unknown error");
+    ensio_add_error(&property, error);
     struct ensio_held held = ensio_lock();
     if (ensio_spool)
         ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, property.length + 1);

@@ -72,6 +72,7 @@ static void made(int fd)
         return ENSIO_REAL(symbol) arguments; \
     }
 #define FORGET(symbol, type, parameters, arguments, first, last) \
+    ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
     NOTED(ensio_forget((first), (last)), symbol, type, parameters, arguments)
 #define MOVES(...) NOTED(ensio_descriptor_moved(fd, -1), __VA_ARGS__)
 

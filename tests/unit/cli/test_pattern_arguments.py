@@ -85,10 +85,10 @@ def test_scale_of_a_pattern_without_sizes_is_refused():
 class TestFinding:
     @pytest.fixture
     def installation(self, tmp_path, monkeypatch):
-        """An installation with one pattern, and a program by which it is found."""
+        """An installation with one pattern, and the program by which it is found."""
         for folder in ("bin", "share/ensio/patterns"):
             (tmp_path / folder).mkdir(parents=True)
-        program = tmp_path / "bin" / "ensio-simulate"
+        program = tmp_path / "bin" / "ensio-cc"
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
         (tmp_path / "share/ensio/patterns/mine.toml").write_text("")
@@ -96,7 +96,7 @@ class TestFinding:
         monkeypatch.delenv("ENSIO_PRELOAD", raising=False)
         return tmp_path
 
-    def test_name_is_looked_up_beside_any_program_of_the_installation(self, installation):
+    def test_name_is_looked_up_in_the_installation_on_path(self, installation):
         assert find_pattern("mine") == installation / "share/ensio/patterns/mine.toml"
 
     def test_path_is_taken_as_it_is(self, installation):
