@@ -10,7 +10,9 @@ import numpy as np
 from ensembles.comparison.components import (
     PLACE,
     RATIO,
+    TAIL,
     WEIGHT,
+    WIDTH,
     Component,
     Scores,
     component_shares,
@@ -61,10 +63,10 @@ def _mean_s(parts: Sequence[PartResult]) -> float:
 def _slowdown(
     part: PartResult, effect: Effect, place: dict[int | None, Effect], mean_s: float
 ) -> float | None:
-    """Return the factor by which the part or, for a weight, the mean of all calls becomes longer."""
-    if effect.value is None:
+    """Return the factor by which the part or, for a share, the mean of all calls becomes longer."""
+    if effect.value is None or part.what == WIDTH:
         return None
-    if part.what == WEIGHT:
+    if part.what in (WEIGHT, TAIL):
         return max(1 + effect.value * (part.t_s - mean_s) / mean_s, 0.0) if mean_s else None
     if part.what == RATIO:
         # Either of the two modes may have moved: the one whose location is farther from where it was.

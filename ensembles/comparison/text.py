@@ -88,9 +88,11 @@ def _move(move: Move, name_group: bool) -> str:
     subject = {
         "all": "everything moved",
         "mode place": f"the mode{where} moved",
+        "mode width": f"the width of the mode{where} changed",
         "mode weight": f"the weight of the mode{where} moved",
         "mode ratio": f"the mode{where} moved relative to the heaviest mode",
-        "tail": f"the tail, beyond{where.removeprefix(' at')}, moved relative to its mode",
+        "tail": f"the share of calls beyond{where.removeprefix(' at')} changed",
+        "tail place": f"calls beyond{where.removeprefix(' at')} moved",
     }[move.what]
     group = f"{sanitize_text(effect.group)}: " if name_group else ""
     return f"{group}{subject} by {_effect_text(effect)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT, Component
+from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT, WIDTH, Component
 from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
@@ -27,22 +27,28 @@ FASTER, SLOWER, MIXED = "faster", "slower", "mixed"
 def margins_of_parts(parts: Sequence[Component], margin: float) -> np.ndarray:
     """Return the largest change of each part that counts as no change, as the model measures it.
 
-    A weight may change so far that the mean of all calls moves by less than the margin: of a mode that is a
-    hundred times slower, a hundredth of its share counts.
+    Shares of the calls and the location of the tail may change so far that the mean of all calls moves by
+    less than the margin: of a mode that is a hundred times slower, a hundredth of its share counts. A width
+    may change so far that the mean of the slower half of the mode's calls moves by the margin.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        Octaves of places, ratios and the tail, whose margin is twice as wide; differences of weights.
+        Octaves of places, widths and ratios, whose margin is twice as wide; differences of shares.
     """
     mean_s = sum(part.weight * part.t_s for part in parts if part.what == PLACE)
     octaves = -np.log2(1 - margin)
     found = []
     for part in parts:
-        if part.what == WEIGHT:
-            found.append(margin * min(1.0, mean_s / max(abs(part.t_s - mean_s), 1e-300)))
+        if part.what in (WEIGHT, TAIL):
+            apart_s = abs((part.mean_s or part.t_s) - mean_s)
+            found.append(margin * min(1.0, mean_s / max(apart_s, 1e-300)))
+        elif part.what == TAIL_PLACE:
+            found.append(float(np.log2(1 + margin * mean_s / (part.weight * part.mean_s))))
+        elif part.what == WIDTH:
+            found.append(float(np.log2(1 + octaves / part.width_octaves)))
         else:
-            found.append(octaves * (2 if part.what in (TAIL, RATIO) else 1))
+            found.append(octaves * (2 if part.what == RATIO else 1))
     return np.array(found)
 
 
@@ -153,8 +159,8 @@ def verdict_reason(
         )
     if verdict == SAME:
         return (
-            f"no part moved by more than the margin: {share_text(margin)} for modes, twice that for the tail "
-            f"(equivalence test, level {SAME_LEVEL:g})"
+            f"no mode, and no mean by its shares and widths, moved by more than the margin of "
+            f"{share_text(margin)} (equivalence test, level {SAME_LEVEL:g})"
         )
     would = f"would find or exclude a move of {share_text(margin)}"
     several = "" if runs is None or not is_main else f" ({runs} runs per group {would})"
