@@ -46,8 +46,6 @@ FEWEST_PHASES = 5
 each, the tests have little power.
 """
 
-FEWEST_THAT_DIFFER = 3
-
 MOST_STEP = 1024
 """Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
 
@@ -208,8 +206,9 @@ class SlowestOfN:
         refused = _no_answer(self.sample) or self._too_far(tasks, level)
         if refused is not None:
             return Prediction(refused=refused)
-        asked = np.unique(np.concatenate([levels, [0.5]]))
-        any_s = quantile_s(self._atoms, asked)
+        ends = np.array([(1 - level) / 2, (1 + level) / 2])
+        asked = np.unique(np.concatenate([levels, ends, [0.5]]))
+        least_s = self._any_s(asked)
         reach = max(self.reach(level), 1)
         rows: dict[int, np.ndarray] = {}
         found: dict[int, Prediction] = {}
@@ -219,10 +218,10 @@ class SlowestOfN:
             one = self._alone(knot, asked, level)
             if one.refused is not None:
                 return one
-            row = np.maximum.accumulate(np.maximum(np.asarray(one.quantiles_s), any_s))
+            row = np.maximum.accumulate(np.maximum(np.asarray(one.quantiles_s), least_s))
             if knot == 1:
-                row, one = any_s, replace(one, mean_s=self._mean_s)
-            elif bound is not None:
+                row, one = quantile_s(self._atoms, asked), replace(one, mean_s=self._mean_s)
+            if bound is not None:
                 row = np.maximum(row, bound) if knot > reach else np.minimum(row, bound)
                 one = replace(one, mean_s=bounded(one.mean_s, mean_s, knot > reach))
             rows[knot], found[knot], bound, mean_s = row, one, row, one.mean_s
@@ -231,6 +230,8 @@ class SlowestOfN:
             min(knot for knot in rows if knot >= tasks),
         )
         last, row = found[below], between(rows, below, above, tasks, asked)
+        if (refused := self._too_wide(tasks, *row[np.searchsorted(asked, ends)])) is not None:
+            return Prediction(effective=last.effective, refused=refused)
         quantiles_s = row[np.searchsorted(asked, levels)]
         half = 0.5 * self.sample.resolution_s  # the error of a duration
         if half > 0:
@@ -242,6 +243,29 @@ class SlowestOfN:
         mean_s = mean_between(last.mean_s, found[above].mean_s, below, above, tasks)
         mean_s = None if mean_s is None else max(mean_s, self._mean_s)
         return replace(last, quantiles_s=quantiles_s, mean_s=mean_s)
+
+    def _any_s(self, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles of any call of a phase, each phase weighing the same."""
+        sample = self.sample
+        if not self._by_phase or np.ptp(sample.n) == 0:
+            return quantile_s(self._atoms, levels)
+        atoms = WeightedValues.from_sample(sample)
+        phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+        atom = np.searchsorted(np.unique(sample.bin), sample.bin)
+        share = np.bincount(atom, sample.count / sample.n[phase])
+        return quantile_s(atoms, levels, share * sample.total / len(sample.n))
+
+    def _too_wide(self, tasks: int, low_s: float, high_s: float) -> str | None:
+        """Return why phases do not answer N: they differ by more than `MOST_WIDTH`; None: they do."""
+        if not (self._by_phase or self._blocks) or tasks == 1 or high_s <= MOST_WIDTH * low_s:
+            return None
+        seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"
+        by = f"a factor of {high_s / low_s:,.0f}" if low_s > 0 else f"more than a factor of {MOST_WIDTH:g}"
+        more = "" if tasks <= self._phase_calls else f", or phases of {count_text(tasks, 'call')}"
+        return (
+            f"the slowest of {count_text(tasks, 'call')} is known within {by} only from {seen}: record more "
+            f"phases{more}; if these calls are of several kinds, choose one, for example by --call and --size"
+        )
 
     def _too_far(self, tasks: int, level: float) -> str | None:
         """Return why exchangeable calls do not answer N; None: they do.
@@ -398,10 +422,6 @@ def _of_phases(sample: CountedDurations, tasks: int, levels: np.ndarray) -> Pred
         return Prediction(
             refused=f"most of the {len(sample.n):,} phases have a single call, so that they have no maximum "
             "of several: give the phases in which tasks act together"
-        )
-    if len(sample.n) < FEWEST_THAT_DIFFER:
-        return Prediction(
-            refused="phases differ, and two show their variation by one difference: record more phases"
         )
     if tasks > most * MOST_STEP:
         return Prediction(

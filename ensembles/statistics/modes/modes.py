@@ -127,6 +127,8 @@ class Modes(Answer):
         Comparison with an even division of a known limit.
     refused : str or None
         Reason, in one sentence, why there is no answer.
+    unsettled : str or None
+        Why the modes are those of the whole run, and not of the next calls; None: there is no sign of that.
     phases : int or None
         Number of phases with such calls; None: unknown.
     name : str
@@ -150,6 +152,7 @@ class Modes(Answer):
     sizes: tuple[SizeShares, ...] = ()
     fair_share: FairShare | None = None
     refused: str | None = None
+    unsettled: str | None = None
     phases: int | None = None
     name: str = ""
     per: str = "call"
@@ -179,6 +182,7 @@ class Modes(Answer):
             "sizes": [size.to_json() for size in self.sizes],
             "fair_share": self.fair_share and self.fair_share.to_json(),
             "refused": self.refused,
+            "unsettled": self.unsettled,
         }
 
     @property
@@ -311,7 +315,7 @@ class Modes(Answer):
             yield Statement("modes.one", values | {"is_known": not values["is_few"]})
         if self.resolution_s:
             yield Statement("modes.resolution", {"step_s": self.resolution_s, "unit": self.unit})
-        one_each = (self.far_calls, self.harmonics, self.time_slices, self.fair_share)
+        one_each = (self.far_calls, self.harmonics, self.time_slices, self.fair_share, self.unsettled)
         for what in (self.turns, *self.bumps, *self.spread, *self.shoulders, *one_each):
             if what is not None:
                 yield Statement("modes.further", {"how": str(what)})
