@@ -419,11 +419,6 @@ def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float)
 
     If no run of the first group has any, those of all groups are meant. Aligned places need not be durations
     of any call.
-
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (runs, modes)
-        Share of each run's calls in each mode.
     """
     weight = np.ones(len(shares)) if mode is None else shares[:, mode - 1]
     first = np.where(one.units.group == 0, weight, 0.0)

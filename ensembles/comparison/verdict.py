@@ -76,16 +76,7 @@ def decide(parts: Sequence[PartResult]) -> str:
 
 
 def direction_of(moves: Sequence[Move], margin: float, mean_ratios: Sequence[float]) -> str | None:
-    """Return whether what moved became slower or faster; mixed: some of it each; None: nothing moved.
-
-    Parameters
-    ----------
-    moves : sequence of Move
-        Those within the margin count only if there are no others.
-    mean_ratios : sequence of float
-        Mean duration of all calls of each group but the first over that of the first. It decides if moves
-        disagree: calls that leave one mode for another change the locations and weights of both.
-    """
+    """Return whether what moved became slower or faster; mixed: some of it each; None: nothing moved."""
     factors = [move.slowdown for move in moves if move.slowdown is not None]
     for chosen in (factors, [ratio for ratio in mean_ratios if factors]):
         far = [factor for factor in chosen if not 1 - margin <= factor <= 1 / (1 - margin)]
@@ -99,13 +90,6 @@ def enough_runs(
     parts: Sequence[Component], fitted: Effects, margin: np.ndarray, level: float, units: Units
 ) -> int | None:
     """Return how many runs per group would find or exclude a move beyond the margin of every part.
-
-    Parameters
-    ----------
-    margin : ndarray of float64, shape (m,)
-        From `margins_of_parts`.
-    level : float
-        Level of a test of one part, adjusted for their number.
 
     Returns
     -------
@@ -142,15 +126,7 @@ def verdict_reason(
     tested: int,
     is_main: bool = True,
 ) -> str:
-    """Return the reason of a verdict in one sentence.
-
-    Parameters
-    ----------
-    tested : int
-        Number of parts, of all groups and kinds of calls, for which p-values are adjusted.
-    is_main : bool
-        Whether the calls take enough time for advice on more runs.
-    """
+    """Return the reason of a verdict in one sentence."""
     least = min(part.adjusted_p if part.adjusted_p is not None else 1.0 for part in parts)
     if verdict == DIFFERENT:
         return (
