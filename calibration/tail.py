@@ -35,8 +35,7 @@ def main(quick: bool = False) -> None:
     """Print the tables."""
     trials = 20 if quick else 300
     say(
-        "Coverage of intervals at 90 %, with the median width (high / low) in brackets. Refused: no "
-        "interval, or one wider than a factor of 30."
+        "Coverage of intervals at 90 %, with the median width (high / low) in brackets. Refused: no interval."
     )
     independent_rows(trials, (1000,) if quick else (100, 1000))
     small_shape_rows(8 if quick else 80)

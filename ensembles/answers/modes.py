@@ -87,7 +87,7 @@ class ModesAnswer(Modes, Answer):
             yield Statement("modes.one", values | {"is_known": not values["is_few"]})
         if self.resolution_s:
             yield Statement("modes.resolution", {"step_s": self.resolution_s, "unit": self.unit})
-        one_each = (self.far_calls, self.harmonics, self.time_slices, self.fair_share)
+        one_each = (self.far_calls, self.harmonics, self.time_slices, self.fair_share, self.unsettled)
         for what in (self.turns, *self.bumps, *self.spread, *self.shoulders, *one_each):
             if what is not None:
                 yield Statement("modes.further", {"how": str(what)})

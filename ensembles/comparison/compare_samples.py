@@ -109,9 +109,9 @@ def compare_kinds(
     names : sequence of str, optional
         Names of the groups.
     margin : float
-        Groups are the same if no location moved beyond 1 − `margin` or its inverse, no weight by more than
-        `margin` (of all calls) or than what moves the mean of all calls by that, and the tail by no more than
-        twice the margin.
+        Groups are the same if no location moved beyond 1 − `margin` or its inverse, neither a weight nor the
+        share of the tail by more than `margin` (of all calls) or than what moves the mean of all calls by
+        that, and no width by more than what moves the mean of the slower half of its mode by that.
     level : float
         Probability of a false "different" for all kinds together; each interval has the confidence level
         1 − `level`.
@@ -418,11 +418,6 @@ def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float)
 
     If no run of the first group has any, those of all groups are meant. Aligned places need not be durations
     of any call.
-
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (runs, modes)
-        Share of each run's calls in each mode.
     """
     weight = np.ones(len(shares)) if mode is None else shares[:, mode - 1]
     first = np.where(one.units.group == 0, weight, 0.0)

@@ -1,4 +1,4 @@
-"""Parts of a distribution that can move: location and weight of modes, and the tail.
+"""Parts of a distribution that can move: location, width and weight of modes, and the tail.
 
 Each part is a score of single calls. Scores add up over calls, blocks and runs: the value of a group is the
 sum of its scores over the number of calls that count (a ratio estimate), for blocks of any size.
@@ -6,22 +6,25 @@ sum of its scores over the number of calls that count (a ratio estimate), for bl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ensembles.comparison.mode_partition import Partition, bin_octaves
 from ensembles.summaries.bins import RELATIVE_WIDTH, bin_edges_s
 
-PLACE, WEIGHT, TAIL = "mode place", "mode weight", "tail"
+PLACE, WIDTH, WEIGHT = "mode place", "mode width", "mode weight"
+TAIL, TAIL_PLACE = "tail", "tail place"
+"""Share and location of the calls that are far slower than the last mode."""
 RATIO = "mode ratio"
 """Location of a mode relative to that of the heaviest mode."""
 
 _CLIP = 2.0
 """The location of a mode is a mean of log durations, clipped at this many robust standard deviations."""
-_TAIL_SHARE = 0.05
-"""Share of the last mode's calls that forms its tail; more if that is less than a hundredth of all calls."""
-_LEAST_TAIL_SHARE = 0.01
+_FEW = 0.05
+"""Share of the calls that does not count: at either end of a mode for its width, of last modes for tails."""
+_FENCE = 1.5
+"""Beyond the upper quartile by so many interquartile ranges begins the tail (Tukey's fence)."""
 _ROUNDING = 1e-12
 """Sums of weights that differ by no more than this are equal."""
 
@@ -33,7 +36,7 @@ class Component:
     Attributes
     ----------
     what : str
-        `PLACE`, `WEIGHT`, `TAIL` or `RATIO`.
+        `PLACE`, `WIDTH`, `WEIGHT`, `RATIO`, `TAIL` or `TAIL_PLACE`.
     mode : int or None
         Number of the mode, from 1, the fastest; None: the tail.
     t_s : float
@@ -42,7 +45,11 @@ class Component:
         Largest error of the mean of log2 duration by bins and the step of the clock. It is negligible unless
         nearly all calls of the mode are in one bin.
     weight : float
-        Share of all calls in the mode; 0 for the tail.
+        Share of all calls in the mode, or of the tail.
+    width_octaves : float
+        Of a width: its mean over the units.
+    mean_s : float
+        Of the tail: mean duration of its calls; of other parts 0.
     """
 
     what: str
@@ -50,16 +57,18 @@ class Component:
     t_s: float
     grain_octaves: float = 0.0
     weight: float = 0.0
+    width_octaves: float = 0.0
+    mean_s: float = 0.0
 
     @property
     def name(self) -> str:
-        """Name of the part: ``mode 1 place``, ``mode 2 weight``, ``mode 2 ratio``, ``tail``."""
+        """Name of the part: ``mode 1 place``, ``mode 1 width``, ``mode 2 weight``, ``tail``."""
         return self.what if self.mode is None else f"mode {self.mode} {self.what.split()[1]}"
 
     @property
     def is_ratio(self) -> bool:
-        """Whether the value is log2 of a duration; otherwise it is a share."""
-        return self.what != WEIGHT
+        """Whether the value is log2 of a duration or width; otherwise it is a share."""
+        return self.what not in (WEIGHT, TAIL)
 
 
 @dataclass(frozen=True)
@@ -86,24 +95,19 @@ def compute_scores(
 ) -> Scores:
     """Compute the scores of units.
 
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (u, BIN_COUNT)
-        Histogram of each unit, scaled to the weight of the unit, with durations divided by 2 ** `shift`.
-    shift : ndarray of float64, shape (u,), optional
-        Octaves by which each unit was shifted (`ensembles.comparison.alignment`); locations contain it.
-
     Notes
     -----
     Location: the mean of log2 duration in the mode, clipped at two robust standard deviations around the
     median of all units, divided by the share of calls that are not clipped. This is one step of an
-    M-estimate; it grows by δ if log2 durations do. Weight: the share of the calls. Tail: mean log2 duration
-    of the slowest twentieth of the last mode's calls, minus that of the middle half. It does not change if
-    the mode moves as a whole.
+    M-estimate; it grows by δ if log2 durations do. Width: log2 of half the distance between the mean log2
+    durations of the slower and the faster half, without the twentieth at either end. Weight: the share of the
+    calls. Tail: the share of the calls that are beyond Tukey's fence, of all units together, of the last
+    mode, and the mean of log2 duration beyond it. Width and tail do not change if the mode moves as a whole.
 
     References
     ----------
-    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35, 1964.
+    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35, 1964;
+    J. W. Tukey, Exploratory Data Analysis, 1977.
     """
     pooled = counts.sum(axis=0)
     mode = partition.mode_index(np.arange(counts.shape[1]))
@@ -123,7 +127,7 @@ def compute_scores(
             part = Component(WEIGHT, number, rows[number - 1][0].t_s, weight=rows[number - 1][0].weight)
             rows.append((part, (mode == k) * 1.0, np.ones_like(mode)))
     from_top = np.cumsum(share[::-1])[::-1]
-    last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])]
+    last = mode >= kept[int(np.flatnonzero(from_top >= min(_FEW, from_top[0]))[-1])]
     used = np.flatnonzero(pooled)
     few = np.ascontiguousarray(counts[:, used])
     values = few @ np.column_stack([score * mine for _, score, mine in rows])[used]
@@ -131,25 +135,58 @@ def compute_scores(
     if shift is not None:
         places = [part.what == PLACE for part, _, _ in rows]
         values[:, places] += shift[:, None] * sizes[:, places]
-    inside = np.where(last, pooled, 0.0)
-    tail_share = min(max(_TAIL_SHARE, _LEAST_TAIL_SHARE * pooled.sum() / inside.sum()), 0.5)
-    begins_s = 2.0 ** float(quantile_octaves(inside[None], 1 - tail_share)[0]) * 1e-9
-    _, t_s, spread = _place_score(pooled, last)
-    grain = 2 * _grain_octaves(t_s, spread, resolution_s)
-    size = few @ (last[used] * 1.0)
+    others = [
+        *(_widths(few, used, mode == k, row[0], resolution_s) for k, row in zip(kept, rows, strict=False)),
+        *_tail(few, used, last, resolution_s),
+    ]
     return Scores(
-        [*(part for part, _, _ in rows), Component(TAIL, None, begins_s, grain)],
-        np.column_stack([values, size * _tail_octaves(few, used, last[used], tail_share)]),
-        np.column_stack([sizes, size]),
+        [*(part for part, _, _ in rows), *(part for part, _, _ in others)],
+        np.column_stack([values, *(total for _, total, _ in others)]),
+        np.column_stack([sizes, *(size for _, _, size in others)]),
     )
+
+
+def _widths(
+    counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, place: Component, resolution_s: float
+) -> tuple[Component, np.ndarray, np.ndarray]:
+    """Return the width of a mode, its total in each unit, and the calls that count."""
+    inside = np.where(mine[bins], counts, 0.0)
+    size = inside.sum(axis=1)
+    slower, faster = (_trimmed_mean(inside, bins, *ends) for ends in ((_FEW, 0.5), (0.5, 1 - _FEW)))
+    least = max(_step_octaves(place.t_s, resolution_s), RELATIVE_WIDTH) / 4
+    octaves = np.maximum((slower - faster) / 2, least)
+    value = np.where(size > 0, np.log2(octaves), 0.0)
+    width = float(2.0 ** (value @ size / size.sum()))
+    grain = float(np.log2(1 + 2 * place.grain_octaves / width))
+    return Component(WIDTH, place.mode, place.t_s, grain, place.weight, width), value * size, size
+
+
+def _tail(
+    counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, resolution_s: float
+) -> list[tuple[Component, np.ndarray, np.ndarray]]:
+    """Return share and location of the tail, with totals in each unit and the calls that count."""
+    inside = np.where(mine[bins], counts, 0.0)
+    size, pooled = counts.sum(axis=1), inside.sum(axis=0)[None]
+    whole = np.zeros((1, len(mine)))
+    whole[0, bins] = pooled[0]
+    lower, upper = (float(quantile_octaves(whole, level)[0]) for level in (0.25, 0.75))
+    fence = upper + _FENCE * max(upper - lower, _step_octaves(2.0**upper * 1e-9, resolution_s))
+    beyond = fence - _trimmed_mean(pooled, bins, 0.25, 0.75)
+    from_octaves = (_trimmed_mean(inside, bins, 0.25, 0.75) + beyond)[:, None]
+    edges = np.log2(np.maximum(bin_edges_s() * 1e9, 0.5))
+    low, high = np.maximum(edges[bins], from_octaves), np.maximum(edges[bins + 1], from_octaves)
+    slow = inside * (high - low) / (edges[bins + 1] - edges[bins])
+    calls, octaves = slow.sum(axis=1), (slow * ((low + high) / 2 - from_octaves)).sum(axis=1)
+    mean_s = float(slow.sum(axis=0) @ 2.0 ** bin_octaves()[bins] / max(calls.sum(), 1e-300)) * 1e-9
+    share = Component(TAIL, None, 2.0**fence * 1e-9, 0.0, float(calls.sum() / size.sum()), mean_s=mean_s)
+    found = [(share, calls, size)]
+    if calls.any():
+        found.append((replace(share, what=TAIL_PLACE), octaves, calls))
+    return found
 
 
 def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
     """Compute quantiles of histograms, in log2 of ns.
-
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (u, BIN_COUNT)
 
     Returns
     -------
@@ -198,24 +235,13 @@ def _place_score(pooled: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, floa
     return np.clip(away, -width, width) / max(kept, 0.5), 2.0**middle * 1e-9, spread
 
 
-def _tail_octaves(counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, share: float) -> np.ndarray:
-    """Return how far the slowest `share` of the calls lies above the middle half.
-
-    The result is a difference of mean log2 durations, one value per unit. It does not change if the mode
-    moves as a whole.
-    """
-    inside = np.where(mine, counts, 0.0)
-    above = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
+def _trimmed_mean(counts: np.ndarray, bins: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Return the mean log2 duration of the calls between two ranks, from the slowest, as parts of all."""
+    above = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
     calls = above[:, :1]
-
-    def component_mean(low: float, high: float) -> np.ndarray:
-        """Of the calls from one rank to another, counted from the slowest, as parts of all."""
-        begin, end = above - inside, above
-        taken = np.clip(np.minimum(end, high * calls) - np.maximum(begin, low * calls), 0, None)
-        mean: np.ndarray = (taken @ bin_octaves()[bins]) / np.maximum(taken.sum(axis=1), 1e-300)
-        return mean
-
-    return np.where(calls[:, 0] > 0, component_mean(0.0, share) - component_mean(0.25, 0.75), 0.0)
+    taken = np.clip(np.minimum(above, high * calls) - np.maximum(above - counts, low * calls), 0, None)
+    mean: np.ndarray = (taken @ bin_octaves()[bins]) / np.maximum(taken.sum(axis=1), 1e-300)
+    return mean
 
 
 def _grain_octaves(t_s: float, spread: float, resolution_s: float) -> float:
@@ -224,6 +250,12 @@ def _grain_octaves(t_s: float, spread: float, resolution_s: float) -> float:
     It is the first term of the Fourier series of the rounding error (B. Widrow and I. Kollár, Quantization
     Noise, 2008), and the whole step for a width of zero.
     """
-    t_ns = max(t_s * 1e9, 0.5)
-    step = np.log2(1 + max(resolution_s * 1e9 / t_ns, RELATIVE_WIDTH if t_ns >= 1 / RELATIVE_WIDTH else 0.0))
+    step = _step_octaves(t_s, resolution_s)
     return float(step * np.exp(-2 * (np.pi * spread / step) ** 2)) if step > 0 else 0.0
+
+
+def _step_octaves(t_s: float, resolution_s: float) -> float:
+    """Return the step of bins and clock at a duration."""
+    t_ns = max(t_s * 1e9, 0.5)
+    of_bins = RELATIVE_WIDTH if t_ns >= 1 / RELATIVE_WIDTH else 0.0
+    return float(np.log2(1 + max(resolution_s * 1e9 / t_ns, of_bins)))

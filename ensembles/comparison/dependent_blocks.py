@@ -70,11 +70,6 @@ def block_memory(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float
     The autocorrelations of each part within runs are added up to the first one that is not positive. The part
     with the longest autocorrelation time decides.
 
-    Parameters
-    ----------
-    runs : sequence of ndarray, shape (u, BIN_COUNT) each
-        Histograms of units in the order of time.
-
     References
     ----------
     C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.

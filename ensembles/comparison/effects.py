@@ -16,12 +16,7 @@ SEEN_SHARE = 0.1
 def effects_of_parts(
     parts: Sequence[Component], fitted: Effects, adjusted_p: np.ndarray, names: Sequence[str], level: float
 ) -> list[list[Effect]]:
-    """Describe how far each part moved in each group relative to the first group.
-
-    Parameters
-    ----------
-    adjusted_p : ndarray of float64, shape (groups − 1, m)
-    """
+    """Describe how far each part moved in each group relative to the first group."""
     half = fitted.half_width(level)
     effects = []
     for i, part in enumerate(parts):
@@ -60,15 +55,7 @@ def _known(value: float) -> float | None:
 
 
 def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> list[ModeSpread]:
-    """Estimate how locations and weights of modes vary between runs of a group.
-
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (runs, modes)
-        Share of each run's calls in each mode.
-    group : ndarray of int64, shape (runs,)
-        Runs of one group are repetitions.
-    """
+    """Estimate how locations and weights of modes vary between runs of a group."""
     places = [i for i, part in enumerate(scores.parts) if part.what == "mode place"]
     freedom = len(group) - len(np.unique(group))
     spreads = []

@@ -49,11 +49,6 @@ class Partition:
         """Return the number, from 1, of the mode to which a duration belongs.
 
         Only modes with calls are numbered.
-
-        Parameters
-        ----------
-        pooled : ndarray of float64, shape (BIN_COUNT,)
-            Number of calls of all units in each bin.
         """
         mode = self.mode_index(np.arange(BIN_COUNT))
         kept = [k for k in range(len(self)) if pooled[mode == k].any()]
@@ -79,11 +74,6 @@ def _bin_octaves() -> np.ndarray:
 
 def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -> Partition:
     """Find the modes of a histogram as intervals of bins.
-
-    Parameters
-    ----------
-    weight : ndarray of float64, shape (BIN_COUNT,)
-        Share of the calls in each bin.
 
     Notes
     -----

@@ -124,10 +124,11 @@ class PartResult:
     Attributes
     ----------
     name : str
-        ``mode 1 place``, ``mode 2 weight``, ``mode 2 ratio``, ``tail``.
+        ``mode 1 place``, ``mode 1 width``, ``mode 2 weight``, ``mode 2 ratio``, ``tail``.
     what : str
-        ``mode place``, ``mode weight``, ``mode ratio`` (location relative to that of the heaviest mode) or
-        ``tail`` (relative to its mode).
+        ``mode place``, ``mode width``, ``mode weight``, ``mode ratio`` (location relative to that of the
+        heaviest mode), ``tail`` (share of the calls beyond `t_s`, which moves with the last mode) or ``tail
+        place`` (mean of their log durations).
     mode : int or None
         Number of the mode, from 1, the fastest.
     t_s : float
@@ -136,14 +137,14 @@ class PartResult:
     verdict : str
         Verdict of this part alone.
     margin : float
-        Largest change that counts as no change: a factor between 1 − `margin` and its inverse, or a share of
-        the calls.
+        Largest change that counts as no change: a factor between 1 − `margin` and its inverse, or, of weights
+        and the tail, a share of the calls.
     adjusted_p : float or None
         Least adjusted p-value of its effects.
     effects : list of Effect
         One for each group but the first.
     weight : float
-        Share of the calls in the mode, in all groups together; 0 for the tail.
+        Share of the calls in the mode or the tail, in all groups together.
     """
 
     name: str
@@ -164,14 +165,16 @@ class Move:
     Attributes
     ----------
     what : str
-        ``mode place``, ``mode weight``, ``mode ratio``, ``tail`` or ``all``.
+        ``mode place``, ``mode width``, ``mode weight``, ``mode ratio``, ``tail``, ``tail place`` or
+        ``all``.
     mode : int or None
         Number of the mode among the modes of all groups together.
     t_s : float or None
         Location in seconds: in the first group or, if the mode is absent there, in the other group.
     effect : Effect
     slowdown : float or None
-        Factor by which the part became longer (below 1: shorter); for a weight, the mean of all calls.
+        Factor by which the part became longer (below 1: shorter); for a weight or the tail, the mean of all
+        calls; None: not known, as of a width.
     """
 
     what: str

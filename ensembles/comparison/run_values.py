@@ -6,13 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT, Component, Scores, quantile_octaves
+from ensembles.comparison.components import (
+    PLACE,
+    RATIO,
+    TAIL,
+    TAIL_PLACE,
+    WEIGHT,
+    WIDTH,
+    Component,
+    Scores,
+    quantile_octaves,
+)
 from ensembles.comparison.model import RunValues
 from ensembles.comparison.units import Units
 
 BOOTSTRAP = 400
 
-_FAMILIES = (PLACE, RATIO, WEIGHT, TAIL)
+_FAMILIES = (PLACE, RATIO, WIDTH, WEIGHT, TAIL, TAIL_PLACE)
 
 
 @dataclass(frozen=True)

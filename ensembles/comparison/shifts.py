@@ -10,7 +10,9 @@ import numpy as np
 from ensembles.comparison.components import (
     PLACE,
     RATIO,
+    TAIL,
     WEIGHT,
+    WIDTH,
     Component,
     Scores,
     component_shares,
@@ -61,10 +63,10 @@ def _mean_s(parts: Sequence[PartResult]) -> float:
 def _slowdown(
     part: PartResult, effect: Effect, place: dict[int | None, Effect], mean_s: float
 ) -> float | None:
-    """Return the factor by which the part or, for a weight, the mean of all calls becomes longer."""
-    if effect.value is None:
+    """Return the factor by which the part or, for a share, the mean of all calls becomes longer."""
+    if effect.value is None or part.what == WIDTH:
         return None
-    if part.what == WEIGHT:
+    if part.what in (WEIGHT, TAIL):
         return max(1 + effect.value * (part.t_s - mean_s) / mean_s, 0.0) if mean_s else None
     if part.what == RATIO:
         # Either of the two modes may have moved: the one whose location is farther from where it was.
@@ -111,15 +113,7 @@ def _together(certain: Sequence[Effect], every: Sequence[Effect]) -> Effect | No
 
 
 def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
-    """Return the groups that lack a mode of the first group, or have one that the first lacks.
-
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (u, modes)
-        Share of each unit's calls in each mode.
-    group : ndarray of int64, shape (u,)
-        Group of each unit.
-    """
+    """Return the groups that lack a mode of the first group, or have one that the first lacks."""
     by_group = np.array([shares[group == g].mean(axis=0) for g in range(group.max() + 1)])
     found = []
     for g in range(1, len(by_group)):
@@ -168,13 +162,6 @@ def matched(
     The alignment keeps the order and has the least cost: partners cost their distance in octaves plus the
     difference of their shares, a mode without partner costs `GAP_OCTAVES` plus its share. Two single modes
     are always partners.
-
-    Parameters
-    ----------
-    place_a, weight_a : ndarray, shape (m,)
-        Locations (log2) and shares of the modes of one group.
-    place_b, weight_b : ndarray, shape (k,)
-        Those of the other group.
 
     References
     ----------

@@ -105,13 +105,7 @@ class Units:
 
 
 def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> Units:
-    """Choose runs as units if a group has several, otherwise blocks of each run.
-
-    Parameters
-    ----------
-    unit : str
-        What the phases of the samples are, for texts; ``""``: calls are not divided.
-    """
+    """Choose runs as units if a group has several, otherwise blocks of each run."""
     group = np.repeat(np.arange(len(groups)), [len(runs) for runs in groups])
     if max(len(runs) for runs in groups) > 1:
         runs = [sample.counts[None].astype(np.float64) for runs in groups for sample in runs]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT, Component
+from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT, WIDTH, Component
 from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
@@ -27,22 +27,28 @@ FASTER, SLOWER, MIXED = "faster", "slower", "mixed"
 def margins_of_parts(parts: Sequence[Component], margin: float) -> np.ndarray:
     """Return the largest change of each part that counts as no change, as the model measures it.
 
-    A weight may change so far that the mean of all calls moves by less than the margin: of a mode that is a
-    hundred times slower, a hundredth of its share counts.
+    Shares of the calls and the location of the tail may change so far that the mean of all calls moves by
+    less than the margin: of a mode that is a hundred times slower, a hundredth of its share counts. A width
+    may change so far that the mean of the slower half of the mode's calls moves by the margin.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        Octaves of places, ratios and the tail, whose margin is twice as wide; differences of weights.
+        Octaves of places, widths and ratios, whose margin is twice as wide; differences of shares.
     """
     mean_s = sum(part.weight * part.t_s for part in parts if part.what == PLACE)
     octaves = -np.log2(1 - margin)
     found = []
     for part in parts:
-        if part.what == WEIGHT:
-            found.append(margin * min(1.0, mean_s / max(abs(part.t_s - mean_s), 1e-300)))
+        if part.what in (WEIGHT, TAIL):
+            apart_s = abs((part.mean_s or part.t_s) - mean_s)
+            found.append(margin * min(1.0, mean_s / max(apart_s, 1e-300)))
+        elif part.what == TAIL_PLACE:
+            found.append(float(np.log2(1 + margin * mean_s / (part.weight * part.mean_s))))
+        elif part.what == WIDTH:
+            found.append(float(np.log2(1 + octaves / part.width_octaves)))
         else:
-            found.append(octaves * (2 if part.what in (TAIL, RATIO) else 1))
+            found.append(octaves * (2 if part.what == RATIO else 1))
     return np.array(found)
 
 
@@ -70,16 +76,7 @@ def decide(parts: Sequence[PartResult]) -> str:
 
 
 def direction_of(moves: Sequence[Move], margin: float, mean_ratios: Sequence[float]) -> str | None:
-    """Return whether what moved became slower or faster; mixed: some of it each; None: nothing moved.
-
-    Parameters
-    ----------
-    moves : sequence of Move
-        Those within the margin count only if there are no others.
-    mean_ratios : sequence of float
-        Mean duration of all calls of each group but the first over that of the first. It decides if moves
-        disagree: calls that leave one mode for another change the locations and weights of both.
-    """
+    """Return whether what moved became slower or faster; mixed: some of it each; None: nothing moved."""
     factors = [move.slowdown for move in moves if move.slowdown is not None]
     for chosen in (factors, [ratio for ratio in mean_ratios if factors]):
         far = [factor for factor in chosen if not 1 - margin <= factor <= 1 / (1 - margin)]
@@ -93,13 +90,6 @@ def enough_runs(
     parts: Sequence[Component], fitted: Effects, margin: np.ndarray, level: float, units: Units
 ) -> int | None:
     """Return how many runs per group would find or exclude a move beyond the margin of every part.
-
-    Parameters
-    ----------
-    margin : ndarray of float64, shape (m,)
-        From `margins_of_parts`.
-    level : float
-        Level of a test of one part, adjusted for their number.
 
     Returns
     -------
@@ -136,15 +126,7 @@ def verdict_reason(
     tested: int,
     is_main: bool = True,
 ) -> str:
-    """Return the reason of a verdict in one sentence.
-
-    Parameters
-    ----------
-    tested : int
-        Number of parts, of all groups and kinds of calls, for which p-values are adjusted.
-    is_main : bool
-        Whether the calls take enough time for advice on more runs.
-    """
+    """Return the reason of a verdict in one sentence."""
     least = min(part.adjusted_p if part.adjusted_p is not None else 1.0 for part in parts)
     if verdict == DIFFERENT:
         return (
@@ -153,8 +135,8 @@ def verdict_reason(
         )
     if verdict == SAME:
         return (
-            f"no part moved by more than the margin: {share_text(margin)} for modes, twice that for the tail "
-            f"(equivalence test, level {SAME_LEVEL:g})"
+            f"no mode, and no mean by its shares and widths, moved by more than the margin of "
+            f"{share_text(margin)} (equivalence test, level {SAME_LEVEL:g})"
         )
     would = f"would find or exclude a move of {share_text(margin)}"
     several = "" if runs is None or not is_main else f" ({runs} runs per group {would})"

@@ -100,6 +100,13 @@ class EnsembleCalls:
         return ConsecutiveCalls.from_calls(self.durations_s, self.rank, self.phase, self.start_ns)
 
     @cached_property
+    def unsettled(self) -> tuple[str, ...]:
+        """Why these calls do not represent the next ones; empty: no test shows it."""
+        from ensembles.statistics.extremes.stationarity import drift_of_calls
+
+        return tuple(filter(None, [drift_of_calls(self.sample, self.calls)]))
+
+    @cached_property
     def atoms(self) -> WeightedValues:
         """Distinct values of the durations with their multiplicities.
 

@@ -208,7 +208,7 @@ class Ensemble(EnsembleCalls):
         """
         from ensembles.statistics.moments.moments import compute_moments
 
-        return noting(self.left_out, compute_moments(self.atoms, level=level, seed=seed))
+        return noting((*self.left_out, *self.unsettled), compute_moments(self.atoms, level=level, seed=seed))
 
     def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
         """Compute median, median absolute deviation and L-moments, each with an interval.
@@ -234,7 +234,7 @@ class Ensemble(EnsembleCalls):
         """
         from ensembles.statistics.moments.robust import compute_robust
 
-        return noting(self.left_out, compute_robust(self.atoms, level=level, seed=seed))
+        return noting((*self.left_out, *self.unsettled), compute_robust(self.atoms, level=level, seed=seed))
 
     def quantiles(
         self, quantiles: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
@@ -260,7 +260,7 @@ class Ensemble(EnsembleCalls):
         """
         from ensembles.statistics.moments.quantiles import compute_quantiles
 
-        return noting(self.left_out, compute_quantiles(self.atoms, quantiles, level))
+        return noting((*self.left_out, *self.unsettled), compute_quantiles(self.atoms, quantiles, level))
 
     def histogram(
         self,
@@ -347,7 +347,8 @@ class Ensemble(EnsembleCalls):
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s
         modes = fit_modes(self.sample, level, seed, step_s, size)
         modes = of_scale(modes, self.per, self.op, self.bytes, self.durations_s, self.crowded)
-        modes = replace(modes.with_turns(steps_of_turns(self)), name=self.name)
+        why = next(iter(self.unsettled), None)
+        modes = replace(modes.with_turns(steps_of_turns(self)), name=self.name, unsettled=why)
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
         return modes.with_fair_share(limit_bytes_per_s, tasks, bytes_of_each(self.per, self.bytes))

@@ -71,11 +71,6 @@ def _is_passed_over(run: Run) -> bool:
 def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     """Make the ensemble of the calls that a selection chooses.
 
-    Parameters
-    ----------
-    per : {"call", "MiB"}
-        Seconds of each call, or seconds per MiB that it moved.
-
     Raises
     ------
     EnsioError

@@ -173,15 +173,8 @@ def _sorted_groups(sums: Iterable[tuple[Call, int, int, int, int, int, int]]) ->
 def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
     """Group the calls that a selection chooses.
 
-    Parameters
-    ----------
-    selection : Selection
-        For this run. Calls inside others count only if it names layers or functions.
-
-    Returns
-    -------
-    list of CallGroup
-        The group with most time first; also those of calls that wait for other tasks.
+    Calls inside others count only if the selection names layers or functions. The group with most time comes
+    first; calls that wait for other tasks are included.
     """
     outermost = selection.layers is None and selection.calls is None
     events, found = single_calls(run, selection), None

@@ -331,7 +331,7 @@ WORDS = {
     "compare.mode_place": "the mode at {t_s:s} moved by {how}[ in {group}]",
     "compare.mode_weight": "the weight of the mode at {t_s:s} moved by {how}[ in {group}]",
     "compare.mode_ratio": ("the mode at {t_s:s} moved relative to the heaviest mode by {how}[ in {group}]"),
-    "compare.tail": "the tail, beyond {t_s:s}, changed by {how}[ in {group}]",
+    "compare.tail": "the share of calls beyond {t_s:s} changed by {how}[ in {group}]",
     "compare.tail_place": "calls beyond {t_s:s} moved by {how}[ in {group}]",
     "compare.mode_width": "the width of the mode at {t_s:s} changed by {how}[ in {group}]",
     "compare.by_ratio": "{ratio:ratio and interval}",

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, TAIL, WEIGHT
+from ensembles.comparison.components import PLACE, TAIL, TAIL_PLACE, WEIGHT, WIDTH
 from ensembles.comparison.difference import Difference
 from ensembles.history.record import RunRecord
-from ensembles.history.series import CALLS, COMMON, PHASE, RATE, SLOW, TIME, Part, Series
+from ensembles.history.series import CALLS, COMMON, PHASE, RATE, TIME, Part, Series
 from ensembles.history.windows import Tested
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text, share_text
@@ -128,20 +128,20 @@ def _of_phases(moved: Sequence[Tested], series: Series, first: int) -> Change:
 
 
 def _change(part: Part, one: Tested, series: Series, first: int, apart: Difference) -> Change:
-    size = one.absolute if part.what not in (COMMON, WEIGHT, TAIL, SLOW) else one.change
+    size = one.absolute if part.what not in (COMMON, WIDTH, WEIGHT, TAIL, TAIL_PLACE) else one.change
     direction = "slower" if size * part.slower > 0 else "faster"
     before, after = _ends(series, one.part, first)
     unit_s = part.t_s or 1.0
     if part.what == CALLS:
         text = f"{number_text(after, 6)} calls a run instead of {number_text(before, 6)}"
-    elif part.what in (SLOW, WEIGHT):
-        squared = 2 if part.what == SLOW else 1
-        name = f"{part.name}, at {seconds_text(unit_s)}" if part.what == WEIGHT else part.name
-        text = f"{name}: {share_text(after**squared, 2)} instead of {share_text(before**squared, 2)}"
+    elif part.what in (TAIL, WEIGHT):
+        where = "beyond" if part.what == TAIL else "at"
+        shares = f"{share_text(after, 2)} instead of {share_text(before, 2)}"
+        text = f"{part.name}, {where} {seconds_text(unit_s)}: {shares}"
     elif part.what == RATE:
         text = f"{part.name} {bytes_text(2.0**before)}/s → {bytes_text(2.0**after)}/s"
-    elif part.what == COMMON or part.what == TAIL or not np.isfinite([before, after]).all():
-        moved = one.change if part.what == TAIL or not np.isfinite([before, after]).all() else after - before
+    elif part.what in (COMMON, WIDTH, TAIL_PLACE) or not np.isfinite([before, after]).all():
+        moved = after - before if np.isfinite([before, after]).all() else one.change
         text = f"{part.name} {ratio_text(2.0**moved)}"
     else:
         text = f"{part.name.removesuffix(' place')} {_times_text(unit_s * 2.0**before, unit_s * 2.0**after)}"

@@ -14,20 +14,18 @@ import numpy as np
 
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
-from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT
+from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT
 from ensembles.comparison.run_tests import FIRST_TESTED
 from ensembles.comparison.times import MARGIN
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
 
 COMMON, PHASE, RATE, CALLS, TIME = "common factor", "phase time", "rate", "calls", "time"
-SLOW = "share of slow calls"
 
 LEAST_TIME = 0.01
 """Least share of the time in I/O that a kind of calls takes to be checked."""
 
 _MOST_PHASES = 16
-_SLOW_GRAIN = 0.05  # of the square root: a tenth of the share
 _WEIGHT_GRAIN = 0.002  # a change of a share that is never one
 
 
@@ -38,8 +36,8 @@ class Part:
     Attributes
     ----------
     what : str
-        `COMMON`, ``mode place``, ``mode weight``, ``tail``, `SLOW`, `PHASE`, `RATE`, `CALLS` or `TIME`, of
-        the whole run.
+        `COMMON`, ``mode place``, ``mode width``, ``mode weight``, ``tail``, ``tail place``, `PHASE`, `RATE`,
+        `CALLS` or `TIME`, of the whole run.
     name : str
         As in texts: ``mode 2 place``, ``phase 3 time``.
     layer, op : str or None
@@ -78,8 +76,8 @@ class Series:
         m parts; the first is `COMMON` if there are locations.
     value : ndarray of float64, shape (r, m)
         Locations as log2 of their ratio to the part's, times in seconds and rates in bytes/s as log2, all
-        relative to the common factor; weights as shares; shares of slow calls as their square roots, whose
-        variance does not depend on the share; calls as numbers. nan: the run does not have the part.
+        relative to the common factor; widths as log2; weights and tails as shares; calls as numbers. nan: the
+        run does not have the part.
     absolute : ndarray of float64, shape (r, m)
         The same, not relative.
     reference : int or None
@@ -193,7 +191,7 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[Co
     for at, part in enumerate(found.parts):
         if part.what == RATIO:
             continue  # locations are relative to the common factor
-        if part.what == TAIL and np.median(calls[made]) < FEWEST_CALLS:
+        if part.what in (TAIL, TAIL_PLACE) and np.median(calls[made]) < FEWEST_CALLS:
             continue  # a single call would be the tail
         value = np.full(len(records), np.nan)
         value[made] = found.runs.value[:, at]
@@ -202,16 +200,8 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[Co
         slower = -1 if part.what == WEIGHT and part.t_s < mean_s else 1
         grain = _WEIGHT_GRAIN if part.what == WEIGHT else part.grain_octaves
         many = part.weight * float(calls.sum())
-        drawn = _drawn_of_shares(value, calls) if part.what == WEIGHT else 0.0
+        drawn = _drawn_of_shares(value, calls) if part.what in (WEIGHT, TAIL) else 0.0
         columns.append((Part(part.what, part.name, layer, op, part.t_s, slower, grain, many), value, drawn))
-    tail = next((part for part in found.parts if part.what == TAIL), None)
-    places = [(part.t_s or 0.0, value) for part, value, _ in columns if part.what == PLACE]
-    if tail is not None and places:
-        _, last_mode = max(places, key=lambda each: each[0])
-        roots = _roots_of_slow_shares(kept, made, tail.t_s, last_mode)
-        grain = _SLOW_GRAIN * float(np.nanmean(roots))
-        share = Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain)
-        columns.append((share, roots, 0.25 / np.maximum(calls, 1)))
     return columns
 
 
@@ -221,21 +211,6 @@ def _drawn_of_shares(value: np.ndarray, calls: np.ndarray) -> np.ndarray:
     share = (float(value[known] @ calls[known]) + 0.5) / (float(calls[known].sum()) + 1)
     variance: np.ndarray = share * (1 - share) / np.maximum(calls, 1)
     return variance
-
-
-def _roots_of_slow_shares(
-    kinds: Sequence[KindRecord], made: Sequence[int], from_s: float, last_mode: np.ndarray
-) -> np.ndarray:
-    """Compute the root of the share of calls beyond the beginning of the tail, which moves with the last
-    mode."""
-    found = np.full(len(last_mode), np.nan)
-    edges_s = bin_edges_s()
-    for kind, run in zip(kinds, made, strict=True):
-        bins, counts = np.array(kind.bins), np.array(kind.counts, np.float64)
-        low, high = edges_s[bins], edges_s[bins + 1]
-        inside = np.clip((high - from_s * 2.0 ** last_mode[run]) / (high - low), 0, 1)
-        found[run] = np.sqrt((counts * inside).sum() / counts.sum())
-    return found
 
 
 def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[Column]:

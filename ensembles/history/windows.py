@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.comparison.components import TAIL
+from ensembles.comparison.components import TAIL, TAIL_PLACE, WEIGHT
 from ensembles.comparison.model import holm
 from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN
 from ensembles.comparison.totals import make_total
@@ -86,8 +86,9 @@ def judge_windows(
     -----
     A t test of the mean of the window against that of the baseline, with the variance from run to run. Its
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Shares of
-    calls and rates vary at least as much as so few calls do, if they are independent. Of the
-    common factor and of tails, which vary at random, the median of the window is taken, and a
+    calls and rates vary at least as much as so few calls do, if they are independent: the p-value of a share
+    is at least that of a binomial test. Of the
+    common factor and of the place of tails, which vary at random, the median of the window is taken, and a
     single run needs a second one. Single nights on which everything is slow, which such a median leaves out,
     are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts. Where
     there are such nights, two thirds of the window have to show a change, as they may come again.
@@ -129,7 +130,7 @@ def _test(
             continue
         m, n = len(mine), len(latest)
         has_far = False
-        if part.what in (COMMON, TAIL, TIME) and n > 2:
+        if part.what in (COMMON, TAIL_PLACE, TIME) and n > 2:
             drawn_in = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
             has_far = bool((drawn_in != mine).any())
             mine = drawn_in
@@ -137,7 +138,7 @@ def _test(
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
         usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
-        robust = part.what in (COMMON, TAIL, TIME) and n > 1
+        robust = part.what in (COMMON, TAIL_PLACE, TIME) and n > 1
         own = _MEDIAN_VARIANCE if robust and n > 2 else 1.0
         # Few runs of few calls may vary less by luck than so few calls can.
         of_old, of_new = (
@@ -148,10 +149,12 @@ def _test(
         change = float((np.median(latest) if robust else latest.mean()) - centre)
         if has_far:
             change = _of_most(latest - centre)
-        if n == 1 and (part.what == TAIL or (part.what in (COMMON, TIME) and confirm)):
+        if n == 1 and (part.what == TAIL_PLACE or (part.what in (COMMON, TIME) and confirm)):
             change = _least_of_pair(series, before, int(rows[0]), at)
         statistic = max(abs(change) - part.grain, 0.0) / error
         p = float(2 * stdtr(usable, -statistic))
+        if part.what in (WEIGHT, TAIL):
+            p = max(p, _binomial_p(series, at, before, rows))
         if n == 1 and part.what == COMMON and not confirm and abs(change) < _least_of_one_run(m):
             p = 1.0
         half = float(stdtrit(usable, 1 - level / 2)) * error + part.grain
@@ -159,6 +162,25 @@ def _test(
         absolute = moved - float(series.absolute[np.asarray(before), at][np.isfinite(old[:, at])].mean())
         found.append(Tested(at, len(rows), change, absolute, float(centre - half), float(centre + half), p))
     return found
+
+
+def _binomial_p(series: Series, at: int, before: Sequence[int], rows: np.ndarray) -> float:
+    """Return the two-sided p-value that as many of the new calls are in a share, if calls are independent.
+
+    Given how many of all calls are in it, their number among the new calls is binomial.
+    """
+    from scipy.special import betainc
+
+    share = series.value[:, at]
+    usual = float(np.nanmean(share))
+    calls = usual * (1 - usual) / np.maximum(series.drawn[:, at], _LEAST**2)
+    if not calls.any():
+        return 1.0
+    old, new = (float(np.nansum((share * calls)[np.asarray(of)])) for of in (before, rows))
+    part = float(calls[rows].sum() / (calls[rows].sum() + calls[list(before)].sum()))
+    more = betainc(new, old + 1, part) if new else 1.0
+    fewer = betainc(old, new + 1, 1 - part) if old else 1.0
+    return float(min(2 * more, 2 * fewer, 1.0))
 
 
 def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:

@@ -29,9 +29,12 @@ from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tai
 from ensembles.statistics.extremes.phase_maxima import drawn_maxima, phase_maxima
 from ensembles.statistics.extremes.stationarity import BLOCKS, time_blocks, unsettled
 from ensembles.statistics.extremes.tail import UNSEEN_LEVEL, Tail
+from ensembles.statistics.moments.quantiles import quantile_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH
 from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.special import ndtri
 from ensembles.summaries.bins import bin_edges_s
 
 LARGEST = 1000
@@ -43,11 +46,12 @@ FEWEST_PHASES = 5
 each, the tests have little power.
 """
 
-ENOUGH_PHASES = 20
-"""From this number on, order statistics of phases bound a central 90 % interval."""
-
 MOST_STEP = 1024
 """Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
+
+
+_SHAPE = 0.5
+"""Shape of the heaviest tail with a finite variance."""
 
 
 def predict_slowest(
@@ -199,39 +203,35 @@ class SlowestOfN:
         levels : ndarray of float64, shape (k,)
             Increasing probabilities.
         """
-        refused = _no_answer(self.sample)
+        refused = _no_answer(self.sample) or self._too_far(tasks, level)
         if refused is not None:
             return Prediction(refused=refused)
         ends = np.array([(1 - level) / 2, (1 + level) / 2])
         asked = np.unique(np.concatenate([levels, ends, [0.5]]))
-        reach, least_s = self.reach(level), float(self.sample.min_s.min())
-        anchor = max(reach, 1)
+        least_s = self._any_s(asked)
+        reach = max(self.reach(level), 1)
         rows: dict[int, np.ndarray] = {}
         found: dict[int, Prediction] = {}
         # The prediction at the reach is the best known one: others are made monotone from it on.
         bound, mean_s = None, None
-        for knot in knots(tasks, anchor):
+        for knot in knots(tasks, reach):
             one = self._alone(knot, asked, level)
             if one.refused is not None:
                 return one
             row = np.maximum.accumulate(np.maximum(np.asarray(one.quantiles_s), least_s))
+            if knot == 1:
+                row, one = quantile_s(self._atoms, asked), replace(one, mean_s=self._mean_s)
             if bound is not None:
-                row = np.maximum(row, bound) if knot > anchor else np.minimum(row, bound)
-                one = replace(one, mean_s=bounded(one.mean_s, mean_s, knot > anchor))
-            low_s, high_s = row[np.searchsorted(asked, ends)]
-            if knot > reach and not high_s <= MOST_WIDTH * low_s:
-                return Prediction(
-                    effective=one.effective, refused=self._too_wide(tasks, low_s, high_s, reach)
-                )
+                row = np.maximum(row, bound) if knot > reach else np.minimum(row, bound)
+                one = replace(one, mean_s=bounded(one.mean_s, mean_s, knot > reach))
             rows[knot], found[knot], bound, mean_s = row, one, row, one.mean_s
         below, above = (
             max(knot for knot in rows if knot <= tasks),
             min(knot for knot in rows if knot >= tasks),
         )
         last, row = found[below], between(rows, below, above, tasks, asked)
-        low_s, high_s = row[np.searchsorted(asked, ends)]
-        if not high_s <= MOST_WIDTH * low_s:
-            return Prediction(effective=last.effective, refused=self._too_wide(tasks, low_s, high_s, reach))
+        if (refused := self._too_wide(tasks, *row[np.searchsorted(asked, ends)])) is not None:
+            return Prediction(effective=last.effective, refused=refused)
         quantiles_s = row[np.searchsorted(asked, levels)]
         half = 0.5 * self.sample.resolution_s  # the error of a duration
         if half > 0:
@@ -244,28 +244,54 @@ class SlowestOfN:
         mean_s = None if mean_s is None else max(mean_s, self._mean_s)
         return replace(last, quantiles_s=quantiles_s, mean_s=mean_s)
 
-    def _too_wide(self, tasks: int, low_s: float, high_s: float, reach: int) -> str:
-        """Return the reason of a refusal because of the width, with what to record."""
-        if np.isfinite(high_s) and low_s > 0:
-            width = f"a factor of {high_s / low_s:,.0f}"
-        else:
-            width = f"more than a factor of {MOST_WIDTH:g}"
-        what = f"the slowest of {count_text(tasks, 'call')} is known within {width} only"
-        if tasks <= reach and self._by_phase and len(self.sample.n) < ENOUGH_PHASES:
-            seen = count_text(len(self.sample.n), "phase")
+    def _any_s(self, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles of any call of a phase, each phase weighing the same."""
+        sample = self.sample
+        if not self._by_phase or np.ptp(sample.n) == 0:
+            return quantile_s(self._atoms, levels)
+        atoms = WeightedValues.from_sample(sample)
+        phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+        atom = np.searchsorted(np.unique(sample.bin), sample.bin)
+        share = np.bincount(atom, sample.count / sample.n[phase])
+        return quantile_s(atoms, levels, share * sample.total / len(sample.n))
+
+    def _too_wide(self, tasks: int, low_s: float, high_s: float) -> str | None:
+        """Return why phases do not answer N: they differ by more than `MOST_WIDTH`; None: they do."""
+        if not (self._by_phase or self._blocks) or tasks == 1 or high_s <= MOST_WIDTH * low_s:
+            return None
+        seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"
+        by = f"a factor of {high_s / low_s:,.0f}" if low_s > 0 else f"more than a factor of {MOST_WIDTH:g}"
+        more = "" if tasks <= self._phase_calls else f", or phases of {count_text(tasks, 'call')}"
+        return (
+            f"the slowest of {count_text(tasks, 'call')} is known within {by} only from {seen}: record more "
+            f"phases{more}; if these calls are of several kinds, choose one, for example by --call and --size"
+        )
+
+    def _too_far(self, tasks: int, level: float) -> str | None:
+        """Return why exchangeable calls do not answer N; None: they do.
+
+        The slowest of N calls is extrapolated from m calls of the tail by log(m N / n) times a shape that is
+        known with the error shape / sqrt(m). Of the heaviest tail with a finite variance, the ends must be
+        less than `MOST_WIDTH` apart.
+        """
+        calls, fitted = self.sample.total, self._tail
+        if self._by_phase or self._blocks or tasks <= max_tasks(calls, level):
+            return None
+        if fitted is None:
             return (
-                f"{what} from {seen}: record {ENOUGH_PHASES} phases or more; if these calls are of several "
-                "kinds, choose one, for example by --call and --size"
+                f"the slowest of the {calls:,} calls are too few, or too similar, for a fit of their tail: "
+                "record more calls"
             )
-        if tasks <= reach:
-            return (
-                f"{what}, so unequal are the slowest of these calls: record more of them; if they are of "
-                "several kinds, choose one, for example by --call and --size"
-            )
-        if self._by_phase or self._blocks:
-            seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"
-            return f"{what} from {seen}: record more phases, or phases of {count_text(tasks, 'call')}"
-        return f"{what} from {self.sample.total:,} calls: record more, {_calls_for(tasks):,} at least"
+        farthest = math.exp(
+            math.log(MOST_WIDTH) * math.sqrt(fitted.above) / (2 * ndtri((1 + level) / 2) * _SHAPE)
+        )
+        if fitted.above * tasks <= farthest * calls:
+            return None
+        above = count_text(fitted.above, "call")
+        return (
+            f"{above} in the tail of {calls:,} show the slowest of {int(farthest * calls / fitted.above):,} "
+            f"calls at most: record more to predict that of {tasks:,}"
+        )
 
     @cached_property
     def _differ(self) -> bool:
@@ -301,6 +327,12 @@ class SlowestOfN:
         return min(float(self.sample.counts @ middle) / self.sample.total, float(self.sample.max_s.max()))
 
     @cached_property
+    def _atoms(self) -> WeightedValues:
+        if self.calls is None or len(self.calls.durations_s) != self.sample.total:
+            return WeightedValues.from_sample(self.sample)
+        return WeightedValues.from_durations(self.calls.durations_s, None, self.sample)
+
+    @cached_property
     def _largest_s(self) -> np.ndarray | None:
         if self.calls is None or len(self.calls.durations_s) != self.sample.total:
             return None
@@ -334,11 +366,6 @@ class SlowestOfN:
     def _of_exchangeable(self, tasks: int, levels: np.ndarray, level: float) -> Prediction:
         within = tasks <= max_tasks(self.sample.total, level)
         fitted = self._tail
-        if fitted is None and not within:
-            return Prediction(
-                refused=f"the slowest of the {self.sample.total:,} calls are too few, or too similar, for a "
-                "fit of their tail: record more calls"
-            )
         quantiles_s = (
             fitted.quantiles_s(tasks, levels) if fitted is not None else np.full(len(levels), np.nan)
         )
@@ -361,11 +388,6 @@ class Prediction:
     effective: float | None = None
     refused: str | None = None
     unsettled: str | None = None
-
-
-def _calls_for(tasks: int) -> int:
-    """Return a number of calls within whose reach N lies, at 90 %."""
-    return 19 * tasks
 
 
 def _largest(sample: CountedDurations, durations_s: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.extremes.phase_maxima import longest_log_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 MOST_STEP = 16
@@ -52,6 +53,28 @@ FEWEST_PHASES = 16
 
 _STRETCHES = 16
 _LAST = (1, 2, 4, 8)
+
+
+def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> str | None:
+    """Test whether calls have settled, by phases or, without enough phases, by blocks of time.
+
+    Properties of a phase are its median and the duration that a twentieth of its calls exceeds, which do not
+    depend on how many calls it has.
+
+    Returns
+    -------
+    str or None
+        As of `unsettled`.
+    """
+    inside = sample.phase >= 0
+    grouped: CountedDurations | None = None
+    if sample.phases_known and np.count_nonzero(inside) >= FEWEST_PHASES:
+        grouped = sample.chosen(inside)
+    elif calls is not None:
+        grouped = time_blocks(calls, _LEAST, sample.resolution_s)
+    if grouped is None:
+        return None
+    return unsettled(*longest_log_s(grouped, 1 + np.outer(grouped.n - 1.0, [0.5, 0.05])).T)
 
 
 def unsettled(*series: np.ndarray) -> str | None:

@@ -56,8 +56,7 @@ class Tail:
         Reason why the prediction holds for phases from the whole run, but not for the next ones: the run
         drifts, or has just changed. None: there is no sign of that.
     reach : int
-        Largest N that the data answer without extrapolation. A refusal for N beyond it holds for all larger
-        N; one for fewer calls says that the calls themselves vary too much.
+        Largest N that the data answer without extrapolation.
     unseen_share : float
         Share that a kind of calls may have without one of them among the n calls, at 95 %: about 3 / n.
     threshold_s, shape, exceedances : float, float and int, or None

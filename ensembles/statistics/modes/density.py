@@ -40,14 +40,7 @@ class CellBlocks:
 
     @classmethod
     def from_counts(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
-        """Make blocks of 1, 2, 3, 4, 6, 8, ... cells at distances of half their length.
-
-        Parameters
-        ----------
-        counts : ndarray, shape (cells,)
-        edges : ndarray of float64, shape (cells + 1,)
-            In log time.
-        """
+        """Make blocks of 1, 2, 3, 4, 6, 8, ... cells at distances of half their length."""
         cells, length, starts, ends = len(counts), 1, [], []
         while length <= cells:
             first = np.unique(
@@ -226,15 +219,7 @@ class LogCells:
 
     @classmethod
     def from_counts(cls, counts: np.ndarray, step_s: float = 0.0) -> LogCells:
-        """Make the cells of a histogram.
-
-        Parameters
-        ----------
-        counts : ndarray of integers, shape (BIN_COUNT,)
-            Number of calls in each bin of the bin law; at least one call.
-        step_s : float
-            Step of the clock in seconds; 1 ns if it is less, as in the bin law.
-        """
+        """Make the cells of a histogram."""
         step_ns = max(step_s * 1e9, 1.0)
         first, last = multiples_in_bins(step_ns)
         holding = np.flatnonzero((first <= last) & (last > 0))
@@ -260,15 +245,7 @@ class LogCells:
         return np.diff(self.edges)
 
     def coarser(self, least: float, widest: float) -> LogCells:
-        """Join cells with few calls to their neighbours.
-
-        Parameters
-        ----------
-        least : float
-            Number of calls from which on a cell is not extended.
-        widest : float
-            Largest width of a joined cell, in log time. Consecutive empty cells are joined to any width.
-        """
+        """Join cells with few calls to their neighbours."""
         begin, held, start, empty = [0], 0, self.edges[0], True
         for i, (count, high) in enumerate(zip(self.counts.tolist(), self.edges[1:].tolist(), strict=True)):
             full = held >= least or (held > 0 and (high - start > widest or count >= least))
@@ -378,10 +355,6 @@ class Smoother:
     def __call__(self, counts: np.ndarray) -> np.ndarray:
         """Return the densities of counts.
 
-        Parameters
-        ----------
-        counts : ndarray, shape (..., cells)
-
         Returns
         -------
         ndarray of float64, shape (..., g)
@@ -393,12 +366,6 @@ class Smoother:
 
 def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
     """Return the position of the maximum of each density, refined by a parabola.
-
-    Parameters
-    ----------
-    at : ndarray of float64, shape (g,)
-        Equidistant positions.
-    density : ndarray of float64, shape (..., g)
 
     Returns
     -------
@@ -452,13 +419,6 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
 
 def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> np.ndarray:
     """Return positions in log time below which given numbers of calls lie.
-
-    Parameters
-    ----------
-    counts : ndarray, shape (r, cells)
-        Counts in place of those of `cells`.
-    calls : ndarray, shape (r,)
-        Number of calls below the position, for each row.
 
     Returns
     -------

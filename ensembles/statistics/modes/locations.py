@@ -31,13 +31,6 @@ def fitted_tops(
 ) -> np.ndarray | None:
     """Fit the position of a peak's maximum by local likelihood.
 
-    Parameters
-    ----------
-    drawn : ndarray of float64, shape (r, cells)
-        Counts, one fit a row; the first row is the ensemble, the others are replicates.
-    top, sigma : float
-        Approximate position and width of the peak, in log time.
-
     Returns
     -------
     ndarray of float64, shape (r,), or None
@@ -84,13 +77,6 @@ def fit_log_density(
     u: np.ndarray, width: np.ndarray, counts: np.ndarray, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit a polynomial to the log density by Poisson likelihood.
-
-    Parameters
-    ----------
-    u, width : ndarray of float64, shape (k,)
-        Middles of the cells, about -1 to 1, and their widths.
-    counts : ndarray, shape (r, k)
-        Counts, one fit a row.
 
     Returns
     -------
@@ -148,11 +134,6 @@ def measured(
     sample: CountedDurations, cells: LogCells, spans: list[Span], level: float, seed: int, size: int
 ) -> ModeEstimates:
     """Estimate location, weight and width of clusters.
-
-    Parameters
-    ----------
-    spans : list of (float, float)
-        Intervals of log time that are high, low, high, ..., high.
 
     Notes
     -----

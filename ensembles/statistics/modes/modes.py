@@ -121,6 +121,8 @@ class Modes:
         Comparison with an even division of a known limit.
     refused : str or None
         Reason, in one sentence, why there is no answer.
+    unsettled : str or None
+        Why the modes are those of the whole run, and not of the next calls; None: there is no sign of that.
     phases : int or None
         Number of phases with such calls; None: unknown.
     name : str
@@ -144,6 +146,7 @@ class Modes:
     sizes: tuple[SizeShares, ...] = ()
     fair_share: FairShare | None = None
     refused: str | None = None
+    unsettled: str | None = None
     phases: int | None = None
     name: str = ""
     per: str = "call"
@@ -171,6 +174,7 @@ class Modes:
             "sizes": [size.to_json() for size in self.sizes],
             "fair_share": self.fair_share and self.fair_share.to_json(),
             "refused": self.refused,
+            "unsettled": self.unsettled,
         }
 
     @property

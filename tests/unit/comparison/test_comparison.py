@@ -316,10 +316,20 @@ def test_a_longer_tail_is_named_and_a_mode_that_only_moved_has_none():
         return CountedDurations.from_durations(durations_s)
 
     tail = compare_samples([[run(2) for _ in range(5)], [run(20) for _ in range(5)]])
-    assert moved(tail) == {("tail", None)}
-    assert tail.moved[0].effect.low > 1.5
+    assert ("tail place", None) in moved(tail) <= {("tail", None), ("tail place", None)}
+    assert next(move for move in tail.moved if move.what == "tail place").effect.low > 1.5
     whole = compare_samples(groups_of(rng, modes=((1e-3, 1.0, 0.1),), factors=(1.3,)))
     assert moved(whole) == {("all", None)}
+
+
+def test_a_mode_that_only_became_wider_is_named_and_not_the_same():
+    rng = np.random.default_rng(84)
+    wider = ((1e-3, 0.7, 0.4), (4e-3, 0.3, 0.2))
+    found = compare_samples([[run_of_modes(rng, modes) for _ in range(5)] for modes in (TWO_MODES, wider)])
+    assert ("mode width", 1) in moved(found) <= {("mode width", 1), ("tail", None)}
+    (effect,) = [move.effect for move in found.moved if move.what == "mode width"]
+    assert effect.low < 2 < effect.high
+    assert found.direction is None
 
 
 def test_all_modes_that_moved_by_one_factor_are_told_as_one():

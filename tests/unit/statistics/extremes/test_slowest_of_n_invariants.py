@@ -7,7 +7,6 @@ import pytest
 
 from ensembles import Ensemble
 from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
-from ensembles.statistics.extremes.next_phase import MOST_WIDTH
 from ensembles.statistics.extremes.order_statistics import compute_equation1
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -61,7 +60,7 @@ SHAPES = dict(_shapes())
 def test_answers_are_ordered_finite_and_never_fall_as_n_grows(name):
     ensemble = SHAPES[name]
     least_s = float(ensemble.durations_s.min())
-    before, refused_from = None, None
+    before = None
     for tasks in TASKS:
         found = ensemble.tail(tasks)
         json.dumps(found.to_json(), allow_nan=False)
@@ -69,14 +68,10 @@ def test_answers_are_ordered_finite_and_never_fall_as_n_grows(name):
         if found.refused is not None:
             assert numbers == (None, None, None)
             assert found.mean_s is None
-            if tasks >= found.reach:
-                refused_from = tasks
             continue
-        assert refused_from is None, f"{tasks} calls are answered, {refused_from} are not"
         assert np.isfinite(numbers).all()
         assert least_s * (1 - 1e-9) - 0.5 * ensemble.sample.resolution_s <= found.low_s
         assert found.low_s <= found.median_s <= found.high_s
-        assert found.width <= MOST_WIDTH * 1.001 + ensemble.sample.resolution_s / found.low_s
         if found.mean_s is not None:
             assert found.mean_s >= 0.99 * ensemble.durations_s.mean()
         if before is not None:
@@ -87,14 +82,34 @@ def test_answers_are_ordered_finite_and_never_fall_as_n_grows(name):
         before = found
 
 
-@pytest.mark.parametrize("slow", [2, 3])
-@pytest.mark.parametrize("n", [50, 100, 1000])
-def test_a_few_calls_far_out_give_a_reason_and_no_nan(n, slow):
+@pytest.mark.parametrize("slow", [10, 30])
+def test_two_hills_are_answered_for_each_n(slow):
+    """Between them the slowest call is of either hill; of more calls it is one of the slow hill."""
     rng = np.random.default_rng(1)
-    calls = np.r_[rng.lognormal(0, 0.2, n - slow), 1000 * rng.lognormal(0, 0.2, slow)]
-    found = Ensemble(calls).tail(10 * n)
-    assert found.low_s is None
-    assert found.refused.endswith(f"from {n:,} calls: record more, {190 * n:,} at least")
+    calls = np.r_[rng.lognormal(0, 0.2, 1000 - slow), 1000 * rng.lognormal(0, 0.2, slow)]
+    ensemble = Ensemble(calls)
+    between, beyond = ensemble.tail(2 * 1000 // slow), ensemble.tail(10_000)
+    assert between.low_s < 3 < 300 < between.high_s
+    assert 300 < beyond.low_s < beyond.high_s < 30 * beyond.low_s
+
+
+def test_a_refusal_follows_from_numbers_of_calls_and_says_how_far_they_reach():
+    """Of five samples of one law and size all are refused or none, however wide their intervals are."""
+    samples = [np.random.default_rng(seed).lognormal(0, 0.2, 1000) for seed in range(5)]
+    assert all(Ensemble(calls).tail(10_000).refused is None for calls in samples)
+    refused = [Ensemble(calls).tail(10**9).refused for calls in samples]
+    assert all("in the tail of 1,000 show the slowest of" in (why or "") for why in refused)
+
+
+def test_the_slowest_of_one_call_is_any_call():
+    """One phase of five is ten times slower: Student's t of five maxima is another median."""
+    rng = np.random.default_rng(64)
+    phase = np.repeat(np.arange(5), 64)
+    ensemble = Ensemble(1e-3 * rng.lognormal(0, 0.3, 320) * np.where(phase == 4, 10, 1), phase)
+    one = ensemble.tail(1)
+    told = ensemble.quantiles([0.05, 0.5, 0.95])
+    assert [one.low_s, one.median_s, one.high_s] == [each.value for each in told.estimates]
+    assert all(ensemble.tail(tasks).low_s >= one.low_s for tasks in (2, 8, 64))
 
 
 def test_equation_1_does_not_interpolate_across_a_gap():
@@ -173,16 +188,6 @@ def test_the_curve_of_the_distribution_is_that_of_the_answer():
     ends = np.interp([0.05, 0.5, 0.95], curve.chance, curve.duration_s)
     np.testing.assert_allclose(ends, [found.low_s, found.median_s, found.high_s])
     assert (np.diff(curve.duration_s) >= 0).all()
-
-
-def test_a_refusal_of_few_phases_says_to_record_more_phases():
-    """One phase of five is 30 times slower: more calls of the same phases would not help."""
-    rng = np.random.default_rng(64)
-    phase = np.repeat(np.arange(5), 64)
-    durations_s = 1e-3 * rng.lognormal(0, 0.1, 320) * np.where(phase == 4, 30, 1)
-    found = Ensemble(durations_s, phase).tail(64)
-    assert found.low_s is None
-    assert "from 5 phases: record 20 phases or more" in found.refused
 
 
 def test_so_few_calls_that_any_of_them_could_be_of_a_slower_kind_have_no_share():

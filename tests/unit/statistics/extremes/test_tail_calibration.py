@@ -70,7 +70,7 @@ def test_phases_of_a_real_program_are_covered_where_equation_1_is_not() -> None:
     following = found.kinds[1]
     assert 0.8 <= following.coverage <= 0.96
     assert following.trials == 152
-    for kind in found.kinds:  # or the interval is refused, because it is wider than a factor of 30
+    for kind in found.kinds:  # or the number of calls is refused
         assert "is known within a factor of" in kind.reason if kind.coverage is None else kind.coverage > 0.8
     pooled = compute_equation1(sample, 192)
     assert np.mean((sample.max_s >= pooled.low_s) & (sample.max_s <= pooled.high_s)) < 0.6

@@ -351,3 +351,16 @@ def test_intervals_that_say_nothing_are_refused_with_what_to_record() -> None:
     assert many.mean_s.low < durations_s.mean() < many.mean_s.high
     alike = en.Ensemble(random.permutation(durations_s), phase=phase).moments()
     assert alike.mean_s.high < 30 * alike.mean_s.low
+
+
+def test_moments_quantiles_and_modes_say_that_a_run_drifts_and_a_steady_one_is_said_nothing_of():
+    phase = np.repeat(np.arange(40), 50)
+    noise = np.random.default_rng(900_701).lognormal(-7.0, 0.2, 2000)
+    drifting = en.Ensemble(noise * np.exp(phase / 20), phase)
+    steady = en.Ensemble(noise, phase)
+    for answer in (drifting.moments(), drifting.robust(), drifting.quantiles()):
+        assert any("has not settled" in note for note in answer.notes)
+    assert "has not settled" in drifting.modes().to_json()["unsettled"]
+    assert "has not settled" in str(drifting.modes())
+    assert steady.modes().unsettled is None
+    assert steady.quantiles().notes == ()
