@@ -125,7 +125,8 @@ class RunInfo:
         for each in self.processes:
             if 0 <= each.rank < self.tasks:
                 found[int(each.beside_main), each.rank] = True
-        return found[1] & ~found[0]
+        alone: np.ndarray = found[1] & ~found[0]
+        return alone
 
     @property
     def most_threads(self) -> int:

@@ -260,7 +260,8 @@ class Spool:
     @property
     def beside_main(self) -> bool:
         """Whether the events of threads other than the main one are all that there are."""
-        return min((part.thread for part in (*self.windows, *self.coded)), default=0) > 0
+        parts: list[Window | Coded] = [*self.windows, *self.coded]
+        return min((part.thread for part in parts), default=0) > 0
 
     @property
     def has_wide_files(self) -> bool:
