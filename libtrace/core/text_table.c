@@ -57,9 +57,7 @@ struct ensio_kept *ensio_kept_find(const struct ensio_text_table *table, const s
     return entry == MOVED ? NULL : kept_in(entry);
 }
 
-/* Makes larger slots, unless another thread has made them. Threads that add to the old ones meanwhile wait for the
- * lock.
- */
+/* Makes larger slots, unless another thread has made them. Threads that add to the old ones wait for the lock. */
 static int grow(struct ensio_text_table *table, struct ensio_kept_slots *old)
 {
     struct ensio_held held = ensio_lock();
