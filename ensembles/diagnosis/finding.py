@@ -226,13 +226,12 @@ class Finding:
                 "goes with them, a run with fewer calls shows)"
             )
         is_known = self.share_s is not None and self.share_s > 0 and self._holds(self.share_s)
-        best = f"by the best estimate{' without the loop' * bool(loop)}"
-        likely = f", {seconds_text(self.share_s or 0.0)} {best}" if is_known else ""
+        likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if is_known else ""
         if self.gain_s[0] < LEAST_LOW * self.gain_s[1]:
             if is_known and (self.share_s or 0.0) < LEAST_LIKELY * self.gain_s[1]:
                 return (
-                    f"The run would be {seconds_text(self.share_s or 0.0)} shorter {best}, and up to "
-                    f"{high}{loop} at most; one run does not show how much"
+                    f"The run would be {seconds_text(self.share_s or 0.0)} shorter by the best estimate, and "
+                    f"up to {high}{loop} at most; one run does not show how much"
                 )
             return f"The run would be up to {high} shorter{loop}{likely}; one run does not show how much"
         if self.gain_s[1] < WIDE * self.gain_s[0]:
