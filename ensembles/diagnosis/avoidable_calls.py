@@ -163,6 +163,7 @@ def _habitual_ns(case: Case, rows: np.ndarray, most: bool) -> np.ndarray:
     most, they do so anywhere.
     """
     asking = rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING))
-    count = np.maximum(case.rows["n"], 1)
-    found: np.ndarray = count * usual_where_shared_ns(case, asking, case.habitual_ns(asking) / count, most)
+    each_ns = case.habitual_ns(asking) / case.rows["n"]
+    found_ns = np.maximum(each_ns, usual_where_shared_ns(case, asking, each_ns, with_others=most))
+    found: np.ndarray = case.rows["n"] * found_ns
     return found
