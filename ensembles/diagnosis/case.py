@@ -24,6 +24,7 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.summaries.failed_calls import FailedCalls
+    from ensembles.summaries.keyed_sums import KeyedSums
 
 TOGETHER = ("named", "barriers", "steps")
 """Rules of phases at whose ends tasks wait for each other."""
@@ -34,8 +35,8 @@ MOST_STEPS_UNKNOWN = 3
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
 
-MOST_AROUND_NS = 20_000
-"""Time of an interpreter's loop around a call."""
+MOST_AROUND_NS = 1_000_000
+"""Time of what a library or an interpreter does around a call, some thousand steps: longer is computing."""
 
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
@@ -173,9 +174,9 @@ class Case:
         spread: np.ndarray = saved_ns + left * np.minimum(self.of_cells(missing / whole), 1.0)
         return spread
 
-    def quartile_ns(self, share: float = 0.25) -> np.ndarray:
-        """Look up a lower quantile of the durations of each row's function and size class, in ns."""
-        table = self.evidence.durations.columns()
+    def quartile_ns(self, share: float = 0.25, of: KeyedSums | None = None) -> np.ndarray:
+        """Look up a lower quantile of the durations, or gaps, of each row's function and size class, ns."""
+        table = (of or self.evidence.durations).columns()
         key = table["call"] * 128 + table["size"]
         wanted = self.rows["call"] * 128 + self.rows["size"]
         names, begin = np.unique(key, return_index=True)
@@ -188,19 +189,9 @@ class Case:
         return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
 
     def durations_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Look up the durations of the calls of some rows together.
+        """Look up the durations of the calls of some rows together: rising ones, and numbers of calls.
 
         Calls of each function and size class count as often as the rows have them.
-
-        Parameters
-        ----------
-        rows : ndarray of bool, shape (n,)
-            One of them at least.
-
-        Returns
-        -------
-        duration_ns, weight : ndarray of float64, shape (m,)
-            Rising durations of the bins of the histogram, and numbers of calls.
         """
         table = self.evidence.durations.columns()
         key = self.rows["call"] * 128 + self.rows["size"]
@@ -223,22 +214,22 @@ class Case:
         duration_ns, weight = self.durations_of(rows)
         return float((weight @ duration_ns) ** 2 / (weight @ duration_ns**2))
 
-    def usual_ns(self) -> np.ndarray:
+    def usual_ns(self, of: KeyedSums | None = None, outlier: float = OUTLIER) -> np.ndarray:
         """Compute the mean duration of each row's function and size class without outliers, in ns.
 
-        Calls of more than `OUTLIER` times the median wait for something else than the call: a processor, or
-        the disk.
+        Calls of more than `outlier` times the median wait for something else than the call: a processor, or
+        the disk. Gaps are looked at alike (`of`).
         """
-        table = self.evidence.durations.columns()
+        table = (of or self.evidence.durations).columns()
         key = table["call"] * 128 + table["size"]
         names, where = np.unique(key, return_inverse=True)
         if not len(names):
             return np.zeros(len(self))
         at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
         median = np.zeros(len(names))
-        median[at] = self.quartile_ns(0.5)
+        median[at] = self.quartile_ns(0.5, of)
         each_ns = self.evidence.bin_ns(table["bin"])
-        usual = table["n"] * (each_ns <= OUTLIER * median[where])
+        usual = table["n"] * (each_ns <= outlier * median[where])
         mean = np.bincount(where, usual * each_ns) / np.maximum(np.bincount(where, usual), 1)
         found: np.ndarray = mean[at]
         return found
@@ -291,20 +282,16 @@ class Case:
 
     @cached_property
     def around_ns(self) -> np.ndarray:
-        """Mean time between calls of the task, for each row: loops, interpreters and the recorder, in ns.
+        """Time before a call of each row since the call before: loops, libraries, the recorder, in ns.
 
-        What is longer than `MOST_AROUND_NS` computes something else.
+        Where it is longer than `MOST_AROUND_NS`, the program computes something else: 0. A task that loses
+        its processor loses it in calls and between them alike: all gaps take as many times the usual ones.
         """
-        outermost = self.rows["depth"] == 0
-        size = len(self.ranks)
-        calls, busy = (
-            np.bincount(self.task, np.where(outermost, self.rows[name], 0), size) for name in ("n", "time_ns")
-        )
-        first, last = np.full(size, np.iinfo(np.int64).max), np.zeros(size, np.int64)
-        np.minimum.at(first, self.task, self.rows["start_ns"])
-        np.maximum.at(last, self.task, self.rows["end_ns"])
-        between = np.maximum(last - first - busy, 0) / np.maximum(calls, 1)
-        around: np.ndarray = np.where(outermost, np.minimum(between, MOST_AROUND_NS)[self.task], 0.0)
+        gaps = self.evidence.gaps
+        usual_ns, calls_ns = self.usual_ns(gaps), np.maximum(self.usual_ns(), 1.0)
+        is_around = (self.rows["depth"] == 0) & (usual_ns <= MOST_AROUND_NS)
+        stretched_ns = usual_ns * np.maximum(self.usual_ns(outlier=np.inf) / calls_ns, 1.0)
+        around: np.ndarray = np.where(is_around, np.minimum(stretched_ns, self.usual_ns(gaps, np.inf)), 0.0)
         return around
 
     def through_collectives(self, saved_ns: np.ndarray) -> np.ndarray:

@@ -330,7 +330,7 @@ class DiagnosisPass:
                 else each
                 for each in findings
             ]
-        findings = with_sites(run, findings)
+        findings = with_sites(run, not_io.beside_others(findings, run_s))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         hints += [recorder] if recorder else []

@@ -107,29 +107,36 @@ def with_fewer_calls(
         Layers whose own time is known, as the storage calls inside them were recorded.
     """
     found = []
-    remedy = _remedy(case, uses, mended.left_share() >= _MOSTLY_LEFT, libraries)
+    remedy = _remedy(case, uses, (1 - mended.left_share()) * case.rows["time_ns"], libraries)
     for finding in [] if remedy is None else make_finding(case, FEWER_CALLS, remedy):
         before_s = mended.gain_s()
         share_s = mended.gain_s(finding.saved_ns) - before_s
-        if share_s >= FROM_SHARE["warning"] * case.run_s:
+        likely = share_s >= FROM_SHARE["warning"] * case.run_s
+        if likely or finding.loop_s >= FROM_SHARE["critical"] * case.run_s:
             mended.add(finding.saved_ns)
             found.append(replace(finding, share_s=share_s))
     return [*findings, *found]
 
 
-def _remedy(case: Case, uses: FileUses, is_left: np.ndarray, libraries: frozenset[str]) -> Remedy | None:
-    """Find calls whose cost is none of bytes, and of which a task makes many in a phase."""
+def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozenset[str]) -> Remedy | None:
+    """Find calls whose cost is none of bytes, and of which a task makes many in a phase.
+
+    Of the calls of a row, those that other findings leave out are not counted again: `mended_ns` is the usual
+    time of these.
+    """
     table = uses.table.columns()
     of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
     of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
     share = np.where(of_library | of_storage, 1.0, 0.0)
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
     calls = _calls_of_functions(case)
-    rows = (share > 0) & is_left & (calls >= LEAST_CALLS)
+    rows = (share > 0) & (calls >= LEAST_CALLS)
+    likely_ns = case.habitual_ns(rows)
+    left = np.maximum(1 - mended_ns / np.maximum(likely_ns, 1.0), 0.0)
+    rows &= left >= _MOSTLY_LEFT
     if not rows.any():
         return None
-    share = np.where(rows, share * (1 - 1 / calls), 0.0)
-    likely_ns = case.habitual_ns(rows)
+    share = np.where(rows, share * left * (1 - 1 / calls), 0.0)
     named = costliest(np.bincount(case.rows["call"], share * likely_ns))
     rows &= np.isin(case.rows["call"], named)
     share = np.where(rows, share, 0.0)

@@ -221,7 +221,10 @@ class Finding:
         low, high = (seconds_text(value) for value in self.gain_s)
         loop = ""
         if self.loop_s >= LEAST_LOOP * self.gain_s[1]:
-            loop = f" (of these, up to {seconds_text(self.loop_s)} in the loop around the calls)"
+            loop = (
+                f" (of these, up to {seconds_text(self.loop_s)} in the loop around the calls: whether it "
+                "goes with them, a run with fewer calls shows)"
+            )
         is_known = self.share_s is not None and self.share_s > 0 and self._holds(self.share_s)
         likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if is_known else ""
         if self.gain_s[0] < LEAST_LOW * self.gain_s[1]:

@@ -11,6 +11,7 @@ import numpy as np
 from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
+    FROM_SHARE,
     LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
@@ -110,8 +111,10 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
         )
     if remedy.of_processors:
         interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
-    if max(interval[1] if interval[0] >= LEAST_LOW * interval[1] else gain_s, 0.0) < LEAST_SHARE * case.run_s:
-        return []  # neither what is certain nor the best estimate is worth a line
+    most_s = interval[1] - loop_s
+    worth_s = most_s if interval[0] >= LEAST_LOW * most_s else gain_s
+    if worth_s < LEAST_SHARE * case.run_s and loop_s < FROM_SHARE["critical"] * case.run_s:
+        return []  # neither what is certain, nor the best estimate, nor the loop is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
     ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
     phases = case.run.phases
@@ -226,8 +229,8 @@ def finding_of_bounds(
     )
 
 
-def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str, but: str = "") -> Finding:
-    """Make the finding ``not-io``: I/O takes `io_s` of the run at most; `but` ends the advice."""
+def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str) -> Finding:
+    """Make the finding ``not-io``: I/O takes `io_s` of the run at most."""
     return Finding(
         "not-io",
         "note",
@@ -235,7 +238,7 @@ def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str
         where,
         {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
         (Check("little-io", True, observed),),
-        f"look at computation and communication first{but}",
+        "look at computation and communication first",
         (0.0, io_s),
         title,
     )

@@ -26,16 +26,7 @@ def with_shared_processors(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     """Let the tasks of a node save its processor time: what they save in all, over its processors.
 
     A saving is time of a processor. Tasks that take turns on fewer processors wait for each other's calls, in
-    calls and between them.
-
-    Parameters
-    ----------
-    saved_ns : ndarray of float64, shape (n,)
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        At most the time of each row.
+    calls and between them. No row saves more than its time.
     """
     node = on_crowded_nodes(case)
     if not (node >= 0).any():
@@ -52,24 +43,15 @@ def with_shared_processors(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     return found
 
 
-def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) -> np.ndarray:
+def usual_where_shared_ns(
+    case: Case, rows: np.ndarray, usual_ns: np.ndarray, with_others: bool = False
+) -> np.ndarray:
     """Take means in place of usual durations where tasks lose their processor in calls, again and again.
 
     Which call loses it is random, so that the mean is that of all tasks on crowded nodes, by function and
-    size.
-
-    Parameters
-    ----------
-    rows : ndarray of bool, shape (n,)
-        Rows that are looked at.
-    usual_ns : ndarray of float64, shape (n,)
-        Durations without outliers.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
+    size. Other programs may take processors, too (`with_others`): of all nodes.
     """
-    shared = rows & (on_crowded_nodes(case) >= 0)[case.task]
+    shared = rows & ((on_crowded_nodes(case) >= 0) | with_others)[case.task]
     if not shared.any():
         return usual_ns
     duration_ns, weight = case.durations_of(shared)

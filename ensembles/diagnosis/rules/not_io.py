@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import Finding, NotApplicable, Where
+from ensembles.diagnosis.finding import FROM_SHARE, Finding, NotApplicable, Where
 from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
-from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
@@ -84,9 +84,6 @@ def find_summed(run: Run, most_share: float) -> Finding | None:
 
 MOST_SHARE = 0.05
 
-_SMALL_BYTES, _LEAST_CALLS, _MOST_OF_RUN = 8192, 1000, 0.5
-"""Size and number of calls in a loop that fills at least this part of the run."""
-
 
 class NotIo(EvidenceRule):
     """I/O blocks the tasks that arrive last for less than `MOST_SHARE` of the run.
@@ -118,27 +115,15 @@ class NotIo(EvidenceRule):
             title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"
         where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS))
         observed = f"{blocks} {seconds_text(io_s)} of {seconds_text(lasts_s)}"
-        return [little_io(io_s, lasts_s, where, observed, title, _loop_text(case, lasts_s))]
+        return [little_io(io_s, lasts_s, where, observed, title)]
 
 
-def _loop_text(case: Case, lasts_s: float) -> str:
-    """Return what a loop of small calls takes, as in an interpreter, as the end of a sentence; or ``""``."""
-    rows = case.rows
-    small = np.isin(case.op, ("read", "write")) & (rows["depth"] == 0) & (rows["bytes"] > 0)
-    small &= rows["bytes"] < _SMALL_BYTES * rows["n"]
-    calls = np.bincount(case.task[small], rows["n"][small], len(case.ranks))
-    mine = small & (case.task == int(np.argmax(calls)))
-    if calls.max(initial=0) < _LEAST_CALLS:
-        return ""
-    around_s = 1e-9 * float(rows["end_ns"][mine].max() - rows["start_ns"][mine].min())
-    if around_s < _MOST_OF_RUN * lasts_s:
-        return ""
-    size = bytes_text(round(float(rows["bytes"][mine].sum() / calls.max())))
-    return (
-        f"; but a loop of {int(calls.max()):,} calls of {size} on average fills {seconds_text(around_s)}: if "
-        "it does little else (h5py and netCDF4 work as long on a small piece as on a large one, outside of "
-        "the calls), larger pieces in each call make it shorter"
-    )
+def beside_others(findings: Sequence[Finding], run_s: float | None) -> list[Finding]:
+    """Let ``not-io`` gain what another finding may; it goes where that is a tenth of the run."""
+    most_s = max((each.gain_s[1] for each in findings if each.gain_s is not None), default=0.0)
+    if run_s is not None and most_s >= FROM_SHARE["critical"] * run_s:
+        return [each for each in findings if each.id != "not-io"]
+    return [replace(each, gain_s=(0.0, most_s)) if each.id == "not-io" else each for each in findings]
 
 
 def _refuse_unseen(run: Run) -> None:

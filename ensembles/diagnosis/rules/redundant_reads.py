@@ -24,12 +24,7 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
     """Add up what tasks read from files, without what libraries read in order to write.
 
     Reads of the file system count, as those of the library above move the same bytes; of files without them,
-    those of the library.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (m,)
-        By ``file`` and ``rank``: ``bytes``, ``low`` and ``high`` offset.
+    those of the library. By ``file`` and ``rank``: ``bytes``, ``low`` and ``high`` offset.
     """
     calls = case.run.calls
     reads = np.array([call.op == "read" for call in calls] or [False])[uses["call"]]
@@ -99,6 +94,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         _LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
+        fewer=share * case.rows["n"],
         advice=KEEP,
     )
 
@@ -174,6 +170,8 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         0.85 * low,
         1.1 * high,
         names,
+        # Processes that do not meet do the work on the bytes again, too.
+        fewer=None if case.model.shows_waiting else again * case.rows["n"],
         parts=SHORTER_QUEUES,
     )
 
