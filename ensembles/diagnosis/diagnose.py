@@ -102,6 +102,7 @@ def _on_stripes(case: Case) -> bool:
 _HDF5 = _calls("call of HDF5", lambda case: case.layer == "hdf5")
 _COLLECTIVE = _calls("collective call of MPI-IO", lambda case: np.char.endswith(case.name, "_all"))
 _READS = _calls("read", lambda case: case.op == "read")
+_STREAMS = _calls("call on a stream", lambda case: case.layer == "stdio")
 _SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
 
 _OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
@@ -110,6 +111,7 @@ _NEEDS: dict[str, _Need] = {
     "aggregation-mismatch": _COLLECTIVE,
     "close-cost": _calls("close", lambda case: case.op == "close"),
     "collective-coordination": _COLLECTIVE,
+    "formatted-io": _STREAMS,
     "hdf5-filters": _HDF5,
     "hdf5-metadata": _HDF5,
     "hdf5-refill": _HDF5,
@@ -122,7 +124,7 @@ _NEEDS: dict[str, _Need] = {
     "serialised-metadata": _SEVERAL,
     "single-stripe": _Need(_STRIPES, _on_stripes),
     "slow-target": _Need(_STRIPES, _on_stripes),
-    "stdio-buffer": _calls("call on a stream", lambda case: case.layer == "stdio"),
+    "stdio-buffer": _STREAMS,
     "straggler-node": _Need(_NODES, _several_nodes),
     "straggler-task": _SEVERAL,
     "strided-readahead": _READS,
@@ -153,6 +155,7 @@ RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
     stdio_buffer.rule,
+    stdio_buffer.formatted,
     o_sync.rule,
     read_modify_write.rule,
     single_stripe.rule,

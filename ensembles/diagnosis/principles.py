@@ -215,6 +215,14 @@ CAUSES = {
             "communicator"
         ),
     ),
+    "formatted-io": Cause(
+        LIBRARY,
+        of_each_call=True,
+        advice=(
+            "write and read numbers in binary: whole arrays in one call of fwrite and fread, HDF5 or netCDF; "
+            "text that has to stay is cheaper with fewer digits, and in larger pieces"
+        ),
+    ),
     "hdf5-filters": Cause(LIBRARY, most_severe="warning"),
     "not-io": Cause(COMPUTING, in_io=False),
     SLOW_TASK: Cause(WAITING, words="waiting for {who} in I/O"),

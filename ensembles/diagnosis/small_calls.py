@@ -55,6 +55,13 @@ def small_calls(case: Case) -> dict[str, np.ndarray]:
     return found
 
 
+def formatted_calls(case: Case) -> np.ndarray:
+    """Find the rows of calls that make text of numbers, or numbers of text: bool, shape (n,)."""
+    by_name = np.char.endswith(case.name, "printf") | np.char.endswith(case.name, "scanf")
+    found: np.ndarray = by_name & (case.layer == "stdio")
+    return found
+
+
 def _divided(case: Case) -> dict[str, np.ndarray]:
     small = (
         np.isin(case.op, ("read", "write")) & (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
@@ -67,7 +74,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     if not case.model.shows_waiting:
         single = np.zeros(len(case), bool)  # nothing shows that others wait for the tasks that make them
     return {
-        "stdio-buffer": small & (case.layer == "stdio"),
+        "stdio-buffer": small & (case.layer == "stdio") & ~formatted_calls(case),
         "serialised-metadata": single,
         "seek-heavy": jumping & ~single,
         "small-requests": outermost & ~single,

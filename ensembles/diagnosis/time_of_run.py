@@ -25,6 +25,7 @@ from ensembles.diagnosis.principles import (
     TURNS,
 )
 from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.small_calls import formatted_calls
 from ensembles.diagnosis.with_meetings import MARGIN, Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.structure.late_entry import LEVEL, LateEntry
@@ -149,7 +150,7 @@ def _of_calls(
         time_ns += np.where(inner, left * case.rows["time_ns"], 0.0) * case.of_cells(
             slowest * awaited[:, None]
         )
-    of_library = np.isin(case.layer, list(libraries))
+    of_library = np.isin(case.layer, list(libraries)) | formatted_calls(case)
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
     at_rate_ns = np.where(moves, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
     parts = (
