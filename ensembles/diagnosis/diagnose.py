@@ -102,6 +102,7 @@ def _on_stripes(case: Case) -> bool:
 _HDF5 = _calls("call of HDF5", lambda case: case.layer == "hdf5")
 _COLLECTIVE = _calls("collective call of MPI-IO", lambda case: np.char.endswith(case.name, "_all"))
 _READS = _calls("read", lambda case: case.op == "read")
+_PATHS = _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta")))
 _STREAMS = _calls("call on a stream", lambda case: case.layer == "stdio")
 _SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
 
@@ -117,8 +118,9 @@ _NEEDS: dict[str, _Need] = {
     "hdf5-refill": _HDF5,
     "imbalance": _Need(_TASKS, lambda case: case.run.tasks > 1),
     "lock-contention": _Need(_STRIPES, _on_stripes),
-    "metadata-storm": _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta"))),
+    "metadata-storm": _PATHS,
     "node-serialisation": _Need(_NODES, _several_nodes),
+    "polling": _PATHS,
     "redundant-reads": _READS,
     "seek-heavy": _READS,
     "serialised-metadata": _SEVERAL,
@@ -167,6 +169,7 @@ RULES: tuple[Rule, ...] = (
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
     small_requests.rule,
+    metadata_storm.polling,
     metadata_storm.rule,
     sync_per_write.rule,
     imbalance.rule,

@@ -51,6 +51,8 @@ class Remedy:
         differ.
     advice : str
         ``""``: as the table of causes has it.
+    outside_s : float
+        What tasks wait between the calls at most.
     """
 
     rows: np.ndarray
@@ -66,6 +68,7 @@ class Remedy:
     not_inside: tuple[str, ...] = ()
     of_processors: bool = False
     advice: str = ""
+    outside_s: float = 0.0
 
 
 LEAST_SHARE = 1e-3
@@ -110,7 +113,9 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
         )
     if remedy.of_processors:
         interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
-    if max(interval[1] if interval[0] >= LEAST_LOW * interval[1] else gain_s, 0.0) < LEAST_SHARE * case.run_s:
+    interval = (interval[0], max(interval[1], min(remedy.outside_s, case.run_s)))
+    known_s = interval[1] if interval[0] >= LEAST_LOW * interval[1] else gain_s
+    if max(known_s, remedy.outside_s) < LEAST_SHARE * case.run_s:
         return []  # neither what is certain nor the best estimate is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
     ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))

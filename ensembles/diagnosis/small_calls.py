@@ -62,6 +62,17 @@ def formatted_calls(case: Case) -> np.ndarray:
     return found
 
 
+def flushed_records(case: Case) -> np.ndarray:
+    """Find the rows of streams that are flushed after each few bytes, so that no buffer helps: (n,)."""
+    streams = case.layer == "stdio"
+    flushes, moved = (
+        case.by_cell(np.where(streams & (case.op == op), case.rows[name], 0))
+        for op, name in (("sync", "n"), ("write", "bytes"))
+    )
+    found: np.ndarray = streams & case.of_cells((flushes >= LEAST_CALLS) & (moved < COPIED_BYTES * flushes))
+    return found
+
+
 def _divided(case: Case) -> dict[str, np.ndarray]:
     small = (
         np.isin(case.op, ("read", "write")) & (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
@@ -73,8 +84,9 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
     if not case.model.shows_waiting:
         single = np.zeros(len(case), bool)  # nothing shows that others wait for the tasks that make them
+    buffered = ~(formatted_calls(case) | flushed_records(case) & (case.op == "write"))
     return {
-        "stdio-buffer": small & (case.layer == "stdio") & ~formatted_calls(case),
+        "stdio-buffer": small & (case.layer == "stdio") & buffered,
         "serialised-metadata": single,
         "seek-heavy": jumping & ~single,
         "small-requests": outermost & ~single,

@@ -13,7 +13,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.fixed_cost import SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.shared_processors import LEAST_EFFECTIVE
-from ensembles.diagnosis.small_calls import formatted_calls, join_calls
+from ensembles.diagnosis.small_calls import flushed_records, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -56,6 +56,7 @@ _JOINED_BYTES = 1 << 20
 
 def _find(case: Case) -> Remedy | None:
     stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(COUNTERS))
+    stdio &= ~(flushed_records(case) & (case.op == "write"))
     if not stdio.any():
         return None
     rows, (low, saved, high) = np.zeros(len(case), bool), np.zeros((3, len(case)))
@@ -125,7 +126,8 @@ def _unformatted_ns(case: Case, rows: np.ndarray, bytes_per_ns: float) -> np.nda
     plain = (case.layer == "stdio") & np.isin(case.op, tuple(COUNTERS)) & ~rows
     usual_ns, count = (np.bincount(key, case.rows["n"] * plain * each) for each in (case.usual_ns(), 1))
     known = count[key] >= LEAST_CALLS
-    return np.where(known, usual_ns[key] / np.maximum(count[key], 1), each_ns)
+    found: np.ndarray = np.where(known, usual_ns[key] / np.maximum(count[key], 1), each_ns)
+    return found
 
 
 def _find_formatted(case: Case) -> Remedy | None:
