@@ -56,7 +56,7 @@ from ensembles.diagnosis.rules import (
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED, ShownDiagnosis
-from ensembles.diagnosis.time_of_run import make_account, with_awaited
+from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -324,7 +324,10 @@ class DiagnosisPass:
                 if (
                     late_outside is not None
                     and late_entry is not None
-                    and late_entry.rank != late_outside.rank
+                    and (
+                        late_entry.rank != late_outside.rank
+                        or late_entry.late_s > late_outside.outside_s - late_outside.others_s
+                    )
                 ):
                     late_outside = None  # collective calls show for whom the others wait
                 if late_outside is not None:
@@ -337,6 +340,8 @@ class DiagnosisPass:
                 late_outside = None  # the last one waits for its turn
             findings = with_habits(findings, case)
             late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
+            why_late = str(late_outside or late_entry or "")
+            findings += findings_of_waits(account, findings, case, why_late)
         if run_s is None and account is not None:
             run_s = account.run_s
         if run.tasks > 1 and not (run.info.has_plain_processes or moves_together(run)):

@@ -226,15 +226,41 @@ CAUSES = {
     ),
     "hdf5-filters": Cause(LIBRARY, most_severe="warning"),
     "not-io": Cause(COMPUTING, in_io=False),
-    SLOW_TASK: Cause(WAITING, words="waiting for {who} in I/O"),
-    EXCHANGE: Cause(COMMUNICATION, words="exchange in collective calls"),
+    SLOW_TASK: Cause(
+        WAITING,
+        words="waiting for {who} in I/O",
+        most_severe="note",
+        advice="compare the I/O calls of the task for which the others wait with theirs (ensio phases, ensio "
+        "ranks): more bytes, other files, a slow node, or the processor that it shares",
+    ),
+    EXCHANGE: Cause(
+        COMMUNICATION,
+        words="exchange in collective calls",
+        most_severe="note",
+        advice="join collective calls into fewer and larger ones: each exchanges messages between all tasks, "
+        "whatever it moves",
+    ),
     IN_LIBRARY: Cause(LIBRARY, words="inside libraries"),
     ABOVE: Cause(UNDECIDED, words="in a library outside of storage calls: waiting, exchange or locks"),
     AT_RATE: Cause(RATE, words="bytes at the best rate of this run"),
     CALLS: Cause(UNDECIDED, words="calls without bytes"),
     BYTES: Cause(UNDECIDED, words="reads and writes"),
-    TURNS: Cause(WAITING, words="waiting for the tasks before, one after the other", in_io=False),
-    LATE_TASK: Cause(WAITING, words="waiting for {who} outside of I/O", in_io=False),
+    TURNS: Cause(
+        WAITING,
+        words="waiting for the tasks before, one after the other",
+        in_io=False,
+        most_severe="warning",
+        advice="let tasks do their I/O at the same time: each to its own range of a shared file (pwrite, "
+        "MPI_File_write_at_all) or to a file of its own, instead of passing the turn on",
+    ),
+    LATE_TASK: Cause(
+        WAITING,
+        words="waiting for {who} outside of I/O",
+        in_io=False,
+        most_severe="note",
+        advice="look at what the late task does outside of I/O calls: give all tasks as much to compute, and "
+        "a processor each",
+    ),
     MESSAGES: Cause(COMMUNICATION, words="communication", in_io=False),
     OUTSIDE: Cause(COMPUTING, words="computing and other time outside of recorded I/O calls", in_io=False),
 }

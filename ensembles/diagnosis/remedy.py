@@ -93,6 +93,27 @@ _OF_PROCESSORS = 0.5
 """Part of the lower bound that is gained at least where it is time of shared processors."""
 
 
+def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
+    """Return the place of the chosen rows: bool, shape (n,)."""
+    rows = {name: column[chosen] for name, column in case.rows.items()}
+    ops, layers, names = (np.unique(column[chosen]) for column in (case.op, case.layer, case.name))
+    phases = case.run.phases
+    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if phases is not None else None
+    named = phases.names if phases is not None else None
+    return Where(
+        op=str(ops[0]) if len(ops) == 1 else None,
+        layer=str(layers[0]) if len(layers) == 1 else None,
+        calls=tuple(names.tolist()),
+        files=files[:MOST_FILES],
+        file_count=len(files),
+        tasks=len(np.unique(rows["rank"])),
+        ranks=find_spans(rows["rank"], MOST_SPANS),
+        phases=numbers or None,
+        phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
+        times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),
+    )
+
+
 def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     confidence = rate_confidence(remedy.checks)
@@ -118,22 +139,6 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     if max(known_s, remedy.outside_s) < LEAST_SHARE * case.run_s:
         return []  # neither what is certain nor the best estimate is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
-    ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
-    phases = case.run.phases
-    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if phases is not None else None
-    named = phases.names if phases is not None else None
-    where = Where(
-        op=str(ops[0]) if len(ops) == 1 else None,
-        layer=str(layers[0]) if len(layers) == 1 else None,
-        calls=tuple(names.tolist()),
-        files=remedy.files[:MOST_FILES],
-        file_count=len(remedy.files),
-        tasks=len(np.unique(rows["rank"])),
-        ranks=find_spans(rows["rank"], MOST_SPANS),
-        phases=numbers or None,
-        phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
-        times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),
-    )
     evidence = {
         **remedy.evidence,
         "calls": int(rows["n"].sum()),
@@ -145,7 +150,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             id=cause,
             severity=severity_of(interval, gain_s, case.run_s, cause),
             confidence=confidence,
-            where=where,
+            where=where_of(case, remedy.rows, remedy.files),
             evidence=evidence,
             checks=remedy.checks,
             advice=remedy.advice or cause_of(cause).advice,

@@ -9,10 +9,19 @@ import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.accounting import Mended
+from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.collective_calls import collective_calls
 from ensembles.diagnosis.division import divide
-from ensembles.diagnosis.finding import SEVERITIES, Finding, NotApplicable
+from ensembles.diagnosis.finding import (
+    DOUBT,
+    FROM_SHARE,
+    SEVERITIES,
+    SURE,
+    Check,
+    Finding,
+    NotApplicable,
+)
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -23,11 +32,13 @@ from ensembles.diagnosis.principles import (
     MESSAGES,
     SLOW_TASK,
     TURNS,
+    cause_of,
 )
-from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.remedy import severity_of, where_of
 from ensembles.diagnosis.small_calls import formatted_calls
 from ensembles.diagnosis.with_meetings import MARGIN, Path
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.units import share_text
 from ensembles.structure.late_entry import LEVEL, LateEntry
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
@@ -212,6 +223,52 @@ def _stored_share(case: Case, op: str) -> float:
     if kernel is not None and op == "write":
         moved, stored = kernel.written, kernel.dirtied
     return min(stored / moved, 1.0) if moved else 1.0
+
+
+def findings_of_waits(
+    account: Account, findings: Sequence[Finding], case: Case, why_late: str
+) -> list[Finding]:
+    """Name waiting and exchange that no finding above note explains, from 2 % of the run on.
+
+    Parameters
+    ----------
+    why_late : str
+        Why tasks are late, in a sentence; ``""``: not known.
+    """
+    above = (each.kind for each in findings if each.severity != "note")
+    found, known = [], {(kind.principle, kind.in_io) for kind in above}
+    for entry in account.entries:
+        kind = cause_of(entry.id)
+        least_s = FROM_SHARE["warning"] * account.run_s
+        if entry.time_s < least_s or not (kind.words and kind.advice):
+            continue
+        if (kind.principle, kind.in_io) in known:
+            continue  # the rest of what a finding names
+        rows = np.ones(len(case), bool) if entry.rank is None else case.rows["rank"] == entry.rank
+        is_seen = bool((rows & (case.name == entry.call)).any())
+        rows &= (case.name == entry.call) | (not is_seen)
+        where = where_of(case, rows)
+        if entry.call and not is_seen:  # a barrier is no I/O
+            where = replace(where, op=None, layer=None, calls=(entry.call,))
+        what = sentence = entry.words
+        if entry.id == LATE_TASK and why_late:
+            sentence = why_late
+        share = share_text(entry.time_s / account.run_s)
+        found.append(
+            Finding(
+                entry.id,
+                severity_of((0.0, entry.time_s), entry.time_s, account.run_s, entry.id),
+                DOUBT * SURE,
+                where,
+                {"waiting_s": entry.time_s, "run_s": account.run_s},
+                (Check("waits", True, sentence), Check("gain", None, "a remedy gains a part of it, or all")),
+                kind.advice,
+                (0.0, entry.time_s),
+                f"{share} of the run: {what}{f'; {sentence}' * (sentence != what)}",
+                rows=np.stack([case.rows[name][rows] for name in ROW]) if is_seen or not entry.call else None,
+            )
+        )
+    return found
 
 
 def _in_turns_s(case: Case) -> float:
