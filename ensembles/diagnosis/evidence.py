@@ -107,14 +107,14 @@ class Evidence(Summary):
         stripe): ``n``, ``log_ns``, ``time_ns``.
     order : KeyedSums
         Of reads with known offsets, by ``phase``, ``rank``, ``call``, ``size`` and ``jumps`` (1: it does not
-        begin where the one before ended): ``n``, ``log_ns``, ``time_ns``.
+        begin where the one before ended; 2: it also ends before that one): ``n``, ``log_ns``, ``time_ns``.
     uses : KeyedSums
         Of transfers, by ``file`` and ``rank``: ``bytes``.
     """
 
     columns = ("thread", "carried", *_SUMMED_COLUMNS)
     requires = RANK_ORDER
-    meaning = 1
+    meaning = 2
     results = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
 
     _shared: Any = None

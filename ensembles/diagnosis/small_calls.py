@@ -80,7 +80,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     outermost = small & ((case.layer == "posix") | _without_inner_calls(case))
     few = np.unique(case.rows["rank"][outermost])
     is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
-    jumping = outermost & (case.op == "read") & _jumps(case) if outermost.any() else outermost
+    jumping = outermost & (case.op == "read") & jumps(case) if outermost.any() else outermost
     single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
     if not case.model.shows_waiting:
         single = np.zeros(len(case), bool)  # nothing shows that others wait for the tasks that make them
@@ -233,14 +233,14 @@ def _without_inner_calls(case: Case) -> np.ndarray:
     return np.zeros(len(case), bool) if inside.any() else alone
 
 
-def _jumps(case: Case) -> np.ndarray:
-    """Find the rows of reads most of which do not begin where the one before ended."""
+def jumps(case: Case, least: int = 1) -> np.ndarray:
+    """Find the rows of reads most of which do not begin where the one before ended; 2: they lie before it."""
     table = case.evidence.order.columns()
     names = ("phase", "rank", "call", "size")
     _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
     mine, theirs = number[len(table["n"]) :], number[: len(table["n"])]
     count = np.bincount(theirs, table["n"], int(number.max()) + 1)
-    jumped = np.bincount(theirs, table["n"] * table["jumps"], int(number.max()) + 1)
+    jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), int(number.max()) + 1)
     found: np.ndarray = (jumped >= _JUMPS * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
     return found
 

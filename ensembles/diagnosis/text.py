@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import Diagnosis, Finding, shown_html
-from ensembles.diagnosis.principles import FEWER_CALLS, LATE_TASK, RATE, SLOW_TASK, TURNS, UNDECIDED, cause_of
+from ensembles.diagnosis.principles import FEWER_CALLS, LATE_TASK, RATE, SLOW_TASK, TURNS, UNDECIDED, WAITING, cause_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
@@ -183,7 +183,16 @@ def _nothing(found: Diagnosis) -> str:
         reasons = {entry.reason for entry in found.not_examined}
         why = f": {reasons.pop()}" if len(reasons) == 1 else ""
         return f"no finding (nothing could be examined{why})"
-    return "no finding in what was recorded" if found.lacks else "no finding that matters"
+    if found.lacks:
+        return "no finding in what was recorded"
+    account = found.account
+    waits = account is not None and any(
+        each.rank is None and each.principle == WAITING and each.time_s >= found.SMALL_SHARE * account.run_s
+        for each in account.entries
+    )
+    return (
+        "no finding but the waiting above, for no task again and again" if waits else "no finding that matters"
+    )
 
 
 def _clean(found: Diagnosis) -> list[str]:

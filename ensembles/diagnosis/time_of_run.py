@@ -35,7 +35,7 @@ from ensembles.diagnosis.principles import (
     cause_of,
 )
 from ensembles.diagnosis.remedy import severity_of, where_of
-from ensembles.diagnosis.small_calls import formatted_calls
+from ensembles.diagnosis.small_calls import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import MARGIN, Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
@@ -163,7 +163,9 @@ def _of_calls(
         )
     of_library = np.isin(case.layer, list(libraries)) | formatted_calls(case)
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
-    at_rate_ns = np.where(moves, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
+    # Reads that jump do not show what rate their bytes have in order.
+    in_order = moves & ~small_calls(case)["seek-heavy"]
+    at_rate_ns = np.where(in_order, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
     parts = (
         (EXCHANGE, exchange_ns),
         (IN_LIBRARY, np.where(of_library, time_ns, 0.0)),
@@ -228,31 +230,32 @@ def _stored_share(case: Case, op: str) -> float:
 def findings_of_waits(
     account: Account, findings: Sequence[Finding], case: Case, why_late: str
 ) -> list[Finding]:
-    """Name waiting and exchange that no finding above note explains, from 2 % of the run on.
+    """Name waiting and exchange that no finding names, from 2 % of the run on.
 
     Parameters
     ----------
     why_late : str
         Why tasks are late, in a sentence; ``""``: not known.
     """
-    above = (each.kind for each in findings if each.severity != "note")
-    found, known = [], {(kind.principle, kind.in_io) for kind in above}
+    found = []
     for entry in account.entries:
         kind = cause_of(entry.id)
         least_s = FROM_SHARE["warning"] * account.run_s
         if entry.time_s < least_s or not (kind.words and kind.advice):
             continue
-        if (kind.principle, kind.in_io) in known:
-            continue  # the rest of what a finding names
+        if entry.rank is None and entry.id in (SLOW_TASK, LATE_TASK):
+            continue  # of several tasks, one is the last by chance
+        what = kind.principle, kind.in_io
+        alike = [each for each in findings if (each.kind.principle, each.kind.in_io) == what]
+        if any(each.severity != "note" or (each.gain_s or (0, 0))[1] >= entry.time_s for each in alike):
+            continue  # a finding names it, or the largest part of it
         rows = np.ones(len(case), bool) if entry.rank is None else case.rows["rank"] == entry.rank
         is_seen = bool((rows & (case.name == entry.call)).any())
         rows &= (case.name == entry.call) | (not is_seen)
         where = where_of(case, rows)
         if entry.call and not is_seen:  # a barrier is no I/O
             where = replace(where, op=None, layer=None, calls=(entry.call,))
-        what = sentence = entry.words
-        if entry.id == LATE_TASK and why_late:
-            sentence = why_late
+        sentence = why_late if entry.id == LATE_TASK and why_late else entry.words
         share = share_text(entry.time_s / account.run_s)
         found.append(
             Finding(
@@ -264,7 +267,7 @@ def findings_of_waits(
                 (Check("waits", True, sentence), Check("gain", None, "a remedy gains a part of it, or all")),
                 kind.advice,
                 (0.0, entry.time_s),
-                f"{share} of the run: {what}{f'; {sentence}' * (sentence != what)}",
+                f"{share} of the run: {entry.words}{f'; {sentence}' * (sentence != entry.words)}",
                 rows=np.stack([case.rows[name][rows] for name in ROW]) if is_seen or not entry.call else None,
             )
         )
