@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import Diagnosis, Finding, shown_html
-from ensembles.diagnosis.principles import FEWER_CALLS, LATE_TASK, RATE, SLOW_TASK, TURNS, UNDECIDED, WAITING, cause_of
+from ensembles.diagnosis.principles import (
+    FEWER_CALLS,
+    LATE_TASK,
+    RATE,
+    SLOW_TASK,
+    TURNS,
+    UNDECIDED,
+    WAITING,
+    cause_of,
+)
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
@@ -191,7 +200,9 @@ def _nothing(found: Diagnosis) -> str:
         for each in account.entries
     )
     return (
-        "no finding but the waiting above, for no task again and again" if waits else "no finding that matters"
+        "no finding but the waiting above, for no task again and again"
+        if waits
+        else "no finding that matters"
     )
 
 

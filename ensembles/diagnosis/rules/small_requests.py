@@ -215,6 +215,7 @@ rule = EvidenceRule(
     summed=find_summed,
 )
 
+
 def _find_jumps(case: Case) -> Remedy | None:
     rows = small_calls(case)["seek-heavy"]
     goes_back = bool(rows.any()) and bool(jumps(case, least=2)[rows].all())
