@@ -196,7 +196,7 @@ def _nothing(found: Diagnosis) -> str:
         return "no finding in what was recorded"
     account = found.account
     waits = account is not None and any(
-        each.rank is None and each.principle == WAITING and each.time_s >= found.SMALL_SHARE * account.run_s
+        each.principle == WAITING and each.time_s >= found.SMALL_SHARE * account.run_s
         for each in account.entries
     )
     return (

@@ -243,7 +243,9 @@ def findings_of_waits(
         least_s = FROM_SHARE["warning"] * account.run_s
         if entry.time_s < least_s or not (kind.words and kind.advice):
             continue
-        if entry.rank is None and entry.id in (SLOW_TASK, LATE_TASK):
+        is_told = entry.id == LATE_TASK and bool(why_late)
+        by_habit = entry.rank is not None and (is_told or case.model.is_last_by_habit(entry.rank))
+        if entry.id in (SLOW_TASK, LATE_TASK) and not by_habit:
             continue  # of several tasks, one is the last by chance
         what = kind.principle, kind.in_io
         alike = [each for each in findings if (each.kind.principle, each.kind.in_io) == what]
@@ -255,7 +257,7 @@ def findings_of_waits(
         where = where_of(case, rows)
         if entry.call and not is_seen:  # a barrier is no I/O
             where = replace(where, op=None, layer=None, calls=(entry.call,))
-        sentence = why_late if entry.id == LATE_TASK and why_late else entry.words
+        sentence = why_late if is_told else entry.words
         share = share_text(entry.time_s / account.run_s)
         found.append(
             Finding(
