@@ -41,7 +41,7 @@ def triggers(case: Case) -> set[str]:
         if calls and small > SMALL_SHARE * calls and small > SMALL_CALLS:
             found.add("small")
     order = case.evidence.order.columns()
-    reads, jumps = int(order["n"].sum()), int((order["n"] * order["jumps"]).sum())
+    reads, jumps = int(order["n"].sum()), int((order["n"] * (order["jumps"] > 0)).sum())
     if reads and jumps > RANDOM_SHARE * reads and jumps > RANDOM_CALLS:
         found.add("random")
     ends = case.evidence.ends.columns()

@@ -12,6 +12,7 @@ enum { QUARTERS = 4, RAGGED = 3, BINS_PER_OCTAVE = 4, BINS = 64 * BINS_PER_OCTAV
 enum { NO_MEMORY = -2 };
 /* Numbers of the keys of the tables. */
 enum {
+    JUMPS = 3,
     KEYS_OF_CALLS = 5,
     KEYS_OF_SPREADS = 2,
     KEYS_OF_CALLERS = 2,
@@ -31,7 +32,7 @@ typedef struct {
     int64_t phase, rank, call, size, depth; /* the key */
     int64_t repeats, start_ns, end_ns;
     int64_t spread, caller, stay; /* rows of the other tables */
-    call_sums quarter[QUARTERS], ends[RAGGED], jumps[2];
+    call_sums quarter[QUARTERS], ends[RAGGED], jumps[JUMPS];
     call_sums all;
 } call_row;
 
@@ -52,7 +53,7 @@ typedef struct {
 
 typedef struct {
     int64_t file, rank;
-    int64_t bytes, last_end; /* the latter of reads; -1: there is none */
+    int64_t bytes, last_low, last_end; /* the latter two of reads; -1: there is none */
 } use_row;
 
 typedef struct {
@@ -149,13 +150,13 @@ static call_row *find_call(evidence_job *job, Py_ssize_t i)
     return row_of(&job->calls, found);
 }
 
-/* A read begins where the one before ended, or jumps; the first of a file does not. */
+/* A read begins where the one before ended, or jumps (1), perhaps to before it (2); the first of a file does not. */
 static void add_read(const evidence_job *job, Py_ssize_t i, call_row *row, use_row *use, int64_t time_ns, double log_ns)
 {
     const int64_t low = job->offset[i], high = low + job->moved[i];
-    const int jumps = use->last_end >= 0 && low != use->last_end;
+    const int jumps = use->last_end < 0 || low == use->last_end ? 0 : high <= use->last_low ? 2 : 1;
     add_sums(&row->jumps[jumps], time_ns, job->moved[i], log_ns);
-    use->last_end = high;
+    use->last_low = low, use->last_end = high;
 }
 
 static use_row *find_use(evidence_job *job, Py_ssize_t i)
@@ -368,7 +369,7 @@ static PyObject *tables_of(const evidence_job *job)
     PyObject *const tables[TABLES] = {calls_table(calls),
                                       parts_table(calls, offsetof(call_row, quarter), QUARTERS),
                                       parts_table(calls, offsetof(call_row, ends), RAGGED),
-                                      parts_table(calls, offsetof(call_row, jumps), 2),
+                                      parts_table(calls, offsetof(call_row, jumps), JUMPS),
                                       spreads_table(&job->spreads),
                                       uses_table(&job->uses),
                                       targets_table(&job->targets)};

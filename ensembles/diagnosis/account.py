@@ -35,6 +35,12 @@ class Entry:
         return cause_of(self.id).principle
 
     @property
+    def words(self) -> str:
+        """What texts call it."""
+        who = "the last task of each phase" if self.rank is None else f"rank {self.rank}"
+        return (cause_of(self.id).words or self.id).format(who=who)
+
+    @property
     def is_in_io(self) -> bool:
         """Whether the time is in I/O calls."""
         return cause_of(self.id).in_io

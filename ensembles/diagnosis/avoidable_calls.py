@@ -8,7 +8,15 @@ from ensembles.diagnosis.case import LEAST_CALLS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.path_calls import MOVING, REMOVING, Avoidable, asked_again, removed_again
+from ensembles.diagnosis.path_calls import (
+    MOVING,
+    REMOVING,
+    Avoidable,
+    asked_again,
+    reads_folders,
+    removed_again,
+)
+from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.shared_processors import usual_where_shared_ns
 from ensembles.model.calls import STORAGE
@@ -64,17 +72,6 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
 
 _LOW, _LOW_OF_REMOVED = 0.75, 0.5
 """Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
-
-
-KEEP_FILE = (
-    "keep the file, and empty it or write over it, instead of removing it and making it again (SQLite: "
-    "journal_mode=WAL, PERSIST or TRUNCATE); a file of the task alone can be in memory or on a local disk"
-)
-
-MOVE_LESS = (
-    "write more into a file before it is moved to its place, such as once in several steps; a file that "
-    "no process reads meanwhile need not be moved at all: write into it, and keep it open"
-)
 
 
 REWRITE = (
@@ -135,7 +132,9 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     advice = ""
     if removes and temporary.check is not None:
         what = f"for files that are made and {'moved' if moves else 'removed'} again"
-        advice = MOVE_LESS if moves else KEEP_FILE
+        advice = ADVICE_OF_PATHS[temporary.check.name]
+    elif reads_folders(case):
+        advice = ADVICE_OF_CALLS["scan"]
     anew = "" if removes else written_anew(case, uses, counted)
     advice = REWRITE if anew else advice
     low = np.where(temporary.share > asked, _LOW_OF_REMOVED, _LOW) * saved

@@ -56,7 +56,7 @@ from ensembles.diagnosis.rules import (
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED, ShownDiagnosis
-from ensembles.diagnosis.time_of_run import make_account, with_awaited
+from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -103,6 +103,8 @@ def _on_stripes(case: Case) -> bool:
 _HDF5 = _calls("call of HDF5", lambda case: case.layer == "hdf5")
 _COLLECTIVE = _calls("collective call of MPI-IO", lambda case: np.char.endswith(case.name, "_all"))
 _READS = _calls("read", lambda case: case.op == "read")
+_PATHS = _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta")))
+_STREAMS = _calls("call on a stream", lambda case: case.layer == "stdio")
 _SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
 
 _OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
@@ -111,19 +113,21 @@ _NEEDS: dict[str, _Need] = {
     "aggregation-mismatch": _COLLECTIVE,
     "close-cost": _calls("close", lambda case: case.op == "close"),
     "collective-coordination": _COLLECTIVE,
+    "formatted-io": _STREAMS,
     "hdf5-filters": _HDF5,
     "hdf5-metadata": _HDF5,
     "hdf5-refill": _HDF5,
     "imbalance": _Need(_TASKS, lambda case: case.run.tasks > 1),
     "lock-contention": _Need(_STRIPES, _on_stripes),
-    "metadata-storm": _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta"))),
+    "metadata-storm": _PATHS,
     "node-serialisation": _Need(_NODES, _several_nodes),
+    "polling": _PATHS,
     "redundant-reads": _READS,
     "seek-heavy": _READS,
     "serialised-metadata": _SEVERAL,
     "single-stripe": _Need(_STRIPES, _on_stripes),
     "slow-target": _Need(_STRIPES, _on_stripes),
-    "stdio-buffer": _calls("call on a stream", lambda case: case.layer == "stdio"),
+    "stdio-buffer": _STREAMS,
     "straggler-node": _Need(_NODES, _several_nodes),
     "straggler-task": _SEVERAL,
     "strided-readahead": _READS,
@@ -154,6 +158,7 @@ RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
     stdio_buffer.rule,
+    stdio_buffer.formatted,
     o_sync.rule,
     read_modify_write.rule,
     single_stripe.rule,
@@ -165,6 +170,7 @@ RULES: tuple[Rule, ...] = (
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
     small_requests.rule,
+    metadata_storm.polling,
     metadata_storm.rule,
     sync_per_write.rule,
     imbalance.rule,
@@ -308,7 +314,10 @@ class DiagnosisPass:
                 if (
                     late_outside is not None
                     and late_entry is not None
-                    and late_entry.rank != late_outside.rank
+                    and (
+                        late_entry.rank != late_outside.rank
+                        or late_entry.late_s > late_outside.outside_s - late_outside.others_s
+                    )
                 ):
                     late_outside = None  # collective calls show for whom the others wait
                 if late_outside is not None:
@@ -321,6 +330,8 @@ class DiagnosisPass:
                 late_outside = None  # the last one waits for its turn
             findings = with_habits(findings, case)
             late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
+            why_late = str(late_outside or late_entry or "")
+            findings += findings_of_waits(account, findings, case, why_late)
         if run_s is None and account is not None:
             run_s = account.run_s
         if run.tasks > 1 and not (run.info.has_plain_processes or moves_together(run)):

@@ -110,7 +110,7 @@ class Evidence(Summary):
         stripe): ``n``, ``log_ns``, ``time_ns``.
     order : KeyedSums
         Of reads with known offsets, by ``phase``, ``rank``, ``call``, ``size`` and ``jumps`` (1: it does not
-        begin where the one before ended): ``n``, ``log_ns``, ``time_ns``.
+        begin where the one before ended; 2: it also ends before that one): ``n``, ``log_ns``, ``time_ns``.
     uses : KeyedSums
         Of transfers, by ``file`` and ``rank``: ``bytes``.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from posixpath import dirname
 
 import numpy as np
 
@@ -15,10 +16,11 @@ from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding
-from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
-from ensembles.diagnosis.principles import FEWER_CALLS
+from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS, reads_folders
+from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rules.metadata_storm import NO_LOOKUPS
+from ensembles.diagnosis.small_calls import flushed_records
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
@@ -79,20 +81,6 @@ WITHOUT_BYTES = ("open", "meta", "seek")
 _MOSTLY_LEFT = 0.5
 """Share of the time of calls that findings leave from which on no finding explains them."""
 
-_ADVICE = {
-    "open": "put many records into one file that stays open; a program that cannot be changed gains where "
-    "opens are fast, as on a local disk or in memory",
-    "sync": "sync a folder once, after all files of a step are in their places",
-    "seek": "leave the seeks out: pread and pwrite take the offset",
-    "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
-    "its first write",
-    "path": "look a path up once, or read its folder once instead of asking for each path",
-    "change": "make fewer and larger files or folders; a program that cannot be changed gains where these "
-    "calls are fast, as on a local disk or in memory",
-    "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
-    "record, opened once",
-}
-
 
 def with_fewer_calls(
     findings: Sequence[Finding], mended: Mended, case: Case, uses: FileUses, libraries: frozenset[str]
@@ -127,6 +115,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     table = uses.table.columns()
     of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
     of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
+    of_storage |= flushed_records(case) & (case.op == "sync")
     share = np.where(of_library | of_storage, 1.0, 0.0)
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
     calls = _calls_of_functions(case)
@@ -145,7 +134,8 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
     paths = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
     files = tuple(case.run.files[at] for at in paths.tolist())
-    title, checks, advice = told(functions, files, " or more" * bool(case.run.info.calls_on_other_paths))
+    or_more = " or more" * bool(case.run.info.calls_on_other_paths)
+    title, checks, advice = told(functions, files, or_more, case.run.files, reads_folders(case))
     return Remedy(
         rows,
         share * likely_ns,
@@ -168,24 +158,43 @@ def costliest(time_ns: np.ndarray) -> list[int]:
 
 
 def told(
-    functions: Sequence[tuple[Call, str]], files: Sequence[str] = (), or_more: str = ""
+    functions: Sequence[tuple[Call, str]],
+    files: Sequence[str] = (),
+    or_more: str = "",
+    paths: Sequence[str] = (),
+    scans: bool = False,
 ) -> tuple[str, tuple[Check, ...], str]:
-    """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
+    """Return title, checks and advice of functions, of each of which a sentence tells number and time.
+
+    Parameters
+    ----------
+    files, paths : sequence of str
+        Those of the calls, and of the run.
+    scans : bool
+        The tasks read folders (`reads_folders`).
+    """
     on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
         Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
         Check("needed", None, "whether the program needs as many, one run does not show"),
     )
-    advice = dict.fromkeys(_ADVICE[_kind_of(call)] for call, _ in functions)
+    folders = {dirname(path) for path in paths}
+    is_of_folders = bool(folders.intersection(files))
+    advice = dict.fromkeys(ADVICE_OF_CALLS[_kind_of(call, is_of_folders, scans)] for call, _ in functions)
     return "; ".join(said for _, said in functions) + on, checks, "; ".join(advice)
 
 
-def _kind_of(call: Call) -> str:
+def _kind_of(call: Call, is_of_folders: bool, scans: bool) -> str:
     """Return which advice a function takes."""
     if call.layer in LIBRARIES:
         return "library"
+    if call.op == "sync":
+        of_file = "mapping" if call.name == "msync" else "folder" if is_of_folders else "file"
+        return "stream" if call.layer == "stdio" else of_file
     if call.op != "meta":
         return call.op
+    if scans and (call.name == "readdir" or call.name not in ON_DESCRIPTORS | CHANGING):
+        return "scan"
     return "descriptor" if call.name in ON_DESCRIPTORS else "change" if call.name in CHANGING else "path"
 
 

@@ -88,11 +88,13 @@ def with_habits(findings: Sequence[Finding], case: Case) -> list[Finding]:
     if storm is None or storm.rows is None:
         return list(findings)
     checks = {check.name for check in storm.checks}
-    paths = _rows_of(case, storm)
+    paths, time_ns = _rows_of(case, storm), case.rows["time_ns"]
+    opens = case.op == "open"
+    opens &= 2 * time_ns[paths & opens].sum() > time_ns[paths].sum()  # a scan is not kept open
     ways = (
         ("made-and-removed", "sync-per-write", np.isin(case.name, list(REMOVING)), _ONE_CHANGE),
-        ("same-path-again", "small-requests", case.op == "open", _KEPT_OPEN),
-        ("paths-asked-before", "small-requests", case.op == "open", _KEPT_OPEN),
+        ("same-path-again", "small-requests", opens, _KEPT_OPEN),
+        ("paths-asked-before", "small-requests", opens, _KEPT_OPEN),
     )
     for check, cause, of_paths, mend in ways:
         other = by_id.get(cause)

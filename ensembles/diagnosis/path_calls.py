@@ -9,7 +9,10 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
+from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
+from ensembles.diagnosis.with_meetings import Busy
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.error_names import error_name
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -67,6 +70,73 @@ def looks_up(name: np.ndarray, op: np.ndarray) -> np.ndarray:
     return found
 
 
+def reads_folders(case: Case) -> bool:
+    """Tell whether tasks read folders, and ask for paths about as often as folders have entries."""
+    read = int(case.rows["n"][case.name == "readdir"].sum())
+    return read >= LEAST_ASKED and read >= _SHARE * case.rows["n"][looks_up(case.name, case.op)].sum()
+
+
+class Polled(NamedTuple):
+    """Calls on paths that fail and are made again until they succeed.
+
+    Attributes
+    ----------
+    share : ndarray of float64, shape (n,)
+        Share of the failed ones in each row of the case.
+    files : tuple of str
+        Their paths, those with most failures first.
+    errors : tuple of str
+    between_s : float
+        From the first failure on each path to the last: tasks waited at most that long.
+    """
+
+    share: np.ndarray
+    files: tuple[str, ...]
+    errors: tuple[str, ...]
+    between_s: float
+
+
+def polled(case: Case, uses: FileUses) -> Polled | None:
+    """Find calls that fail on a path again and again, and succeed in the end."""
+    if polled not in case.shared:
+        case.shared[polled] = _polled(case, uses)
+    found: Polled | None = case.shared[polled]
+    return found
+
+
+def _polled(case: Case, uses: FileUses) -> Polled | None:
+    table, calls = uses.table.columns(), case.run.calls
+    if case.failed is None or not case.failed.count or not len(table["n"]):
+        return None
+    failed = case.failed.to_arrays()
+    numbers = {f"{call.layer}:{call.name}": at for at, call in enumerate(calls)}
+    failed["call"] = np.array([numbers[name] for name in failed["call"].tolist()])
+    width = len(calls)
+    pair, theirs = (each["file"] * width + each["call"] for each in (failed, table))
+    whole = np.bincount(theirs, table["n"], int(max(pair.max(), theirs.max())) + 1)
+    names = np.array([error_name(error) for error in failed["error"].tolist()])
+    op = np.array([call.op for call in calls])[failed["call"]]
+    # Files of a lock are removed for the next task; a file that is there for good is not waited for.
+    removes = np.array([call.name in REMOVING for call in calls])[table["call"]]
+    removed = np.bincount(table["file"], table["n"] * removes, max(int(failed["file"].max()) + 1, 1))
+    tasks = failed["high_rank"] - failed["low_rank"] + 1
+    again = (failed["file"] > 0) & np.isin(names, list(ADVICE_OF_FAILURES)) & np.isin(op, ("open", "meta"))
+    again &= (failed["count"] >= LEAST_ASKED * tasks) & (failed["count"] < whole[pair])
+    again &= (names != "EEXIST") | (removed[failed["file"]] >= LEAST_CALLS)
+    if not again.any():
+        return None
+    part = np.zeros(len(whole))
+    np.add.at(part, pair[again], failed["count"][again])
+    part = (part / np.maximum(whole, 1))[theirs]
+    share = share_of_rows(case, table, part > 0, part, of="n")
+    order = np.argsort(-failed["count"] * again, kind="stable")[: np.count_nonzero(again)]
+    files = tuple(dict.fromkeys(case.run.files[at] for at in failed["file"][order].tolist()))
+    errors = tuple(dict.fromkeys(names[order].tolist()))
+    first, last = failed["first_ns"][again], failed["last_ns"][again]
+    between_ns = Busy({"start_ns": first, "end_ns": last}, np.zeros(len(first), np.int64), 1)
+    return Polled(share, files, errors, 1e-9 * float(between_ns.most_ns(last - first)[0]))
+
+
 def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
     """Find lookups of paths that the task looked up before, and the closes and calls that go with opens.
 
@@ -77,7 +147,9 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
     """
     posix = case.layer == "posix"
     before, earlier = case.rows["repeats"], np.rint(_of_same_paths(case, uses) * case.rows["n"])
-    repeats = np.maximum(before, earlier) - np.rint(temporary.share * case.rows["n"])
+    waits = polled(case, uses)
+    gone = temporary.share if waits is None else temporary.share + waits.share
+    repeats = np.maximum(before, earlier) - np.rint(gone * case.rows["n"])
     # A call that a signal interrupted has to be made again: it does not ask once more.
     repeats = np.where(case.interrupted_share < _SHARE, repeats, 0)
     rows = posix & looks_up(case.name, case.op)
@@ -145,5 +217,8 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     files = len(np.unique(table["file"][removes & chosen]))
     moves = 2 * int(table["n"][chosen & np.isin(names, list(MOVING))].sum()) > count
     name, verb = ("made-and-moved", "moves") if moves else ("made-and-removed", "removes")
+    written = np.bincount(table["file"], table["bytes"] * (ops == "write"))[table["file"]] > 0
+    if 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
+        name, verb = "lock-file", "removes, without a byte written to it,"
     sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
     return Avoidable(share, counted, Check(name, True, sentence))

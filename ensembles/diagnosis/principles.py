@@ -184,6 +184,7 @@ CAUSES = {
     "interference": Cause(NARROW),
     "too-many-writers": Cause(NARROW),
     "node-serialisation": Cause(WAITING),
+    "polling": Cause(WAITING, most_severe="warning"),
     "imbalance": Cause(
         WAITING,
         advice=("give every task the same number of bytes (divide the domain by cost, not by index)"),
@@ -215,20 +216,100 @@ CAUSES = {
             "communicator"
         ),
     ),
+    "formatted-io": Cause(
+        LIBRARY,
+        of_each_call=True,
+        advice=(
+            "write and read numbers in binary: whole arrays in one call of fwrite and fread, HDF5 or netCDF; "
+            "text that has to stay is cheaper with fewer digits, and in larger pieces"
+        ),
+    ),
     "hdf5-filters": Cause(LIBRARY, most_severe="warning"),
     "not-io": Cause(COMPUTING, in_io=False),
-    SLOW_TASK: Cause(WAITING, words="waiting for {who} in I/O"),
-    EXCHANGE: Cause(COMMUNICATION, words="exchange in collective calls"),
+    SLOW_TASK: Cause(
+        WAITING,
+        words="waiting for {who} in I/O",
+        most_severe="note",
+        advice="compare the I/O calls of the task for which the others wait with theirs (ensio phases, ensio "
+        "ranks): more bytes, other files, a slow node, or the processor that it shares",
+    ),
+    EXCHANGE: Cause(
+        COMMUNICATION,
+        words="exchange in collective calls",
+        most_severe="note",
+        advice="join collective calls into fewer and larger ones: each exchanges messages between all tasks, "
+        "whatever it moves",
+    ),
     IN_LIBRARY: Cause(LIBRARY, words="inside libraries"),
     ABOVE: Cause(UNDECIDED, words="in a library outside of storage calls: waiting, exchange or locks"),
     AT_RATE: Cause(RATE, words="bytes at the best rate of this run"),
     CALLS: Cause(UNDECIDED, words="calls without bytes"),
     BYTES: Cause(UNDECIDED, words="reads and writes"),
-    TURNS: Cause(WAITING, words="waiting for the tasks before, one after the other", in_io=False),
-    LATE_TASK: Cause(WAITING, words="waiting for {who} outside of I/O", in_io=False),
+    TURNS: Cause(
+        WAITING,
+        words="waiting for the tasks before, one after the other",
+        in_io=False,
+        most_severe="warning",
+        advice="let tasks do their I/O at the same time: each to its own range of a shared file (pwrite, "
+        "MPI_File_write_at_all) or to a file of its own, instead of passing the turn on",
+    ),
+    LATE_TASK: Cause(
+        WAITING,
+        words="waiting for {who} outside of I/O",
+        in_io=False,
+        most_severe="note",
+        advice="look at what the late task does outside of I/O calls: give all tasks as much to compute, and "
+        "a processor each",
+    ),
     MESSAGES: Cause(COMMUNICATION, words="communication", in_io=False),
     OUTSIDE: Cause(COMPUTING, words="computing and other time outside of recorded I/O calls", in_io=False),
 }
+
+ADVICE_OF_CALLS = {
+    "open": "put many records into one file that stays open; a program that cannot be changed gains where "
+    "opens are fast, as on a local disk or in memory",
+    "folder": "sync a folder once, after all files of a step are in their places",
+    "file": "sync a file once a step, after all that the step changes in it",
+    "mapping": "write a mapping back once a step instead of after each change (msync of all changed pages), "
+    "or give the order without waiting (MS_ASYNC), where a crash may take the last changes",
+    "stream": "flush a stream once a step, or when it is closed: a flush after each record makes a call of "
+    "each, whatever buffer the stream has",
+    "seek": "leave the seeks out: pread and pwrite take the offset",
+    "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
+    "its first write",
+    "path": "look a path up once, or read its folder once instead of asking for each path",
+    "scan": "scan the folder once and keep what it held, instead of reading it and asking for each of its "
+    "paths again: remember the newest name, write it to an index or a link, or put steps into folders",
+    "change": "make fewer and larger files or folders; a program that cannot be changed gains where these "
+    "calls are fast, as on a local disk or in memory",
+    "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
+    "record, opened once",
+}
+"""What to do about many calls of a kind, of which no pattern says more."""
+
+_LOCK = (
+    "a file that is made and removed is a lock: write without it, each task to a file or a range that no "
+    "other task writes, or let one task write for all; where tasks have to take turns, a lock of the system "
+    "(fcntl with F_SETLKW, flock) wakes the one that waits"
+)
+
+ADVICE_OF_FAILURES = {
+    "EEXIST": _LOCK,
+    "EAGAIN": "wait in the call for a lock (F_SETLKW, flock without LOCK_NB) instead of trying again",
+    "ENOENT": "let the task that makes the file send a message, or wait for an event of its folder (inotify) "
+    "where both are on one node; else ask rarely, with growing pauses",
+}
+"""What to do about calls that fail with an error on a path, and are made again until they succeed."""
+
+ADVICE_OF_PATHS = {
+    "lock-file": _LOCK,
+    "made-and-removed": "keep the file, and empty it or write over it, instead of removing it and making it "
+    "again (SQLite: journal_mode=WAL, PERSIST or TRUNCATE); a file of the task alone can be in memory or on "
+    "a local disk",
+    "made-and-moved": "write more into a file before it is moved to its place, such as once in several "
+    "steps; a file that no process reads meanwhile need not be moved at all: write into it, and keep it open",
+}
+"""What to do about paths that are made again and again, by the pattern of their calls."""
 
 
 def cause_of(name: str) -> Cause:

@@ -52,6 +52,8 @@ class Remedy:
         differ.
     advice : str
         ``""``: as the table of causes has it.
+    outside_s : float
+        What tasks wait between the calls at most.
     """
 
     rows: np.ndarray
@@ -67,6 +69,7 @@ class Remedy:
     not_inside: tuple[str, ...] = ()
     of_processors: bool = False
     advice: str = ""
+    outside_s: float = 0.0
 
 
 LEAST_SHARE = 1e-3
@@ -91,6 +94,27 @@ _OF_PROCESSORS = 0.5
 """Part of the lower bound that is gained at least where it is time of shared processors."""
 
 
+def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
+    """Return the place of the chosen rows: bool, shape (n,)."""
+    rows = {name: column[chosen] for name, column in case.rows.items()}
+    ops, layers, names = (np.unique(column[chosen]) for column in (case.op, case.layer, case.name))
+    phases = case.run.phases
+    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if phases is not None else None
+    named = phases.names if phases is not None else None
+    return Where(
+        op=str(ops[0]) if len(ops) == 1 else None,
+        layer=str(layers[0]) if len(layers) == 1 else None,
+        calls=tuple(names.tolist()),
+        files=files[:MOST_FILES],
+        file_count=len(files),
+        tasks=len(np.unique(rows["rank"])),
+        ranks=find_spans(rows["rank"], MOST_SPANS),
+        phases=numbers or None,
+        phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
+        times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),
+    )
+
+
 def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     confidence = rate_confidence(remedy.checks)
@@ -111,27 +135,12 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
         )
     if remedy.of_processors:
         interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
+    interval = (interval[0], max(interval[1], min(remedy.outside_s, case.run_s)))
     most_s = interval[1] - loop_s
-    worth_s = most_s if interval[0] >= LEAST_LOW * most_s else gain_s
+    worth_s = max(most_s if interval[0] >= LEAST_LOW * most_s else gain_s, remedy.outside_s)
     if worth_s < LEAST_SHARE * case.run_s and loop_s < FROM_SHARE["critical"] * case.run_s:
         return []  # neither what is certain, nor the best estimate, nor the loop is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
-    ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
-    phases = case.run.phases
-    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if phases is not None else None
-    named = phases.names if phases is not None else None
-    where = Where(
-        op=str(ops[0]) if len(ops) == 1 else None,
-        layer=str(layers[0]) if len(layers) == 1 else None,
-        calls=tuple(names.tolist()),
-        files=remedy.files[:MOST_FILES],
-        file_count=len(remedy.files),
-        tasks=len(np.unique(rows["rank"])),
-        ranks=find_spans(rows["rank"], MOST_SPANS),
-        phases=numbers or None,
-        phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
-        times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),
-    )
     evidence = {
         **remedy.evidence,
         "calls": int(rows["n"].sum()),
@@ -143,7 +152,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             id=cause,
             severity=severity_of(interval, gain_s, case.run_s, cause),
             confidence=confidence,
-            where=where,
+            where=where_of(case, remedy.rows, remedy.files),
             evidence=evidence,
             checks=remedy.checks,
             advice=remedy.advice or cause_of(cause).advice,

@@ -55,6 +55,24 @@ def small_calls(case: Case) -> dict[str, np.ndarray]:
     return found
 
 
+def formatted_calls(case: Case) -> np.ndarray:
+    """Find the rows of calls that make text of numbers, or numbers of text: bool, shape (n,)."""
+    by_name = np.char.endswith(case.name, "printf") | np.char.endswith(case.name, "scanf")
+    found: np.ndarray = by_name & (case.layer == "stdio")
+    return found
+
+
+def flushed_records(case: Case) -> np.ndarray:
+    """Find the rows of streams that are flushed after each few bytes, so that no buffer helps: (n,)."""
+    streams = case.layer == "stdio"
+    flushes, moved = (
+        case.by_cell(np.where(streams & (case.op == op), case.rows[name], 0))
+        for op, name in (("sync", "n"), ("write", "bytes"))
+    )
+    found: np.ndarray = streams & case.of_cells((flushes >= LEAST_CALLS) & (moved < COPIED_BYTES * flushes))
+    return found
+
+
 def _divided(case: Case) -> dict[str, np.ndarray]:
     small = (
         np.isin(case.op, ("read", "write")) & (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
@@ -62,12 +80,13 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     outermost = small & ((case.layer == "posix") | _without_inner_calls(case))
     few = np.unique(case.rows["rank"][outermost])
     is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
-    jumping = outermost & (case.op == "read") & _jumps(case) if outermost.any() else outermost
+    jumping = outermost & (case.op == "read") & jumps(case) if outermost.any() else outermost
     single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
     if not case.model.shows_waiting:
         single = np.zeros(len(case), bool)  # nothing shows that others wait for the tasks that make them
+    buffered = ~(formatted_calls(case) | flushed_records(case) & (case.op == "write"))
     return {
-        "stdio-buffer": small & (case.layer == "stdio"),
+        "stdio-buffer": small & (case.layer == "stdio") & buffered,
         "serialised-metadata": single,
         "seek-heavy": jumping & ~single,
         "small-requests": outermost & ~single,
@@ -214,14 +233,14 @@ def _without_inner_calls(case: Case) -> np.ndarray:
     return np.zeros(len(case), bool) if inside.any() else alone
 
 
-def _jumps(case: Case) -> np.ndarray:
-    """Find the rows of reads most of which do not begin where the one before ended."""
+def jumps(case: Case, least: int = 1) -> np.ndarray:
+    """Find the rows of reads most of which do not begin where the one before ended; 2: they lie before it."""
     table = case.evidence.order.columns()
     names = ("phase", "rank", "call", "size")
     _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
     mine, theirs = number[len(table["n"]) :], number[: len(table["n"])]
     count = np.bincount(theirs, table["n"], int(number.max()) + 1)
-    jumped = np.bincount(theirs, table["n"] * table["jumps"], int(number.max()) + 1)
+    jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), int(number.max()) + 1)
     found: np.ndarray = (jumped >= _JUMPS * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
     return found
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import Diagnosis, Finding, shown_html
-from ensembles.diagnosis.principles import FEWER_CALLS, RATE, UNDECIDED, cause_of
+from ensembles.diagnosis.principles import (
+    FEWER_CALLS,
+    LATE_TASK,
+    RATE,
+    SLOW_TASK,
+    TURNS,
+    UNDECIDED,
+    WAITING,
+    cause_of,
+)
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
@@ -101,9 +110,7 @@ def account_text(found: Diagnosis) -> str:
 
 def _entry_text(entry: Entry, whole_s: float) -> str:
     """Return the share of an entry, what it is of, and where most of it is."""
-    who = "the last task of each phase" if entry.rank is None else f"rank {entry.rank}"
-    words = (cause_of(entry.id).words or entry.id).format(who=who)
-    return f"{share_text(entry.time_s / whole_s)} {words}{f', most in {entry.call}' * bool(entry.call)}"
+    return f"{share_text(entry.time_s / whole_s)} {entry.words}{f', most in {entry.call}' * bool(entry.call)}"
 
 
 def undecided_text(found: Diagnosis) -> list[str]:
@@ -134,17 +141,14 @@ def unexplained_text(found: Diagnosis) -> str:
 
 
 def _waiting_text(found: Diagnosis) -> str:
-    late, entry = found.late_outside, found.late_entry
-    is_told = late is not None and entry is not None and late.rank == entry.rank
-    enters = "" if entry is None or is_told else str(entry)
-    left_s = found.unexplained_s
+    left_s, why = found.unexplained_s, str(found.late_outside or found.late_entry or "")
+    if any(each.id in (SLOW_TASK, LATE_TASK, TURNS) for each in found.findings):
+        return ""  # waiting has its finding
     if left_s is None or found.run_s is None or left_s < LEAST_UNEXPLAINED * found.run_s:
-        return enters
+        return why
     beyond = " beyond what findings explain" if found.findings else ""
     text = f"waiting for tasks that are late again and again{beyond}: {seconds_text(left_s)}"
-    if late is not None:
-        text += f"; {late}"
-    return f"{text}; {enters}" if enters else text
+    return f"{text}; {why}" if why else text
 
 
 def most_time_text(found: Diagnosis) -> str:
@@ -190,7 +194,18 @@ def _nothing(found: Diagnosis) -> str:
         reasons = {entry.reason for entry in found.not_examined}
         why = f": {reasons.pop()}" if len(reasons) == 1 else ""
         return f"no finding (nothing could be examined{why})"
-    return "no finding in what was recorded" if found.lacks else "no finding that matters"
+    if found.lacks:
+        return "no finding in what was recorded"
+    account = found.account
+    waits = account is not None and any(
+        each.principle == WAITING and each.time_s >= found.SMALL_SHARE * account.run_s
+        for each in account.entries
+    )
+    return (
+        "no finding but the waiting above, for no task again and again"
+        if waits
+        else "no finding that matters"
+    )
 
 
 def _clean(found: Diagnosis) -> list[str]:

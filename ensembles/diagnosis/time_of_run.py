@@ -9,10 +9,19 @@ import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.accounting import Mended
+from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.collective_calls import collective_calls
 from ensembles.diagnosis.division import divide
-from ensembles.diagnosis.finding import SEVERITIES, Finding, NotApplicable
+from ensembles.diagnosis.finding import (
+    DOUBT,
+    FROM_SHARE,
+    SEVERITIES,
+    SURE,
+    Check,
+    Finding,
+    NotApplicable,
+)
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -23,10 +32,13 @@ from ensembles.diagnosis.principles import (
     MESSAGES,
     SLOW_TASK,
     TURNS,
+    cause_of,
 )
-from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.remedy import severity_of, where_of
+from ensembles.diagnosis.small_calls import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import MARGIN, Path
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.units import share_text
 from ensembles.structure.late_entry import LEVEL, LateEntry
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
@@ -149,9 +161,11 @@ def _of_calls(
         time_ns += np.where(inner, left * case.rows["time_ns"], 0.0) * case.of_cells(
             slowest * awaited[:, None]
         )
-    of_library = np.isin(case.layer, list(libraries))
+    of_library = np.isin(case.layer, list(libraries)) | formatted_calls(case)
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
-    at_rate_ns = np.where(moves, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
+    # Reads that jump do not show what rate their bytes have in order.
+    in_order = moves & ~small_calls(case)["seek-heavy"]
+    at_rate_ns = np.where(in_order, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
     parts = (
         (EXCHANGE, exchange_ns),
         (IN_LIBRARY, np.where(of_library, time_ns, 0.0)),
@@ -211,6 +225,55 @@ def _stored_share(case: Case, op: str) -> float:
     if kernel is not None and op == "write":
         moved, stored = kernel.written, kernel.dirtied
     return min(stored / moved, 1.0) if moved else 1.0
+
+
+def findings_of_waits(
+    account: Account, findings: Sequence[Finding], case: Case, why_late: str
+) -> list[Finding]:
+    """Name waiting and exchange that no finding names, from 2 % of the run on.
+
+    Parameters
+    ----------
+    why_late : str
+        Why tasks are late, in a sentence; ``""``: not known.
+    """
+    found = []
+    for entry in account.entries:
+        kind = cause_of(entry.id)
+        least_s = FROM_SHARE["warning"] * account.run_s
+        if entry.time_s < least_s or not (kind.words and kind.advice):
+            continue
+        is_told = entry.id == LATE_TASK and bool(why_late)
+        by_habit = entry.rank is not None and (is_told or case.model.is_last_by_habit(entry.rank))
+        if entry.id in (SLOW_TASK, LATE_TASK) and not by_habit:
+            continue  # of several tasks, one is the last by chance
+        what = kind.principle, kind.in_io
+        alike = [each for each in findings if (each.kind.principle, each.kind.in_io) == what]
+        if any(each.severity != "note" or (each.gain_s or (0, 0))[1] >= entry.time_s for each in alike):
+            continue  # a finding names it, or the largest part of it
+        rows = np.ones(len(case), bool) if entry.rank is None else case.rows["rank"] == entry.rank
+        is_seen = bool((rows & (case.name == entry.call)).any())
+        rows &= (case.name == entry.call) | (not is_seen)
+        where = where_of(case, rows)
+        if entry.call and not is_seen:  # a barrier is no I/O
+            where = replace(where, op=None, layer=None, calls=(entry.call,))
+        sentence = why_late if is_told else entry.words
+        share = share_text(entry.time_s / account.run_s)
+        found.append(
+            Finding(
+                entry.id,
+                severity_of((0.0, entry.time_s), entry.time_s, account.run_s, entry.id),
+                DOUBT * SURE,
+                where,
+                {"waiting_s": entry.time_s, "run_s": account.run_s},
+                (Check("waits", True, sentence), Check("gain", None, "a remedy gains a part of it, or all")),
+                kind.advice,
+                (0.0, entry.time_s),
+                f"{share} of the run: {entry.words}{f'; {sentence}' * (sentence != entry.words)}",
+                rows=np.stack([case.rows[name][rows] for name in ROW]) if is_seen or not entry.call else None,
+            )
+        )
+    return found
 
 
 def _in_turns_s(case: Case) -> float:

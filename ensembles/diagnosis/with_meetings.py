@@ -181,6 +181,10 @@ class WithoutMeetings:
         """Compute the most that one task saves, or several that live one after the other."""
         return self._in_turn(saved_ns)[0]
 
+    def is_last_by_habit(self, rank: int) -> bool:
+        """Tell nothing: no phases show it."""
+        return False
+
     def path(self, saved_ns: np.ndarray) -> Path:
         """Take the tasks with most I/O that live one after the other; nothing shows that others wait."""
         last = self._in_turn(np.maximum(self._time_ns - saved_ns, 0.0))[1]
@@ -276,9 +280,14 @@ class WithMeetings:
         if self._is_empty:
             return None
         found = late_outside(self._arrival, self._busy_ns, self._cells.present)
-        if found is None or not is_habit(np.where(self._cells.present, self._arrival, np.nan), found[0]):
+        if found is None or not self.is_last_by_habit(int(self._ranks[found[0]])):
             return None
         return LateOutside(int(self._ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
+
+    def is_last_by_habit(self, rank: int) -> bool:
+        """Tell whether a task is the last of phases again and again, more often than by chance."""
+        arrival = np.where(self._cells.present, self._arrival, np.nan)
+        return is_habit(arrival, int(np.searchsorted(self._ranks, rank)))
 
     def path(self, saved_ns: np.ndarray) -> Path:
         """Find what is left to wait for if calls take less time."""

@@ -15,8 +15,9 @@ from ensembles.model.units import bytes_text, seconds_text, share_text
 from ensembles.structure.library_time import COMPRESSED
 
 FASTER = (
-    "choose a faster filter or a lower level (h5py: compression='lzf', or 'gzip' with compression_opts=1; "
-    "H5Pset_deflate(plist, 1); hdf5plugin has Zstd and Blosc) or none, or let several tasks compress"
+    "look which filter the dataset has (h5dump -pH): instead of gzip, a lower level (compression_opts=1; "
+    "H5Pset_deflate(plist, 1)) or a faster filter (h5py: compression='lzf'; hdf5plugin has Zstd and Blosc); "
+    "instead of a fast one, none; or let several tasks compress"
 )
 SAME_TYPE = "store the type that the program has in memory, or, where a filter compresses, "
 

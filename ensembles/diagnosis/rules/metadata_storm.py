@@ -1,7 +1,7 @@
-"""Rule ``metadata-storm``: tasks ask the metadata server for the same paths again and again.
+"""Rules ``metadata-storm`` and ``polling``: tasks ask for the same paths again and again.
 
-A task asks for the path of its call before, makes and removes the same file, or opens a file by a library in
-each step; or all tasks open all files.
+A task asks until a path is there, or until it is gone; or it asks for the path of its call before, makes and
+removes the same file, or opens a file by a library in each step; or all tasks open all files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS, REMOVING, refuse_merged_paths
+from ensembles.diagnosis.path_calls import (
+    CHANGING,
+    ON_DESCRIPTORS,
+    REMOVING,
+    polled,
+    refuse_merged_paths,
+)
+from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
 from ensembles.model.distinct import distinct_rows
@@ -219,6 +226,34 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         advice=REWRITE if anew else KEEP_OPEN,
     )
 
+
+def _find_polling(case: Case, uses: FileUses) -> Remedy | None:
+    waits = polled(case, uses)
+    rows = np.zeros(len(case), bool) if waits is None else waits.share > 0
+    if waits is None or not rows.any():
+        return None
+    failed = case.rows["n"] * waits.share
+    saved = case.rows["time_ns"] * waits.share
+    count, errors = int(np.rint(failed.sum())), " and ".join(waits.errors)
+    names = " and ".join(np.unique(case.name[rows]).tolist())
+    until = f"{count_text(count, 'call')} of {names} fail ({errors}) and are made again until they succeed"
+    sentence = f"from the first failure on a path to the last are {seconds_text(waits.between_s)} in all"
+    needed = "what the tasks wait for may take as long, however they wait"
+    return Remedy(
+        rows,
+        saved,
+        f"{until}, on {count_text(len(waits.files), 'path')}",
+        (Check("again", True, sentence), Check("needed", None, needed)),
+        {"failed": count, "between_s": waits.between_s},
+        np.zeros(len(case)),
+        files=waits.files,
+        fewer=failed,
+        advice="; ".join(ADVICE_OF_FAILURES[error] for error in waits.errors),
+        outside_s=waits.between_s,
+    )
+
+
+polling = EvidenceRule("polling", _find_polling, FILE_USES)
 
 rule = EvidenceRule(
     "metadata-storm",

@@ -15,7 +15,7 @@ from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_cos
 from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.o_sync import flagged_files
-from ensembles.diagnosis.small_calls import between_others, join_calls, small_calls
+from ensembles.diagnosis.small_calls import between_others, join_calls, jumps, small_calls
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
@@ -215,9 +215,15 @@ rule = EvidenceRule(
     summed=find_summed,
 )
 
-seek_heavy = EvidenceRule(
-    "seek-heavy", lambda case: join_calls(case, "seek-heavy", "reads jump through the file")
-)
+
+def _find_jumps(case: Case) -> Remedy | None:
+    rows = small_calls(case)["seek-heavy"]
+    goes_back = bool(rows.any()) and bool(jumps(case, least=2)[rows].all())
+    what = "reads go backwards through the file" if goes_back else "reads jump through the file"
+    return join_calls(case, "seek-heavy", what)
+
+
+seek_heavy = EvidenceRule("seek-heavy", _find_jumps)
 
 
 def _find_serialised(case: Case) -> Remedy | None:

@@ -1,14 +1,19 @@
-"""Rule ``stdio-buffer``: the C library passes a stream on in pieces of its small buffer."""
+"""Rules ``stdio-buffer`` and ``formatted-io``: calls on streams, by what the C library does inside them.
+
+It passes a stream on in pieces of its small buffer, and it makes text of numbers, or numbers of text.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import LEAST_CALLS, Case, how_long
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.fixed_cost import SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.small_calls import join_calls
+from ensembles.diagnosis.shared_processors import LEAST_EFFECTIVE
+from ensembles.diagnosis.small_calls import flushed_records, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -51,6 +56,7 @@ _JOINED_BYTES = 1 << 20
 
 def _find(case: Case) -> Remedy | None:
     stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(COUNTERS))
+    stdio &= ~(flushed_records(case) & (case.op == "write"))
     if not stdio.any():
         return None
     rows, (low, saved, high) = np.zeros(len(case), bool), np.zeros((3, len(case)))
@@ -110,4 +116,52 @@ def _find(case: Case) -> Remedy | None:
     )
 
 
+def _unformatted_ns(case: Case, rows: np.ndarray, bytes_per_ns: float) -> np.ndarray:
+    """Compute what an unformatted call on a stream takes for the bytes of each row: shape (n,).
+
+    Those of the run with the same operation and size class show it; else the bytes are copied at a rate.
+    """
+    each_ns = case.rows["bytes"] / np.maximum(case.rows["n"], 1) / bytes_per_ns
+    key = case.rows["size"] * 2 + (case.op == "read")
+    plain = (case.layer == "stdio") & np.isin(case.op, tuple(COUNTERS)) & ~rows
+    usual_ns, count = (np.bincount(key, case.rows["n"] * plain * each) for each in (case.usual_ns(), 1))
+    known = count[key] >= LEAST_CALLS
+    found: np.ndarray = np.where(known, usual_ns[key] / np.maximum(count[key], 1), each_ns)
+    return found
+
+
+def _find_formatted(case: Case) -> Remedy | None:
+    rows = formatted_calls(case)
+    rows &= case.of_cells(case.by_cell(np.where(rows, case.rows["n"], 0)) >= LEAST_CALLS)
+    if not rows.any():
+        return None
+    count, whole_ns = case.rows["n"], case.rows["time_ns"]
+    # Formatting is work of a processor: many long calls lost it, and work that goes does not lose it.
+    lost = case.effective_count(rows) >= LEAST_EFFECTIVE * len(np.unique(case.task[rows]))
+    likely_ns = whole_ns if lost else case.habitual_ns(rows)
+    times_ns = np.minimum(count * case.quartile_ns(), whole_ns), likely_ns, whole_ns
+    low, saved, high = (
+        np.where(rows, np.maximum(time_ns - count * _unformatted_ns(case, rows, rate), 0), 0.0)
+        for time_ns, rate in zip(times_ns, SHARED_MEMORY_BYTES_PER_NS, strict=True)
+    )
+    calls, moved = (int(case.rows[name][rows].sum()) for name in ("n", "bytes"))
+    each_s = 1e-9 * float(saved.sum()) / calls
+    names = " and ".join(np.unique(case.name[rows]).tolist())
+    sized = bool((case.rows["bytes"][rows] > 0).all())  # the bytes of fscanf are not known
+    of_size = f" of {bytes_text(round(moved / calls))}" * sized
+    took = f"{seconds_text(each_s)} of it in formatting"
+    sentence = f"calls that move as many bytes unformatted take {seconds_text(each_s)} less"
+    return Remedy(
+        rows,
+        saved,
+        f"{calls:,} calls of {names}{of_size} {how_long(case, rows)}, {took}",
+        (Check("beyond-bytes", bool(saved.any()), sentence),),
+        {"mean_bytes": moved / calls, "formatting_s": each_s},
+        low,
+        high,
+        fewer=np.where(rows, count, 0.0),
+    )
+
+
 rule = EvidenceRule("stdio-buffer", _find)
+formatted = EvidenceRule("formatted-io", _find_formatted)

@@ -48,6 +48,9 @@ CALLS = {
     40: Call("nc_put_vara", "netcdf", "write"),
     41: Call("rename", "posix", "meta"),
     42: Call("MPI_File_iwrite_at", "mpiio", "write"),
+    43: Call("fprintf", "stdio", "write"),
+    44: Call("msync", "posix", "sync"),
+    45: Call("fflush", "stdio", "sync"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")

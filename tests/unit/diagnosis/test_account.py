@@ -110,7 +110,11 @@ def test_a_task_that_computes_longer_is_named_with_what_the_others_wait(tmp_path
 
 
 def test_tasks_that_take_turns_wait_for_those_before_them(tmp_path: Path) -> None:
-    found = entries(io_run(tmp_path / "turns", steps({}, turns=True), starts_us=[0, 1_100, 2_200, 3_300]))
+    run = io_run(tmp_path / "turns", steps({}, turns=True), starts_us=[0, 1_100, 2_200, 3_300])
+    found, named = entries(run), {each.id: each for each in en.diagnose(run).findings}
+    assert named["turns"].severity == "warning"
+    assert named["turns"].gain_s == (0.0, found["turns"].time_s)
+    assert named["turns"].where.ranks == ((0, 3),)
     assert found["turns"].time_s == pytest.approx(10 * 3 * 1e-3, rel=0.05)
     assert "late-task" not in found
     assert "turns" not in entries(io_run(tmp_path / "at-once", steps({})))

@@ -421,3 +421,21 @@ def test_without_the_kernels_counters_small_calls_on_streams_are_judged_by_their
     found = finding(io_run(tmp_path / "a", [calls]), "stdio-buffer")
     assert "glibc ignores the size" in found.advice
     assert found.severity == "critical"
+
+
+def test_time_in_formatting_is_named_with_its_calls_and_is_not_that_of_bytes(tmp_path):
+    """1,000 fwrites of the same size take 0.1 us: formatting is what fprintf takes beyond."""
+    rest = Made("pwrite", 20_000, MIB, file=2)
+    plain = [Made("fwrite", 0.1, 24, file=2)] * 1000
+    calls = [Made("fprintf", 1.1, 24)] * 20_000
+    diagnosis = en.diagnose(io_run(tmp_path / "a", [[*plain, *calls, rest]], TWO))
+    found = next(each for each in diagnosis.findings if each.id == "formatted-io")
+    assert found.severity == "critical"
+    assert found.share_s == pytest.approx(20_000 * 1.0e-6, rel=0.05)
+    assert found.title.startswith("20,000 calls of fprintf of 24 B take 1.10")
+    assert "fwrite" in found.advice
+    times = {each.id: each.time_s for each in diagnosis.account.entries}
+    assert times["formatted-io"] == pytest.approx(found.share_s)
+    assert times.get("rate", 0.0) < 0.025  # the large write alone
+    same = [each._replace(name="fwrite") for each in calls]
+    assert "formatted-io" not in found_ids(io_run(tmp_path / "b", [[*plain, *same, rest]], TWO))

@@ -175,7 +175,9 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     assert main(["report", run.path, "-o", str(page)]) == 0
     text = html.unescape(page.read_text().replace("\xa0", " "))
     # Also what takes the time, which is the only lead where there is no finding.
-    for sentence in (unexplained_text(found), most_time_text(found)):
+    waits = [each.title for each in found.findings if each.id == "late-task"]
+    assert waits == [] or str(found.late_entry) in waits[0]
+    for sentence in filter(None, (unexplained_text(found), most_time_text(found))):
         assert f"<p>{sentence[0].upper()}{sentence[1:]}.</p>" in text
 
 

@@ -154,3 +154,60 @@ def test_a_large_file_that_each_open_empties_is_told_as_such(
     found = findings(io_run(tmp_path / "a", [calls]))["metadata-storm"]
     assert ("write only the bytes that change" in found.advice) == is_anew
     assert ("160 MiB are written to 1 file of 4.00 MiB" in found.title) == is_anew
+
+
+LOCK = {1: "/srv/results.lock", 2: "/srv/results"}
+
+
+def polls(error: int, name: str, times: int = 100) -> list[Made]:
+    return [Made(name, 2, file=1, error=error, gap_us=1000)] * times
+
+
+def test_calls_that_fail_until_they_succeed_are_polling(tmp_path):
+    """A path that comes into being, and a lock file; a path that never comes is only asked for again."""
+    begin, found = Made("pwrite", 500, MIB, file=2), {}
+    for name, calls in {
+        "comes": [*polls(2, "stat"), Made("stat", 2)],
+        "never": polls(2, "stat"),
+        "lock": [*polls(17, "open"), Made("open", 2), Made("close", 1), Made("unlink", 5)] * 3,
+        "exists": [Made("open", 2), *polls(17, "open")],
+    }.items():
+        run = io_run(tmp_path / name, [[begin, *calls]], LOCK)
+        found[name] = findings(run).get("polling")
+    assert [name for name, each in found.items() if each is not None] == ["comes", "lock"]
+    assert "inotify" in found["comes"].advice
+    assert found["comes"].evidence["failed"] == 100
+    assert found["comes"].gain_s[1] == pytest.approx(99 * 1.002e-3, rel=0.2)
+    assert "is a lock" in found["lock"].advice
+    assert found["lock"].where.files == (LOCK[1],)
+
+
+@pytest.mark.parametrize(
+    ("call", "files", "advice"),
+    [
+        ("msync", {1: "/srv/state"}, "write a mapping back once a step"),
+        ("fsync", {1: "/srv/state"}, "sync a file once a step"),
+        ("fsync", {1: "/srv", 2: "/srv/state"}, "sync a folder once"),
+    ],
+    ids=["mapping", "file", "folder"],
+)
+def test_advice_on_syncs_depends_on_what_is_synced(call, files, advice, tmp_path):
+    run = io_run(tmp_path / "a", [[Made(call, 3000)] * 40], files)
+    found = findings(run)["fewer-calls"]
+    assert found.advice.startswith(advice)
+
+
+def test_flushes_of_each_record_defeat_any_buffer(tmp_path):
+    calls = [Made("fwrite", 0.5, 40), Made("fflush", 3)] * 4000
+    found = findings(io_run(tmp_path / "a", [calls]))
+    assert "flush a stream once a step" in found["fewer-calls"].advice
+    assert "stdio-buffer" not in found
+
+
+def test_a_folder_that_is_scanned_again_is_not_kept_open(tmp_path):
+    """Each scan is followed by a small write, as of a log."""
+    files = {1: "/srv/run", 2: "/srv/log"} | {3 + each: f"/srv/run/{each}" for each in range(50)}
+    scan = [Made("readdir", 1)] * 50 + [Made("stat", 5, file=3 + each) for each in range(50)]
+    log = [Made("open", 3, file=2), Made("pwrite", 20, 13, file=2), Made("close", 1, file=2)]
+    found = findings(io_run(tmp_path / "a", [[*scan, *log] * 60], files))
+    assert found["metadata-storm"].advice.startswith("scan the folder once")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from made_io import MIB, Made, io_run
+from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.finding import Finding
@@ -35,3 +36,14 @@ def test_a_file_read_through_and_one_that_changes_are_not_read_again(tmp_path: P
     assert redundant(io_run(tmp_path / "b", [through * 2])) is None
     changed = [Made("pwrite", 400, MIB, 0), Made("pread", 300, MIB, 0)] * 100
     assert redundant(io_run(tmp_path / "c", [changed])) is None
+
+
+@pytest.mark.parametrize(("order", "what"), [(-1, "go backwards"), (0, "jump")])
+def test_reads_in_descending_order_go_backwards(order, what, tmp_path):
+    """Their rate is not that of the bytes in order, which no call shows."""
+    places = np.arange(4000)[::-1] if order else np.random.default_rng(3).permutation(4000)
+    calls = [Made("pread", 60, 4 * KIB, int(place) * 16 * KIB) for place in places]
+    found = en.diagnose(io_run(tmp_path / "a", [calls]))
+    named = {each.id: each for each in found.findings}
+    assert named["seek-heavy"].title.startswith(f"reads {what} through the file: 4,000 calls")
+    assert "rate" not in {each.id for each in found.account.entries}

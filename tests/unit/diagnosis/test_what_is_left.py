@@ -36,14 +36,15 @@ def waiting(tmp_path: Path) -> en.Run:
     return io_run(tmp_path / "run", [computing(rank) for rank in range(3)])
 
 
-def test_waiting_for_a_task_that_computes_is_told_without_a_finding(waiting: en.Run) -> None:
+def test_waiting_for_a_task_that_computes_is_a_note_with_its_reason(waiting: en.Run) -> None:
     found = en.diagnose(waiting)
     assert [each for each in found.findings if each.severity != "note"] == []
     assert found.unexplained_s is not None
     assert found.unexplained_s > 0.4 * STEPS * 0.15
     for text in (screen_text(found), diagnosis_text(found)):
         words = " ".join(text.split())
-        assert "waiting for tasks that are late again and again" in words
+        assert "note: late-task" in words
+        assert "waiting for tasks that are late again and again" not in words  # one number for one waiting
         assert "rank 1 is late because it was 1.20 s outside of I/O calls" in words
     late = found.to_json()["late_outside"]
     assert late["rank"] == 1
