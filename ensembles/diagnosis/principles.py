@@ -251,7 +251,7 @@ CAUSES = {
         in_io=False,
         most_severe="warning",
         advice="let tasks do their I/O at the same time: each to its own range of a shared file (pwrite, "
-        "MPI_File_write_at_all) or to a file of its own, instead of passing the turn on",
+        "MPI_File_write_at_all) or to a separate file, instead of passing the turn on",
     ),
     LATE_TASK: Cause(
         WAITING,

@@ -51,13 +51,7 @@ class Rule(Protocol):
 
 
 def every_call_needed(run: Run) -> None:
-    """Refuse runs that do not keep every call as an event.
-
-    Raises
-    ------
-    NotApplicable
-        Some calls are only in sums. The sentence is the same for all rules, so that the text can say it once.
-    """
+    """Refuse runs that do not keep every call as an event."""
     try:
         run.reading.need(Holds.CALL_ORDER, "this cause shows in single calls")
     except EnsioError as error:

@@ -275,13 +275,7 @@ _MOST_Z = 100
 
 
 def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
-    """Find a task, or a node, that is slower than the others, and what its calls save at their speed.
-
-    Raises
-    ------
-    NotApplicable
-        There are too few tasks, nodes or phases to compare.
-    """
+    """Find a task, or a node, that is slower than the others, and what its calls save at their speed."""
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
     views = views_of(case, uses)

@@ -49,13 +49,7 @@ class SlowTarget(NamedTuple):
 
 
 def find_slow_target(case: Case) -> SlowTarget | None:
-    """Return the slowest target, if it is slower than load, tasks and chance explain.
-
-    Raises
-    ------
-    NotApplicable
-        Calls are not known to lie on single targets, or on too few.
-    """
+    """Return the slowest target, if it is slower than load, tasks and chance explain."""
     table = case.evidence.targets.columns()
     if not len(table["n"]):
         raise NotApplicable(

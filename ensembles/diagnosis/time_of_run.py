@@ -246,7 +246,7 @@ def findings_of_waits(
         is_told = entry.id == LATE_TASK and bool(why_late)
         by_habit = entry.rank is not None and (is_told or case.model.is_last_by_habit(entry.rank))
         if entry.id in (SLOW_TASK, LATE_TASK) and not by_habit:
-            continue  # of several tasks, one is the last by chance
+            continue  # one of several tasks is the last
         what = kind.principle, kind.in_io
         alike = [each for each in findings if (each.kind.principle, each.kind.in_io) == what]
         if any(each.severity != "note" or (each.gain_s or (0, 0))[1] >= entry.time_s for each in alike):
@@ -255,7 +255,7 @@ def findings_of_waits(
         is_seen = bool((rows & (case.name == entry.call)).any())
         rows &= (case.name == entry.call) | (not is_seen)
         where = where_of(case, rows)
-        if entry.call and not is_seen:  # a barrier is no I/O
+        if entry.call and not is_seen:  # a barrier does no I/O
             where = replace(where, op=None, layer=None, calls=(entry.call,))
         sentence = why_late if is_told else entry.words
         share = share_text(entry.time_s / account.run_s)

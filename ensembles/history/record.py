@@ -139,11 +139,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     def of_run(cls, run: Run) -> RunRecord:
         """Read a run.
 
-        Raises
-        ------
-        EnsioError
-            A file of the run cannot be read, the record lacks calls, or it has only sums of them.
-
         Examples
         --------
         >>> from ensembles.history.record import RunRecord
@@ -192,13 +187,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def decode(cls, encoded: bytes) -> RunRecord:
-        """Decode a record.
-
-        Raises
-        ------
-        EnsioError
-            It is damaged, or a later version of ensio has written it.
-        """
+        """Decode a record."""
         try:
             record = msgspec.msgpack.decode(inflate(encoded, _MOST_PLAIN_BYTES), type=cls)
         except (TypeError, ValueError, msgspec.DecodeError):

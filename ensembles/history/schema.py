@@ -154,13 +154,7 @@ def _consistent_schema(connection: Connection, name: str) -> str | None:
 
 
 def make_schema(connection: Connection, name: str) -> None:
-    """Bring the tables of a database up to date, in the transaction of this connection.
-
-    Raises
-    ------
-    EnsioError
-        Its tables are not those of the schema that it names.
-    """
+    """Bring the tables of a database up to date, in the transaction of this connection."""
     from alembic import command
     from alembic.config import Config
 

@@ -425,13 +425,7 @@ class History:
         return [(row.name, row.value) for row in rows]
 
     def records(self, ids: Sequence[int]) -> list[RunRecord]:
-        """Read the records of runs, in this order.
-
-        Raises
-        ------
-        EnsioError
-            There is no such run, or its record cannot be read.
-        """
+        """Read the records of runs, in this order."""
         found = self._records(self.runs(numbers=ids))
         for number in ids:
             if not isinstance(record := found.get(number), RunRecord):

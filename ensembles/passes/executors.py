@@ -44,11 +44,6 @@ class Executor(Protocol):
         -------
         SummaryGroup
             The summaries of the whole run; there are no partial results.
-
-        Raises
-        ------
-        EnsioError
-            The run cannot be read any more, a worker ended early, or memory exceeds the budget.
         """
 
 
@@ -175,11 +170,6 @@ def executor_for(wanted: int | str | Executor | None) -> Executor:
     wanted : int, str, Executor or None
         A number of processes (1: one thread of this process), the address of a Dask scheduler, an executor,
         or None for threads of this process.
-
-    Raises
-    ------
-    EnsioError
-        Dask is not installed, or no scheduler answers at the address.
 
     Examples
     --------

@@ -80,11 +80,6 @@ class SummaryGroup:
             Memory that the pass may take.
         path : str
             Path of the run, for messages.
-
-        Raises
-        ------
-        EnsioError
-            The pass takes more memory than `budget` allows.
         """
         as_read = _Stream(watched(chunks, budget, path))
         streams = {False: as_read}

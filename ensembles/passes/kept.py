@@ -134,13 +134,7 @@ def seal(identity: bytes, key: str, data: bytes) -> bytes:
 
 
 def unseal(identity: bytes, key: str, sealed: bytes) -> bytes:
-    """Return the data of `seal`.
-
-    Raises
-    ------
-    NotKept
-        The bytes are damaged, or belong to another run, request or version.
-    """
+    """Return the data of `seal`."""
     begin = len(_MAGIC) + _DIGEST_BYTES
     data = sealed[begin:]
     if sealed[:begin] != _MAGIC + _checksum(identity, key, data):
@@ -168,12 +162,6 @@ def to_bytes(summary: Any, run: Dictionaries) -> bytes:
     ----------
     summary : Summary
         Filled by a whole pass; or another object whose class has ``results`` and ``result_types``.
-
-    Raises
-    ------
-    NotKept
-        The class is not kept, the summary holds something else than plain values and arrays, or it is longer
-        than `MOST_BYTES`.
     """
     if not is_kept(summary):
         raise NotKept(f"{type(summary).__name__} is not kept")

@@ -145,11 +145,6 @@ class PassSpec:
             The part: `request` of the whole pass, or a part of it by `divide`.
         ahead : callable, optional
             Reads chunks in another thread, given an iterator of them.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read any more, or memory exceeds the budget.
         """
         group, damage = self.new_group(run), DamageReport()
         try:
@@ -164,13 +159,7 @@ class PassSpec:
 
 
 def run_partition(spec: PassSpec, request: ReadRequest) -> Partial:
-    """Open the run in a worker process, and summarize a part of it.
-
-    Raises
-    ------
-    EnsioError
-        The run cannot be read, has changed since the pass began, or takes more memory than the budget.
-    """
+    """Open the run in a worker process, and summarize a part of it."""
     run = _reopened(spec.reopen, spec.path, spec.open_token, spec.budget.memory_bytes)
     if compute_fingerprint(run) != spec.fingerprint:
         raise EnsioError(

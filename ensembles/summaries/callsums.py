@@ -64,11 +64,6 @@ SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
 def compute_call_sums(chunk: Events) -> CallSums:
     """Compute the sums of a chunk, or return those that were computed before.
 
-    Raises
-    ------
-    IndexError
-        The ``call`` of an event is not an index into ``chunk.calls``.
-
     Examples
     --------
     >>> from ensembles.summaries.callsums import compute_call_sums

@@ -233,15 +233,7 @@ class CellSummary(Summary):
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
     ) -> CellSummary:
-        """Make a summary from the arrays of `to_arrays`.
-
-        Raises
-        ------
-        KeyError
-            An array is missing.
-        ValueError
-            The arrays contradict each other.
-        """
+        """Make a summary from the arrays of `to_arrays`."""
         summary = cls(calls, files)
         summary.cells = {name: arrays[name].astype(dtype) for name, dtype in CELL_DTYPES.items()}
         summary.histogram = (arrays["bin_cell"], arrays["bin"], arrays["bin_count"])

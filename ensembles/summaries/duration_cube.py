@@ -73,13 +73,7 @@ class DurationCube(Summary):
             grid.add_extent((extent_ns[0], max(extent_ns[1], extent_ns[0] + 1)))
 
     def add(self, chunk: Events) -> None:
-        """Add events.
-
-        Raises
-        ------
-        ValueError
-            A duration is in none of the bins that may occur.
-        """
+        """Add events."""
         if not len(chunk):
             return
         number = self._number.take(bin_index(chunk.duration))

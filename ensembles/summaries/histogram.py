@@ -42,13 +42,7 @@ class LogHistogram(Summary):
         self.counts: dict[Call, np.ndarray] = {}
 
     def add(self, chunk: Events) -> None:
-        """Add events.
-
-        Raises
-        ------
-        IndexError
-            A duration is negative, or a call is not an index into ``chunk.calls``.
-        """
+        """Add events."""
         if not len(chunk):
             return
         present = compute_call_sums(chunk).present

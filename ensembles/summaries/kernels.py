@@ -49,11 +49,6 @@ def spread(
     out : ndarray of int64, shape (rows, cells), C-contiguous
         Is added to.
 
-    Raises
-    ------
-    IndexError
-        An event lies outside of `out`, or has a negative duration.
-
     Examples
     --------
     Two events of 6 and 4 ns, with 600 and 4 bytes, in cells of 4 ns:
@@ -85,11 +80,6 @@ def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.nd
     -------
     ndarray of int64, shape (groups, BIN_COUNT)
         Counts.
-
-    Raises
-    ------
-    IndexError
-        A group is not below `groups`, or a duration is negative.
 
     Examples
     --------
@@ -161,11 +151,6 @@ def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.n
     stats : ndarray of float64, shape (5,)
         Least and largest duration; sums of the differences from a reference and of their squares; the
         reference. In seconds, and seconds².
-
-    Raises
-    ------
-    ValueError
-        A duration is negative, NaN, or not below the limit.
 
     Examples
     --------

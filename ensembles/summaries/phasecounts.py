@@ -140,11 +140,6 @@ class PhaseCounts(Summary):
         ----------
         cuts : ndarray of int64, shape (h - 1,)
             New cuts, rising. They lie within groups of odd numbers, the beginning excluded, the end included.
-
-        Raises
-        ------
-        ValueError
-            The calls of groups with odd numbers were not kept.
         """
         if self.kept is None:
             raise ValueError("calls can be counted again only if they were kept (keep_odd)")

@@ -86,11 +86,6 @@ def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     (int, int) or None
         First moment and the moment after the last, in ns; a call of no duration takes up one ns. None: no
         call is chosen.
-
-    Raises
-    ------
-    EnsioError
-        A call ends before it starts, or beyond the range of 64-bit nanoseconds.
     """
     try:
         return _compiled.spread_calls(*_arguments(chunk, choice), 0, 0, None, 0, None)
@@ -109,11 +104,6 @@ def spread_calls(
     ----------
     begun : ndarray of int64, shape of `out`, optional
         The number of chosen calls that begin in a cell is added to it.
-
-    Raises
-    ------
-    IndexError
-        A call lies outside of `out`, or its ``call`` is out of range.
     """
     _compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1], begun)
 

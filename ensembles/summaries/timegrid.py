@@ -118,11 +118,6 @@ class TimeGrid:
         ----------
         start_ns, duration_ns, row, amount : ndarray, shape (n,)
             As for `ensembles.summaries.kernels.spread`. Rows of shape (k, n) get the amounts each.
-
-        Raises
-        ------
-        EnsioError
-            An event has a negative duration, or ends beyond the range of 64-bit nanoseconds.
         """
         if not len(start_ns):
             return
@@ -139,11 +134,6 @@ class TimeGrid:
         counts_from : int, optional
             First of as many rows as those of `choice`, and behind them, that count the calls which begin in
             a cell. Default: they are not counted.
-
-        Raises
-        ------
-        EnsioError
-            A call has a negative duration, or ends beyond the range of 64-bit nanoseconds.
         """
         self.cover_calls(chunk, choice)
         if self.low_ns is not None:
@@ -152,13 +142,7 @@ class TimeGrid:
             spread_calls(chunk, choice, self.level, self._first, amounts, begun)
 
     def cover_calls(self, chunk: Events, choice: Choice) -> None:
-        """Extend the axis to the times of the chosen calls of a chunk.
-
-        Raises
-        ------
-        EnsioError
-            A call has a negative duration, or ends beyond the range of 64-bit nanoseconds.
-        """
+        """Extend the axis to the times of the chosen calls of a chunk."""
         if not self._holds(bounds_ns(chunk)):
             self.add_extent(compute_extent(chunk, choice))
 
@@ -174,13 +158,7 @@ class TimeGrid:
             self._cover(*extent_ns)
 
     def merge(self, other: TimeGrid) -> None:
-        """Add another grid.
-
-        Raises
-        ------
-        ValueError
-            The grids differ in rows or in their largest number of cells.
-        """
+        """Add another grid."""
         if (other.rows, other.cells) != (self.rows, self.cells):
             raise ValueError("time grids can be merged only if their numbers of rows and of cells are equal")
         if other.low_ns is None or other.high_ns is None:
@@ -226,11 +204,6 @@ class TimeGrid:
         ----------
         values : ndarray of int64, shape (rows, cells)
             At least one cell, and not more than the grid may have.
-
-        Raises
-        ------
-        ValueError
-            The rows, or the cells, are not those of the grid.
         """
         rows, cells = values.shape
         if rows != self.rows or not 0 < cells <= self.cells:
@@ -265,11 +238,6 @@ def extent_ns(start_ns: np.ndarray, duration_ns: np.ndarray) -> tuple[int, int]:
     -------
     (int, int)
         First moment and the moment after the last, in ns. An event of no duration takes up one ns.
-
-    Raises
-    ------
-    EnsioError
-        A duration is negative, or an event ends beyond the range of 64-bit nanoseconds.
     """
     low = int(start_ns.min())
     end = start_ns + np.maximum(duration_ns, 1)

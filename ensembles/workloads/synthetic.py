@@ -201,11 +201,6 @@ def synthetic_run(
         Mean delay with which tasks enter and leave the barriers, nanoseconds.
     meetings : sequence of str
         Meetings whose readings the spools contain: ``"begin"``, ``"end"`` or both.
-
-    Raises
-    ------
-    OSError
-        The directory or a file in it cannot be written.
     """
     run = synthetic_events(tasks, events_per_task, seed, phases)
     random = np.random.default_rng([seed, 1])

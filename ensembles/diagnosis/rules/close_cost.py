@@ -22,11 +22,6 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
     ----------
     rows : ndarray of bool, shape (n,)
         Rows of closes.
-
-    Raises
-    ------
-    NotApplicable
-        Calls keep the storage busy all the time, as far as the run shows.
     """
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     closes = np.bincount(case.task, np.where(rows, case.rows["n"], 0), len(case.ranks))[case.task]

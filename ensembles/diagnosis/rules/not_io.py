@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 
 def counted_bound_s(run: Run) -> float:
-    """Bound the time of any rank in counted calls, s; 0: nothing was counted.
-
-    Raises
-    ------
-    NotApplicable
-        The log has modules of I/O that are not read.
-    """
+    """Bound the time of any rank in counted calls, s; 0: nothing was counted."""
     if run.counters.unread:
         raise NotApplicable(
             f"Darshan's module {' or '.join(run.counters.unread)} may hold more I/O, and is not read: record "

@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 
 
 def check_straggler(run: Run) -> Finding | None:
-    """Refuse a run in which one task is in I/O for notably longer than the median task.
-
-    Raises
-    ------
-    NotApplicable
-        Without phases, chance and more bytes look like a slow task.
-    """
+    """Refuse a run in which one task is in I/O for notably longer than the median task."""
     case = SummedCase(run)
     if len(case.ranks) < 2:
         raise NotApplicable("one task makes the I/O calls, and has no others to be compared with")
@@ -48,13 +42,7 @@ def check_straggler(run: Run) -> Finding | None:
 
 
 def check_coordination(run: Run) -> Finding | None:
-    """Refuse a run whose collective calls take notably longer than the storage inside them.
-
-    Raises
-    ------
-    NotApplicable
-        In sums, waiting for the task that comes last looks like coordination.
-    """
+    """Refuse a run whose collective calls take notably longer than the storage inside them."""
     case = SummedCase(run)
     collective = np.char.endswith(case.name, "_all") & (case.layer == "mpiio")
     if not collective.any():

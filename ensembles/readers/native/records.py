@@ -47,13 +47,6 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     ----------
     launch : int
         Number of the launch, if several recorded into the directory (`ensembles.readers.native.launches`).
-
-    Raises
-    ------
-    SeveralRuns
-        Several launches recorded into the directory, and none is named.
-    EnsioError
-        The directory cannot be read or has no readable spool or job file.
     """
     spools: dict[str, Spool] = {}
     collected: dict[str, Spool] = {}

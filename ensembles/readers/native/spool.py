@@ -307,11 +307,6 @@ def read_spool(path: str, known: KnownTexts | None = None) -> Spool:
     ----------
     known : KnownTexts, optional
         Texts of other spools, with which equal ones are shared.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read, is not a spool, or its head is implausible.
     """
     with Reading(path), open_regular(path) as file:
         return _read(path, file.fileno(), known)

@@ -119,11 +119,6 @@ def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Da
     ----------
     is_whole : bool
         Whether it is known already that all chunks are there, which HDF5 would have to count.
-
-    Raises
-    ------
-    ValueError
-        It is not a column, is incomplete, or lies elsewhere.
     """
     dataset = _own(group, name)
     if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
@@ -147,13 +142,7 @@ def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Da
 
 
 def whole_column(group: h5py.Group, name: str) -> np.ndarray:
-    """Read a whole column.
-
-    Raises
-    ------
-    KeyError, ValueError
-        As for `open_column`, or it decompresses to much more than its stored size.
-    """
+    """Read a whole column."""
     dataset = open_column(group, name)
     if dataset.dtype.hasobject:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
@@ -163,13 +152,7 @@ def whole_column(group: h5py.Group, name: str) -> np.ndarray:
 
 
 def read_texts(group: h5py.Group, name: str) -> list[str]:
-    """Read a column of texts of a fixed length.
-
-    Raises
-    ------
-    KeyError, ValueError
-        As for `open_column`, or it has another type, or decompresses to much more than its stored size.
-    """
+    """Read a column of texts of a fixed length."""
     dataset = open_column(group, name)
     kind = h5py.check_string_dtype(dataset.dtype)
     if kind is None or kind.length is None:

@@ -296,11 +296,6 @@ class OrdinalEnsembles:
         fraction : ndarray of float, shape (m,)
             Fractions, rising to 1.
 
-        Raises
-        ------
-        KeyError
-            There are no calls of this ordinal.
-
         References
         ----------
         Uselton et al., "Parallel I/O Performance: From Events to Ensembles", IPDPS 2010, Fig. 5a.

@@ -83,11 +83,6 @@ def find_phases(
     rule : {"named", "barriers", "steps"}, optional
         The first rule to try. Default: the most reliable one that applies.
 
-    Raises
-    ------
-    EnsioError
-        The given rule does not apply to this run.
-
     Examples
     --------
     >>> from ensembles.structure.phases.detect import find_phases
@@ -124,12 +119,6 @@ def detect_phases(
         of all. Default: `MOST_EVENTS`, or fewer if the memory budget of the run is smaller.
     some, beside
         As for `ensembles.structure.phases.sampled_ranks.detect_phases_in_sample`.
-
-    Raises
-    ------
-    EnsioError
-        The run was recorded in mode ``profile`` or ``tail`` and its program named no phases, or the given
-        rule does not apply.
     """
     named = AnnotatedPhases.from_regions(run.regions)
     if not named:

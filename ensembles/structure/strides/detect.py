@@ -87,11 +87,6 @@ def find_strides(events: Events) -> StrideRuns:
     events : Events
         All calls of these tasks, at least one, in the order of ranks.
 
-    Raises
-    ------
-    IndexError
-        The ``call`` of an event is not an index into ``events.calls``.
-
     Examples
     --------
     One task reads 4 bytes every 10 bytes:

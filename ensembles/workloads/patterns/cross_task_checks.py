@@ -61,13 +61,7 @@ class Checks:
         self._add_collective(block)
 
     def finish(self) -> None:
-        """Check the conditions that need the calls of all tasks.
-
-        Raises
-        ------
-        EnsioError
-            A file is used before it exists, or two tasks write to the same bytes in a phase.
-        """
+        """Check the conditions that need the calls of all tasks."""
         for file, (step, operation) in self._used.items():
             if step < self._made[file]:
                 raise EnsioError(

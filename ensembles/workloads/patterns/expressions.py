@@ -135,12 +135,6 @@ class Expression:
         int or ndarray of int64
             An array if the value of a used name is an array.
 
-        Raises
-        ------
-        EnsioError
-            A name is not in `names`, a division is by zero or has a remainder, or a number has more than 63
-            bits.
-
         Examples
         --------
         >>> parse("rank // 2 * 4KiB".replace("4KiB", "4 * KiB"), "pattern.toml:1").evaluate({"rank": 5})

@@ -23,11 +23,6 @@ def parameter_values(
     ----------
     overrides : mapping of str to int or str, optional
         Values that replace those of the pattern; expressions may use the parameters before them.
-
-    Raises
-    ------
-    EnsioError
-        There is no such parameter, or a value is not valid.
     """
     overrides = overrides or {}
     for name in overrides:

@@ -90,11 +90,6 @@ class Plan:
             Absolute path of the folder for the files of the pattern.
         seed : int
             Seed of the content of the files, from 0 to 2**64 - 1.
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be written.
         """
         lines = [f"seed {seed}", f"tasks {self.tasks}", f"tasks_per_node {self.tasks_per_node}"]
         lines += [f"calls {len(self.calls)}", *self.calls]
@@ -127,12 +122,6 @@ def expand(
         Values of parameters, numbers or expressions, that replace those of the pattern.
     paper : bool
         Use the published parameters.
-
-    Raises
-    ------
-    EnsioError
-        A number is not valid, such as a negative offset or a size below 1 byte; a call uses a file that is
-        not open; tasks write to the same bytes within a phase; or a task lacks a collective call.
     """
     parameters = parameter_values(pattern, overrides, paper)
     expansion = Expansion(pattern, parameters)

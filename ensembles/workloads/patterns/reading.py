@@ -50,11 +50,6 @@ def read_pattern(path: Path, layer: str | None = None) -> Pattern:
     path : Path
     layer : str, optional
         Layer that replaces that of the pattern.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read or is not a pattern; the message names file and line.
     """
     reader, content = _read(path)
     if "based_on" in content:

@@ -55,14 +55,7 @@ class Block:
 
 
 def block_of(expansion: Expansion, first: int, end: int) -> Block:
-    """Expand the calls of the tasks from `first` to `end` - 1.
-
-    Raises
-    ------
-    EnsioError
-        An offset is negative, a size is too small, a call uses a file that is not open, or a file or task
-        does not exist.
-    """
+    """Expand the calls of the tasks from `first` to `end` - 1."""
     return BlockState(expansion, first, end).block()
 
 

@@ -122,13 +122,7 @@ class Tables:
 
 
 def named_file(kind: str, name: str) -> Path:
-    """Return the TOML file of a pattern or model: a path, or a name in that folder of ``share/ensio``.
-
-    Raises
-    ------
-    EnsioError
-        The installation has no file of this name.
-    """
+    """Return the TOML file of a pattern or model: a path, or a name in that folder of ``share/ensio``."""
     if "/" in name or name.endswith(".toml"):
         return Path(name)
     folder = installed(f"share/ensio/{kind}s")

@@ -122,12 +122,6 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
     ----------
     tasks : int, optional
         Number of tasks, from which a straggler is drawn if that fault is on and the settings name none.
-
-    Raises
-    ------
-    EnsioError
-        A setting is not valid, a straggler must be drawn from an unknown number of tasks, or there is no
-        space for the state.
     """
     program = installed(STATE_PROGRAM)
     memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK | os.X_OK) else None
@@ -153,11 +147,6 @@ def environment_for(
         model.
     without : sequence of Path
         Folders below the roots whose files are not under the model.
-
-    Raises
-    ------
-    EnsioError
-        The library is not installed, or a root is not a folder.
     """
     for root in (*roots, *without):
         if not root.is_dir():

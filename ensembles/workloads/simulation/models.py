@@ -65,11 +65,6 @@ class Model:
         ----------
         hints : mapping of str to str
             With ``striping_factor``, a whole number; 0: as the machine does.
-
-        Raises
-        ------
-        EnsioError
-            It is not a whole number, or too large.
         """
         text = hints.get("striping_factor", "0").strip()
         if not text.isdecimal():
@@ -86,11 +81,6 @@ class Model:
         ----------
         divisor : int
             At least 1.
-
-        Raises
-        ------
-        EnsioError
-            A size would fall below the minimum of the model.
         """
         if divisor == 1:
             return self
@@ -114,11 +104,6 @@ class Model:
             Values by key.
         where : str
             Place of the settings, for messages.
-
-        Raises
-        ------
-        EnsioError
-            A key or value is not valid.
         """
         known = known_settings() if settings else {}
         checked = {key: _number(where, key, value, known) for key, value in settings.items()}
@@ -138,11 +123,6 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
         A path (with a ``/``, or ending in ``.toml``), or the name of an installed model.
     faults : iterable of str
         ``ID=STRENGTH``, which replaces the strength in the file; 0 switches the fault off.
-
-    Raises
-    ------
-    EnsioError
-        There is no such model, or a key, a number or a fault in it is not valid.
     """
     path = find_model(name)
     text, keys = read_toml(path)

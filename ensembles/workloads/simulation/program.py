@@ -48,13 +48,7 @@ def known_settings() -> dict[str, Setting]:
 
 
 def run_program(plan: Path, settings: Path, seed: int, mode: str, folder: Path) -> None:
-    """Execute a plan in virtual time, and tell the listener of this process how far it is.
-
-    Raises
-    ------
-    EnsioError
-        The program failed; the message is that of the program.
-    """
+    """Execute a plan in virtual time, and tell the listener of this process how far it is."""
     command = [str(program()), "--mode", mode, str(plan), str(settings), str(seed), str(folder)]
     ended = threading.Event()
     teller = threading.Thread(target=_tell, args=(folder / "progress", ended), daemon=True)

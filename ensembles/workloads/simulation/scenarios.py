@@ -99,24 +99,12 @@ class Scenario:
 
 
 def read_scenarios() -> list[Scenario]:
-    """Read all installed scenarios, sorted by name.
-
-    Raises
-    ------
-    EnsioError
-        No scenarios are installed, or one of them is not valid.
-    """
+    """Read all installed scenarios, sorted by name."""
     return [read_scenario(path) for path in sorted(installed("share/ensio/scenarios").glob("*.toml"))]
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read a scenario.
-
-    Raises
-    ------
-    EnsioError
-        A key is wrong or missing; the message names file and line.
-    """
+    """Read a scenario."""
     text, content = read_toml(path)
     tables = Tables(path, Lines(text))
     tables.keys(

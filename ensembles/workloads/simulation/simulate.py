@@ -97,11 +97,6 @@ def simulate(
         which must not know them.
     named_phases : bool
         Store the steps of the pattern as phases that the program named.
-
-    Raises
-    ------
-    EnsioError
-        The plan or the model cannot be used, or there is no space for the result.
     """
     if "tasks_per_node" not in plan.parameters:
         plan = replace(plan, tasks_per_node=model.tasks_per_node)

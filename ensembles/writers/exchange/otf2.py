@@ -102,12 +102,6 @@ def write_otf2(run: RecordedRun, path: str, ranks_per_location: int = 1) -> Writ
     ranks_per_location : int
         1: each thread of each rank is a separate location with its own file. More: this many ranks share a
         location. Only attributes distinguish their calls, and viewers show them in one row.
-
-    Raises
-    ------
-    EnsioError
-        `path` exists or cannot be written, a file of the run cannot be read any more, or ``ensio-otf2`` is
-        not installed.
     """
     if ranks_per_location < 1:
         raise ValueError("a location has at least one rank")

@@ -30,13 +30,7 @@ class Filter:
     needs: str
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments of `h5py.Group.create_dataset` for this filter.
-
-        Raises
-        ------
-        EnsioError
-            The filter is not installed, or one of another package is in its place.
-        """
+        """Return the arguments of `h5py.Group.create_dataset` for this filter."""
         if self.name == "none":
             return {}
         if self.name == "gzip":

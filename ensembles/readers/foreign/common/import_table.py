@@ -58,11 +58,6 @@ class ForeignTrace(Protocol):
             Columns (`ensembles.model.events.COLUMNS`); those of `DEFAULTS` may be missing. ``call`` and
             ``file`` index `metadata.calls` and `metadata.files`; ``start`` is in ns since
             `metadata.origin_unix_ns`.
-
-        Raises
-        ------
-        EnsioError
-            The trace is damaged. The message says where, and what to do.
         """
         ...
 

@@ -43,13 +43,7 @@ class TextBlocks:
         self.damaged = self.torn = self.ends_in_line = False
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield whole lines; only the last may lack its end.
-
-        Raises
-        ------
-        EnsioError
-            The file cannot be read, or has no lines of this kind.
-        """
+        """Yield whole lines; only the last may lack its end."""
         held, skipping, hopeless = b"", False, 0
         for text in self._texts():
             hopeless = 0 if self._sign in text else hopeless + len(text)

@@ -100,11 +100,6 @@ class Counters:
         columns : sequence of ndarray
             File id (uint64, shape (n,)), rank (int64, shape (n,); −1: all ranks), counters (int64, shape
             (n, k)), timers in seconds (float64, shape (n, l)).
-
-        Raises
-        ------
-        DamagedLog
-            A value is impossible.
         """
         identity, rank, whole, real = columns
         prefix = PREFIX[module]

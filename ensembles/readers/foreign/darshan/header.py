@@ -129,14 +129,7 @@ def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
 
 
 def open_header(path: str) -> Header:
-    """Read and check the header of a log, and the job's description, of which the library checks little.
-
-    Raises
-    ------
-    EnsioError
-        The library does not read this version, the parts do not lie in the file, the description is
-        incomplete, or the file cannot be read.
-    """
+    """Read and check the header of a log, and the job's description, of which the library checks little."""
     with Reading(path), open_regular(path) as file:
         header = _read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
         file.seek(header.job[0])

@@ -45,11 +45,6 @@ def read(path: str) -> DarshanImport:
     """Open a Darshan log, or the logs in a folder if they are of one job.
 
     The tasks of several logs are numbered in the order of their starts.
-
-    Raises
-    ------
-    EnsioError
-        The library does not read a log, or the logs are of several jobs.
     """
     headers = {log: open_header(log) for log in logs_of(path)}
     jobs = len({header.number for header in headers.values()})
@@ -340,11 +335,6 @@ class HeatMapSums:
         ----------
         name : str
             Name of the record, such as ``"heatmap:POSIX"``.
-
-        Raises
-        ------
-        DamagedLog
-            A value is impossible, or the bins of two ranks differ in width.
         """
         _, rank, written, read = arrays
         if not 0 < width_s < _MOST_S or len(written) != len(read):

@@ -250,11 +250,6 @@ def expand(rules: Rules, calls: int, signatures: int) -> np.ndarray:
     -------
     ndarray of int64, shape (calls,)
 
-    Raises
-    ------
-    GrammarError
-        The grammar is infinite, or does not make `calls` calls.
-
     Examples
     --------
     >>> import numpy as np

@@ -76,13 +76,7 @@ def _number_in(path: str) -> str:
 
 
 def merged_lines(files: list[TextLines]) -> Iterator[str]:
-    """Iterate over the lines of files in the order of their times, with the number of the process.
-
-    Raises
-    ------
-    EnsioError
-        A file cannot be read, or its times cannot be compared with those of the others.
-    """
+    """Iterate over the lines of files in the order of their times, with the number of the process."""
     if len(files) == 1:
         return iter(files[0])
     numbers = [_number_in(file.path) for file in files]
