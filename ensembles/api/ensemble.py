@@ -61,3 +61,7 @@ class Ensemble(ensemble.Ensemble):
         from ensembles.answers.split import SplitAnswer
 
         return SplitAnswer(**vars(super().split(calls, tasks, level)))
+
+    for each in (modes, tail, backtest, split):
+        each.__doc__ = getattr(ensemble.Ensemble, each.__name__).__doc__
+    del each

@@ -117,7 +117,7 @@ class Evidence(Summary):
 
     columns = ("thread", "carried", *_SUMMED_COLUMNS)
     requires = RANK_ORDER
-    meaning = 2
+    meaning = 3
     results = _TABLES
 
     _shared: Any = None

@@ -98,11 +98,13 @@ def expected_tables(events: Events, in_order: bool) -> dict[str, dict[tuple[int,
             reads.append((row, base, low, high, log))
     if not in_order:
         reads.sort(key=lambda read: (read[0]["rank"], read[0]["start"]))
-    reached: dict[tuple[int, int], int] = {}
+    reached: dict[tuple[int, int], tuple[int, int]] = {}
     for row, base, low, high, log in reads:
         place = row["file"], row["rank"]
-        add("order", (*base[:4], int(reached.get(place, low) != low)), 1, row["duration"], log)
-        reached[place] = high
+        last_low, last_end = reached.get(place, (low, low))
+        jumps = 0 if low == last_end else 2 if high <= last_low else 1
+        add("order", (*base[:4], int(jumps)), 1, row["duration"], log)
+        reached[place] = low, high
     return tables
 
 
