@@ -67,7 +67,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> en.Run:
 
 
 def test_a_sync_after_each_write_is_found_although_the_last_task_writes_headers(run: en.Run) -> None:
-    (found,) = diagnose(run, [sync_per_write.rule]).findings
+    found = diagnose(run, [sync_per_write.rule]).findings[0]
     assert (found.id, found.severity) == ("sync-per-write", "critical")
     assert found.where.ranks == ((0, 7),)
 
