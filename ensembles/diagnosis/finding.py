@@ -220,7 +220,7 @@ class Finding:
             return ""
         low, high = (seconds_text(value) for value in self.gain_s)
         loop = ""
-        if self.loop_s >= LEAST_LOOP * self.gain_s[1]:
+        if self.loop_s > 0 and self.loop_s >= LEAST_LOOP * self.gain_s[1]:
             loop = (
                 f" (of these, up to {seconds_text(self.loop_s)} in the loop around the calls: whether it "
                 "goes with them, a run with fewer calls shows)"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Finding, NotApplicable, Where
+from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
@@ -113,8 +114,9 @@ class NotIo(EvidenceRule):
 
 
 def beside_others(findings: Sequence[Finding], run_s: float | None) -> list[Finding]:
-    """Let ``not-io`` gain what another finding may; it goes where that is a tenth of the run."""
-    most_s = max((each.gain_s[1] for each in findings if each.gain_s is not None), default=0.0)
+    """Let ``not-io`` gain what another finding of I/O may; it goes where that is a tenth of the run."""
+    of_io = (each for each in findings if each.kind.in_io or each.id in ("not-io", TURNS))
+    most_s = max((each.gain_s[1] for each in of_io if each.gain_s is not None), default=0.0)
     if run_s is not None and most_s >= FROM_SHARE["critical"] * run_s:
         return [each for each in findings if each.id != "not-io"]
     return [replace(each, gain_s=(0.0, most_s)) if each.id == "not-io" else each for each in findings]
