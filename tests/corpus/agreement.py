@@ -77,7 +77,8 @@ def times_of_info_are_possible(answers: Answers) -> Iterator[str]:
             yield f"{name}: {exclusive_s} s exclusive of {time_s} s"
         if exclusive_s > most_s:
             yield f"{name}: {exclusive_s} s exclusive in {info['threads']} threads of {info['span_s']} s"
-    if info["io_time_s"] is not None and info["io_time_s"] > most_s:
+    of_calls = not info.get("counters")  # threads behind counted times are not known
+    if of_calls and info["io_time_s"] is not None and info["io_time_s"] > most_s:
         yield f"{info['io_time_s']} s in I/O in {info['threads']} threads of {info['span_s']} s"
 
 
