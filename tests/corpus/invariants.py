@@ -171,7 +171,7 @@ def the_slowest_of_n_is_an_answer_or_a_refusal(
         ends = [one[name] for name in ("low_s", "median_s", "high_s")] if one else []
         if one and one["refused"] is not None and ends != [None] * 3:
             yield f"{place} is refused, and has {ends}"
-        depends = bool(one) and one["refused"] is None and not one.get("exchangeable")
+        depends = bool(one) and one["refused"] is None and one.get("exchangeable", False) is False
         if depends and not ends[2] <= 1.001 * MOST_WIDTH * max(ends[0], 1e-9):
             yield f"{place} is from {ends[0]} to {ends[2]}"
 
