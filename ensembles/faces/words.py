@@ -70,7 +70,7 @@ def _interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return ""
     if not high <= WIDEST * low:
-        return f" (uncertain by more than a factor of {WIDEST:.0f})"
+        return " (the interval is too wide)"
     ends = [ratio_text(end).removeprefix("× ") for end in (low, high)]
     return f" ({ends[0]} to {ends[1]})"
 
