@@ -53,8 +53,6 @@ class Process:
         `first_thread`.
     first_thread : int
         Number of its first thread, the main one, within the task.
-    beside_main : bool
-        Whether the main thread made no call: it may compute while others are in I/O.
     dropped_events : int
         Completed calls without an event, because the disk was full or the budget was used up.
     excluded_calls : int
@@ -63,6 +61,8 @@ class Process:
         Dropped events that are missing in the summary too.
     source : str
         Name of the file that the process was read from.
+    beside_main : bool
+        Whether the main thread made no call: it may compute while others are in I/O.
 
     Examples
     --------
@@ -85,11 +85,11 @@ class Process:
     ended: bool = True
     threads: int = 1
     first_thread: int = 0
-    beside_main: bool = False
     dropped_events: int = 0
     excluded_calls: int = 0
     lost_calls: int = 0
     source: str = ""
+    beside_main: bool = False
 
     def __post_init__(self) -> None:
         # Here all readers come by; the recorder's own files have the words as the program got them.
