@@ -73,7 +73,7 @@ static uint32_t free_count;
 
 static int is_main(void)
 {
-    return (uint32_t)syscall(SYS_gettid) == ensio_raw_pid();
+    return (uint32_t)syscall(SYS_gettid) == ensio_spool->pid;
 }
 
 static uint32_t take_number(void)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
-from test_linking import MPI
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 from ensembles.run.collect import collect
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -135,7 +135,7 @@ def test_one_wheel_serves_every_python(wheel):
 
 def run_installed(installed, folder, command):
     """What a shell command prints with the installed tools and those of the system on PATH."""
-    environment = MPI | {"PATH": f"{installed}/bin:/usr/bin:/bin", "HOME": str(folder)}
+    environment = ANY_TASKS | {"PATH": f"{installed}/bin:/usr/bin:/bin", "HOME": str(folder)}
     done = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -29,7 +29,7 @@ from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import MOST_CALLS, Window
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.tracefile import events as written
-from ensembles.writers.tracefile import kept as kept_in_file
+from ensembles.writers.tracefile import tracefile as kept_in_file
 
 TASKS, EVENTS, ROWS = 6, 40_000, 1024
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ensembles.model.c_layout import CONSTANTS, TEXT
-from ensembles.readers.native.spool_texts import KnownTexts
+from ensembles.readers.native.spool_bytes import KnownTexts
 
 FILE = CONSTANTS["ENSIO_TEXT_FILE"]
 
