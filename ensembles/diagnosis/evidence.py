@@ -199,9 +199,10 @@ def _gaps_before(chunk: Events) -> dict[str, np.ndarray]:
     gap_ns = np.full(len(chunk), -1)
     at = np.flatnonzero(chunk.outermost)
     thread = chunk.rank[at].astype(np.int64) << 16 | chunk.thread[at]
-    at = at[np.argsort(thread, kind="stable")]
+    order = np.argsort(thread, kind="stable")
+    at, thread = at[order], thread[order]
     begins, ends = chunk.start[at[1:]], chunk.start[at[:-1]] + chunk.duration[at[:-1]]
-    gap_ns[at[1:]] = np.where(np.diff(np.sort(thread)) == 0, np.maximum(begins - ends, 0), -1)
+    gap_ns[at[1:]] = np.where(np.diff(thread) == 0, np.maximum(begins - ends, 0), -1)
     rows = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call])
     gap_ns = gap_ns[rows]
     return {

@@ -71,7 +71,7 @@ def looks_up(name: np.ndarray, op: np.ndarray) -> np.ndarray:
 
 
 def reads_folders(case: Case) -> bool:
-    """Tell whether tasks read folders, and ask for paths about as often as folders have entries."""
+    """Return whether tasks read folders, and ask for paths about as often as folders have entries."""
     read = int(case.rows["n"][case.name == "readdir"].sum())
     return read >= LEAST_ASKED and read >= _SHARE * case.rows["n"][looks_up(case.name, case.op)].sum()
 

@@ -285,7 +285,7 @@ class WithMeetings:
         return LateOutside(int(self._ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
 
     def is_last_by_habit(self, rank: int) -> bool:
-        """Tell whether a task is the last of phases more often than at random."""
+        """Return whether a task is the last of phases more often than at random."""
         arrival = np.where(self._cells.present, self._arrival, np.nan)
         return is_habit(arrival, int(np.searchsorted(self._ranks, rank)))
 

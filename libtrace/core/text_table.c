@@ -12,7 +12,8 @@
 #define MOVED 1      /* in the place of 0 in slots that grew: what belongs here is in the larger ones */
 
 /* Addresses of texts, and above them bits of their hashes, so that few texts are touched. At most three quarters are
- * used. A reader may still be in older slots, so that none are unmapped. */
+ * used. A reader may still be in older slots: they lose their memory and read as empty, so that what is not found
+ * there, or was added there, is looked up once more in the larger ones. */
 struct ensio_kept_slots {
     uint64_t mask;
     uint64_t kept[];
@@ -52,9 +53,14 @@ static uint64_t *slot_for(struct ensio_kept_slots *slots, const struct ensio_kep
 
 struct ensio_kept *ensio_kept_find(const struct ensio_text_table *table, const struct ensio_kept *like)
 {
-    struct ensio_kept_slots *slots = __atomic_load_n(&table->slots, __ATOMIC_ACQUIRE);
-    const uint64_t entry = slots ? __atomic_load_n(slot_for(slots, like), __ATOMIC_ACQUIRE) : 0;
-    return entry == MOVED ? NULL : kept_in(entry);
+    for (;;) {
+        struct ensio_kept_slots *const slots = __atomic_load_n(&table->slots, __ATOMIC_ACQUIRE);
+        const uint64_t entry = slots ? __atomic_load_n(slot_for(slots, like), __ATOMIC_ACQUIRE) : 0;
+        if (entry > MOVED)
+            return kept_in(entry);
+        if (__atomic_load_n(&table->slots, __ATOMIC_ACQUIRE) == slots)
+            return NULL;
+    }
 }
 
 /* Makes larger slots, unless another thread has made them. Threads that add to the old ones wait for the lock. */
@@ -71,6 +77,8 @@ static int grow(struct ensio_text_table *table, struct ensio_kept_slots *old)
                 *slot_for(larger, kept_in(entry)) = entry;
         }
         __atomic_store_n(&table->slots, larger, __ATOMIC_RELEASE);
+        if (old)
+            ensio_raw_empty(old, sizeof *old + before * sizeof *old->kept);
     }
     const int has_grown = table->slots != old;
     ensio_unlock(held);
@@ -89,6 +97,8 @@ struct ensio_kept *ensio_kept_add(struct ensio_text_table *table, struct ensio_k
         }
         uint64_t *const slot = slot_for(slots, fresh), found = 0;
         if (__atomic_compare_exchange_n(slot, &found, entry_of(fresh), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            if (__atomic_load_n(&table->slots, __ATOMIC_ACQUIRE) != slots)
+                continue;
             __atomic_fetch_add(&table->count, 1, __ATOMIC_RELAXED);
             return fresh;
         }

@@ -140,7 +140,7 @@ def test_many_paths_take_bounded_memory_and_disk(recorder, tmp_path, what, mode)
     plain = recorder.untraced(program, what, paths, cwd=tmp_path)
     done = recorder.execute(program, what, paths, cwd=tmp_path, environment={"ENSIO_MODE": mode}, timeout=600)
     assert (done.returncode, done.stderr) == (4, b"")
-    assert int(done.stdout) - int(plain.stdout) < 18 << 10  # KiB
+    assert int(done.stdout) - int(plain.stdout) < 16 << 10  # KiB
     run = ensembles.open(recorder.run)
     assert run.summary.count >= paths
     assert run.info.calls_on_other_paths >= paths - 65_536
