@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_damaged_strace import WHOLE
 
 import ensembles
 from ensembles.cli.main import main
