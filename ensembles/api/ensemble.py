@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ensembles.ensemble import ensemble
 
@@ -12,9 +13,53 @@ if TYPE_CHECKING:
     from ensembles.answers.split import SplitAnswer
     from ensembles.answers.tail import BacktestAnswer, TailAnswer
 
+Arguments = ParamSpec("Arguments")
+Shown = TypeVar("Shown")
+
+
+def _shown(
+    estimate: Callable[Concatenate[ensemble.Ensemble, Arguments], Any], answer: Callable[[], type[Shown]]
+) -> Callable[Concatenate[ensemble.Ensemble, Arguments], Shown]:
+    """Let a method return its estimate as the answer that shows it."""
+
+    @wraps(estimate)
+    def shown(self: ensemble.Ensemble, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Shown:
+        return answer()(**vars(estimate(self, *args, **kwargs)))
+
+    return shown
+
+
+def _modes() -> type[ModesAnswer]:
+    from ensembles.answers.modes import ModesAnswer
+
+    return ModesAnswer
+
+
+def _tail() -> type[TailAnswer]:
+    from ensembles.answers.tail import TailAnswer
+
+    return TailAnswer
+
+
+def _backtest() -> type[BacktestAnswer]:
+    from ensembles.answers.tail import BacktestAnswer
+
+    return BacktestAnswer
+
+
+def _split() -> type[SplitAnswer]:
+    from ensembles.answers.split import SplitAnswer
+
+    return SplitAnswer
+
 
 class Ensemble(ensemble.Ensemble):
     __doc__ = ensemble.Ensemble.__doc__
+
+    modes = _shown(ensemble.Ensemble.modes, _modes)
+    tail = _shown(ensemble.Ensemble.tail, _tail)
+    backtest = _shown(ensemble.Ensemble.backtest, _backtest)
+    split = _shown(ensemble.Ensemble.split, _split)
 
     @classmethod
     def _of(cls, found: ensemble.Ensemble) -> Self:
@@ -22,46 +67,3 @@ class Ensemble(ensemble.Ensemble):
         mine = cls.__new__(cls)
         vars(mine).update(vars(found))
         return mine
-
-    def modes(
-        self,
-        *,
-        limit_bytes_per_s: float | None = None,
-        tasks: int | None = None,
-        level: float = 0.9,
-        seed: int = 0,
-        resolution_s: float | None = None,
-        size: int = 200,
-    ) -> ModesAnswer:
-        from ensembles.answers.modes import ModesAnswer
-
-        found = super().modes(
-            limit_bytes_per_s=limit_bytes_per_s,
-            tasks=tasks,
-            level=level,
-            seed=seed,
-            resolution_s=resolution_s,
-            size=size,
-        )
-        return ModesAnswer(**vars(found))
-
-    def tail(self, tasks: int, level: float = 0.9, *, seed: int = 0) -> TailAnswer:
-        from ensembles.answers.tail import TailAnswer
-
-        return TailAnswer(**vars(super().tail(tasks, level, seed=seed)))
-
-    def backtest(self, tasks: int | None = None, level: float = 0.9, *, seed: int = 0) -> BacktestAnswer:
-        from ensembles.answers.tail import BacktestAnswer
-
-        return BacktestAnswer(**vars(super().backtest(tasks, level, seed=seed)))
-
-    def split(
-        self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
-    ) -> SplitAnswer:
-        from ensembles.answers.split import SplitAnswer
-
-        return SplitAnswer(**vars(super().split(calls, tasks, level)))
-
-    for each in (modes, tail, backtest, split):
-        each.__doc__ = getattr(ensemble.Ensemble, each.__name__).__doc__
-    del each

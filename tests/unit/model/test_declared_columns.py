@@ -76,7 +76,7 @@ def test_answers_of_an_ensemble_are_what_they_are_declared_to_be() -> None:
     ensemble = en.Ensemble(durations_s, phase=np.arange(400) // 20)
     assert isinstance(ensemble.tail(16, level=0.8, seed=1), Tail)
     assert isinstance(ensemble.backtest(level=0.8, seed=1), Backtest)
-    assert inspect.signature(en.Ensemble.tail).return_annotation == "TailAnswer"
-    assert inspect.signature(en.Ensemble.backtest).return_annotation == "BacktestAnswer"
+    assert inspect.signature(en.Ensemble.tail).return_annotation == "Tail"
+    assert inspect.signature(en.Ensemble.backtest).return_annotation == "Backtest"
     with pytest.raises(TypeError, match="levle"):
         ensemble.modes(levle=0.8)
