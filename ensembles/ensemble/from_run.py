@@ -56,11 +56,14 @@ def is_long(run: Run) -> bool:
     return run.reading.most_events > min(IN_MEMORY, run.reading.budget.held_events)
 
 
+def has_single_calls(run: Run) -> bool:
+    """Whether a run has all of its calls, and not too many to hold them."""
+    return not is_long(run) and run.info.has(Holds.CALL_ORDER)
+
+
 def single_calls(run: Run, selection: Selection, columns: Sequence[str] | None = None) -> Events | None:
     """Read the selected calls; None: the run has too many to hold them, or its record lacks some."""
-    if is_long(run) or not run.info.has(Holds.CALL_ORDER):
-        return None
-    return run.reading.chosen_by(selection, columns)
+    return run.reading.chosen_by(selection, columns) if has_single_calls(run) else None
 
 
 def _is_passed_over(run: Run) -> bool:

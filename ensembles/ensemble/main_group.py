@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.ensemble.from_run import single_calls
+from ensembles.ensemble.from_run import has_single_calls
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.units import bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.summaries.classes import size_class
-from ensembles.summaries.keyed_sums import groups_of_rows
+from ensembles.summaries.keyed_sums import sum_by_keys
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -99,19 +99,17 @@ class CallGroups(Summary):
         """Add events."""
         if self._outermost and chunk.depth.any():
             chunk = chunk[chunk.outermost]
-        call, requested, duration = chunk.call, chunk.requested, chunk.duration
-        moved = np.maximum(chunk.moved, 0)
-        key = call.astype(np.int64) << 7 | size_class(requested)
-        group, first = groups_of_rows([key])
-        low, high = requested[first], requested[first]
-        np.minimum.at(low, group, requested)
-        np.maximum.at(high, group, requested)
-        bytes_, time_ns = np.zeros((2, len(first)), np.int64)
-        np.add.at(bytes_, group, moved)
-        np.add.at(time_ns, group, duration)
-        columns = (np.bincount(group, minlength=len(first)), bytes_, time_ns, low, high)
-        for number, *sums in zip(key[first].tolist(), *(column.tolist() for column in columns), strict=True):
-            self._put((chunk.calls[number >> 7], number & 127), np.array(sums, dtype=object))
+        rows = sum_by_keys(
+            {"call": chunk.call, "size_class": size_class(chunk.requested)},
+            {"bytes": np.maximum(chunk.moved, 0), "time_ns": chunk.duration},
+            {"least": chunk.requested},
+            {"most": chunk.requested},
+        )
+        columns = (
+            rows[name].tolist() for name in ("call", "size_class", "n", "bytes", "time_ns", "least", "most")
+        )
+        for call, number, *sums in zip(*columns, strict=True):
+            self._put((chunk.calls[call], number), np.array(sums, dtype=object))
 
     def merge(self, other: CallGroups) -> None:
         """Add other sums."""
@@ -177,15 +175,12 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
     first; calls that wait for other tasks are included.
     """
     outermost = selection.layers is None and selection.calls is None
-    events, found = single_calls(run, selection), None
-    if events is not None:
-        found = CallGroups(outermost)
-        found.add(events)
+    make, found = partial(CallGroups, outermost, selection.quantity), None
+    if has_single_calls(run):
+        found = run.summarize(ignoring_run(make), selection=selection)
     elif not (selection.is_of_calls_and_sizes and run.reading.has_summary):
         # Phases and ordinals need the whole run, and have calls of all kinds.
-        whole = replace(selection, phases=None, ordinals=None)
-        make = partial(CallGroups, outermost, selection.quantity)
-        found = run.summarize(ignoring_run(make), selection=whole)
+        found = run.summarize(ignoring_run(make), selection=replace(selection, phases=None, ordinals=None))
     return _groups_in_cells(run, selection, outermost) if found is None else found.groups()
 
 

@@ -11,6 +11,7 @@ checksum, so that a result of another run, request or version is never taken.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from collections import Counter
@@ -26,7 +27,7 @@ from ensembles.files.untrusted import inflate
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 
-VERSION = 12
+VERSION = 13
 """Version of the bytes and of what they mean. Raise it if a summary that is kept changes its results or its
 attributes: results of other versions are computed again. If one kind of summary changes, a larger
 `Summary.meaning` is enough."""
@@ -221,7 +222,7 @@ class _Coder:
         if isinstance(value, (float, np.floating)):
             return float(value)
         if isinstance(value, np.ndarray):
-            return ["array", *self._array(value)]
+            return self._array(value)
         if isinstance(value, Events):
             return self._events(value)
         if is_kept(value):
@@ -246,10 +247,13 @@ class _Coder:
         raise NotKept(f"{type(value).__name__} is not kept")
 
     def _array(self, array: np.ndarray) -> list[Any]:
-        """Write an array: integers as differences or in fewer bytes where that loses nothing."""
+        """Write an array: integers without zeros, as differences or in fewer bytes where that is shorter."""
         if array.dtype.kind not in "biuf":
             raise NotKept(f"arrays of {array.dtype} are not kept")
         flat = np.ascontiguousarray(array).reshape(-1)
+        if flat.dtype.kind in "iu" and np.count_nonzero(flat) < len(flat) // 8:
+            places = np.flatnonzero(flat)
+            return ["sparse", array.dtype.str, list(array.shape), self.code(places), self.code(flat[places])]
         stored, differences = flat, False
         if flat.dtype.kind in "iu" and flat.dtype.itemsize > 1 and len(flat):
             stored = _narrowed(flat)
@@ -260,7 +264,7 @@ class _Coder:
         # Bytes of equal weight together compress better.
         octets = stored.view(np.uint8).reshape(-1, stored.dtype.itemsize).T
         self.arrays.append(octets.tobytes())
-        return [array.dtype.str, list(array.shape), stored.dtype.str, differences]
+        return ["array", array.dtype.str, list(array.shape), stored.dtype.str, differences]
 
     def _events(self, events: Events) -> Any:
         if events.calls != self._run.calls or list(events.files) != list(self._run.files):
@@ -304,6 +308,8 @@ class _Decoder:
             return empty
         if kind == "array":
             return self._array(*rest)
+        if kind == "sparse":
+            return self._sparse(*rest)
         if kind == "events":
             columns = {name: self._read(column, None) for name, column in rest[0].items()}
             return Events(columns, self._run.calls, self._run.files)
@@ -330,6 +336,13 @@ class _Decoder:
         if differences:
             values = np.cumsum(values, dtype=np.int64)
         return values.astype(target).reshape(shape)
+
+    def _sparse(self, dtype: str, shape: list[int], places: Any, values: Any) -> np.ndarray:
+        if min(shape, default=0) < 0 or 8 * math.prod(shape) > _MOST_DATA_BYTES:
+            raise NotKept("it is damaged")
+        found, where = np.zeros(math.prod(shape), np.dtype(dtype)), self._read(places, None)
+        found[where] = self._read(values, None)
+        return found.reshape(shape)
 
 
 def _types_of(thing: Any) -> Iterator[type]:

@@ -132,6 +132,26 @@ def union_ns(spans: list[np.ndarray]) -> int:
     return int((end - start).sum())
 
 
+def unions_ns(group: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of the unions of spans of time by group, as `union_ns`: the groups and ns, each of shape (m,).
+
+    Examples
+    --------
+    >>> from ensembles.summaries.active_time import unions_ns
+    >>> unions_ns(np.array([7, 3, 7]), np.array([0, 5, 2]), np.array([4, 6, 9]))
+    (array([3, 7]), array([1, 9]))
+    """
+    start = start[np.lexsort((start, group))]
+    by_end = np.lexsort((end, group))
+    group, end = group[by_end], end[by_end]
+    is_first = np.append(True, group[1:] != group[:-1])
+    begins = is_first.copy()
+    begins[1:] |= start[1:] > end[:-1]
+    lengths = np.where(np.append(begins[1:], True), end, 0) - np.where(begins, start, 0)
+    first = np.flatnonzero(is_first)
+    return group[first], np.add.reduceat(lengths, first)
+
+
 def disjoint(spans: list[np.ndarray]) -> np.ndarray:
     """Join spans of time that overlap.
 

@@ -11,7 +11,7 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.active_time import MOST_EXACT
+from ensembles.summaries.active_time import MOST_EXACT, unions_ns
 from ensembles.summaries.callsums import SUM_COLUMNS
 from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys
 from ensembles.summaries.nesting import Nesting
@@ -144,8 +144,8 @@ class TotalsBy(Summary):
         if self._moves + len(moves) > MOST_EXACT:
             self._hold(len(moves), [])
         elif len(moves):
-            columns = (key, direction, chunk.start, chunk.end)
-            self._hold(len(moves), [np.stack([column[moves].astype(np.int64) for column in columns])])
+            group = len(DIRECTIONS) * key[moves].astype(np.int64) + direction[moves]
+            self._hold(len(moves), [np.stack([group, chunk.start[moves], chunk.end[moves]])])
 
     def _hold(self, moves: int, spans: list[np.ndarray]) -> None:
         self._moves += moves
@@ -169,7 +169,10 @@ class TotalsBy(Summary):
         self._table.condense()
         active = self._active_ns()
         if active:
-            rows = [(key, DIRECTIONS.index(op), 0, length) for (key, op), length in active.items()]
+            rows = [
+                (len(DIRECTIONS) * key + DIRECTIONS.index(op), 0, length)
+                for (key, op), length in active.items()
+            ]
             self._spans = [np.array(rows, np.int64).T]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -225,19 +228,8 @@ class TotalsBy(Summary):
             return None
         if not self._spans:
             return {}
-        key, direction, start, end = np.concatenate(self._spans, axis=1)
-        group = np.tile(2 * key + direction, 2)
-        time = np.concatenate([start, end])
-        change = np.repeat([1, -1], len(start))
-        # Of one moment, beginnings come first: calls that follow each other at once are one span.
-        order = np.lexsort((-change, time, group))
-        group, time = group[order], time[order]
-        under_way = np.cumsum(change[order])[:-1] > 0
-        lasted = np.where(under_way, np.diff(time), 0)
-        numbers, place = np.unique(group[:-1], return_inverse=True)
-        sums = np.zeros(len(numbers), np.int64)
-        np.add.at(sums, place, lasted)
+        groups, active_ns = unions_ns(*np.concatenate(self._spans, axis=1))
         return {
-            (number // 2, DIRECTIONS[number % 2]): int(total)
-            for number, total in zip(numbers.tolist(), sums, strict=True)
+            (group // len(DIRECTIONS), DIRECTIONS[group % len(DIRECTIONS)]): length
+            for group, length in zip(groups.tolist(), active_ns.tolist(), strict=True)
         }
