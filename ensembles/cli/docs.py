@@ -67,12 +67,10 @@ def _documents() -> Path:
 
 def _page(folder: Path, name: str) -> Path:
     """Find a page by its name, with or without its folders."""
-    wanted = Path(name.removeprefix("docs/")).with_suffix("")
-    pages = [path for path in sorted(folder.rglob("*.md")) if "site" not in path.relative_to(folder).parts]
-    pages.sort(key=lambda path: path.relative_to(folder).parts[0] not in _FIRST)
-    pages.sort(key=lambda path: path.relative_to(folder).parts[0] != _FIRST[0])
+    wanted = Path(name).with_suffix("").parts
+    pages = [path for first in (*_FIRST, "") for path in sorted((folder / first).rglob("*.md"))]
     for path in pages:
-        if path.relative_to(folder).with_suffix("").parts[-len(wanted.parts) :] == wanted.parts:
+        if path.with_suffix("").parts[-len(wanted) :] == wanted:
             return path
-    names = [path.stem for path in pages if path.relative_to(folder).parts[0] == _FIRST[0]]
+    names = [path.stem for path in pages if path.parent.name == _FIRST[0]]
     raise EnsioError(f'there is no page "{name}": {suggestion(name, names, "users have")}')

@@ -167,6 +167,18 @@ def test_python_of_the_page_on_scripts_prints_findings(folder):
     assert printed.stdout.startswith("sync-per-write critical"), printed.stderr
 
 
+def test_commands_that_check_a_finding_are_understood(folder):
+    every = set(re.findall(r"`(ensio [a-z][^`]*)`", page("findings.md")))
+    chosen = {command for command in every if re.search(r" (run|half|after)\b", command)}
+    assert len(chosen) > 15
+    for other in ("half", "before", "after"):
+        shutil.copytree(folder / "run", folder / other)
+    for command in chosen:
+        done = commands_here.shell(command, folder, ENVIRONMENT)
+        assert "--help" not in done.stderr, (command, done.stderr)
+        assert done.returncode == 0 or "matches" in done.stderr, (command, done.stderr)
+
+
 def test_every_finding_is_explained_once():
     explained = re.findall(r"^### (\S+)$", page("findings.md"), re.M)
     entries = {"outside", "communication", "library", "rate", "calls", "bytes", "above-storage"}
