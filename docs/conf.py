@@ -10,6 +10,7 @@ version = release = today = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 napoleon_use_ivar = True
+exclude_patterns = ["site"]
 suppress_warnings = ["ref.python"]  # names of attributes that several classes have
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"navbar_center": [], "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}

@@ -19,7 +19,7 @@ from calibration.evaluate.score import Judged, report
 from calibration.evaluate.truth import make_seeded
 from calibration.page import ROOT, say, version, write_page
 
-PAGE = ROOT / "docs" / "user" / "diagnosis.md"
+PAGE = ROOT / "docs" / "reference" / "calibration" / "diagnosis.md"
 
 
 def judge(seed: int, folder: Path, number: int) -> Judged:

@@ -21,7 +21,7 @@ from calibration.habits.places import Places, Skipped
 from calibration.page import ROOT, say, show, version, write_page
 from calibration.workers import processor_s
 
-PAGE = ROOT / "docs" / "user" / "diagnosis.md"
+PAGE = ROOT / "docs" / "reference" / "calibration" / "diagnosis.md"
 
 
 def _parsed() -> argparse.Namespace:

@@ -15,20 +15,19 @@ import re
 import sys
 import textwrap
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
+from ensembles.cli import docs
 from ensembles.cli.options import add_filter_arguments, warn
 from ensembles.cli.questions import QUESTIONS
 from ensembles.cli.terminal import show_progress
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
-from ensembles.recorder.install_paths import installed
 
 HEADINGS = {
-    "why is it slow": ("run", "diagnose", "report", "serve", "compare", "history"),
+    "why is it slow": ("run", "diagnose", "report", "serve", "compare", "history", "docs"),
     "look closer": (
         *("info", "phases", "ranks", "files", "sites", "requests", "rate", "ordinals", "pattern", "events"),
         *(
@@ -41,6 +40,7 @@ HEADINGS = {
             "export",
             "link-flags",
             "completion",
+            "mcp",
         ),
     ),
     "laboratory": ("replay", "simulate", "scenarios", "pfs"),
@@ -58,6 +58,8 @@ _COLLECTION = (150_000, 20, 50)
 stay until the command ends; looking through them again and again took a tenth of its time."""
 
 DESCRIPTION = "Record every I/O call of a parallel program, and analyse the distributions of their durations."
+
+_PAGES = "ensio help PAGE shows a page of the documents or a finding: recording, settings, small-requests ..."
 
 
 _CHOICE = re.compile(r"argument (\S+?)(?:/\S+)*: invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -137,16 +139,9 @@ def _options_with_choice(parser: argparse.ArgumentParser, option: str) -> list[s
     ]
 
 
-def _documents() -> str | None:
-    """Say where an installation has the documents that messages name."""
-    with suppress(EnsioError):
-        return f"Documents, such as docs/user/tutorial.md, are in {installed('share/doc/ensio')}."
-    return None
-
-
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    parser = _Parser(prog="ensio", description=DESCRIPTION, epilog=_documents(), formatter_class=_HeadedHelp)
+    parser = _Parser(prog="ensio", description=DESCRIPTION, epilog=_PAGES, formatter_class=_HeadedHelp)
     parser.add_argument("-V", "--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:
@@ -163,6 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command ``ensio``, and return 0: success, 1: a check failed, 2: wrong usage or input."""
     is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    page = arguments[1] if arguments[:1] == ["help"] and arguments[1:] else None
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
@@ -172,6 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _use_one_blas_thread()
         gc.set_threshold(*_COLLECTION)
     try:
+        if page is not None and page not in COMMANDS:
+            return docs.show_page(page)
         args = build_parser(named).parse_args(arguments)
         if named[0] not in _OTHERS_TERMINAL:
             show_progress()

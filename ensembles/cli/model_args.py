@@ -23,7 +23,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         metavar="MODEL",
         type=parse_path("model"),
         help="model of a file system: archer, franklin, franklin-patched, healthy, jaguar, sdumont, or a "
-        "TOML file (docs/reference/pfsmodel.md)",
+        "TOML file (ensio help pfsmodel)",
     )
     parser.add_argument(
         "--fs-scale",

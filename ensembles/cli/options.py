@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
 
 
-_RUN = "run directory, spool, job file, trace.h5, or a log of another tool (docs/user/importing.md)"
+_RUN = "run directory, spool, job file, trace.h5, or a log of another tool (ensio help importing)"
 
 _MAX_DIGITS = 18
 """Of a count: any number of so many digits fits into 64 bits."""
@@ -243,7 +243,7 @@ _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")
 
 def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options for large runs."""
-    group = parser.add_argument_group("large runs (docs/user/large-runs.md)")
+    group = parser.add_argument_group("large runs (ensio help large-runs)")
     group.add_argument(
         "--memory",
         metavar="SIZE",

@@ -166,7 +166,7 @@ WORDS = {
     "info.pressure": "some task {whose} waited for I/O {some:share} of the time, all {full:share}",
     "info.retransmissions": "{nfs_retransmissions:n NFS retransmission}",
     "info.excluded": "{excluded_calls:n call} on system files (ENSIO_EXCLUDE), pipes or terminals",
-    "info.no_call": "No call was recorded: docs/user/troubleshooting.md lists the causes.",
+    "info.no_call": "No call was recorded: ensio help troubleshooting lists the causes.",
     "info.no_call_of_configure": (
         "No call was recorded: set ENSIO_DISABLE=1 while configure runs its test programs."
     ),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 NO_CALLS = (
-    "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
+    "no call was recorded, which does not show that there was no I/O: ensio help troubleshooting lists the "
     "causes"
 )
 _NOT_SHOWN = "it does not show where the time of the run went, copy it again or record the run again"

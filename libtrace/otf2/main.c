@@ -29,7 +29,7 @@ int main(int count, char **arguments)
     }
     fputs("usage: ensio-otf2 write FOLDER NAME <stream\n"
           "       ensio-otf2 read ANCHOR.otf2 MOST_BYTES [PROCESSES] >stream\n"
-          "ensio export --to otf2 and ensembles.open use it; docs/reference/formats/other-tools.md says what streams "
+          "ensio export --to otf2 and ensembles.open use it; ensio help other-tools says what streams "
           "hold\n",
           stderr);
     return 2;

@@ -10,6 +10,7 @@ from typing import Any
 
 from .answers import ANSWERS, Answer
 from .declared import Declared, Several
+from .schemas import misfits
 
 Invariant = Callable[[Declared | Several, str, Answer], Iterator[str]]
 INVARIANTS: list[Invariant] = []
@@ -50,6 +51,12 @@ def refusals_are_one_sentence(run: Declared | Several, line: str, answer: Answer
             yield f"exit 2 with {told}"
         if answer.out not in ("", []):
             yield "exit 2, and something on standard output"
+
+
+@invariant
+def json_fits_its_published_schema(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
+    """Keys and types that are published stay; a new key needs nothing."""
+    yield from misfits(line, answer.exit, answer.out)
 
 
 _INTERNAL = re.compile(

@@ -3,6 +3,7 @@ glossary defines each term once."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -223,6 +224,13 @@ def test_sentences_are_short():
     assert {name: mean for name, mean in means.items() if mean > LONGEST_MEAN_WORDS} == {}
 
 
+def test_machines_that_test_changes_run_the_one_command():
+    for name in (".github/workflows/test.yml", ".gitlab-ci.yml"):
+        last = [line.strip("- ") for line in text_of(name).splitlines() if line.strip()][-1]
+        assert last.removeprefix("run: ") == ".ci/run", name
+        assert not re.search(r"pytest|\./dev|ruff", text_of(name)), name
+
+
 @pytest.mark.slow
 def test_site_is_made_without_a_warning_and_can_be_searched(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", tmp_path / "state"]
@@ -232,4 +240,6 @@ def test_site_is_made_without_a_warning_and_can_be_searched(tmp_path):
     ours = {name.removeprefix("docs/") for name in DOCUMENTS if name.startswith("docs/")}
     assert {name.removesuffix("md") + "html" for name in ours} <= pages
     assert "lustre" in (tmp_path / "site/searchindex.js").read_text()
+    packed = Path(shutil.make_archive(tmp_path / "packed", "zip", tmp_path / "site"))
+    assert packed.stat().st_size < 3e6  # in a wheel (test_packaging.py)
     assert "diagnose" in (tmp_path / "site/reference/api.html").read_text()

@@ -13,7 +13,8 @@ from places import BUILD, PROGRAMS, ROOT
 from ensembles.cli.replay import ANY_TASKS
 
 README = (ROOT / "README.md").read_text()
-LINES = [line[4:] for line in README.splitlines() if line.startswith("    ")]
+SHOWN, OTHERS = re.search(r"```\n(.*?)```", README, re.S)[1], re.sub(r"(?s)```.*?```", "", README)
+LINES = [line[4:] for line in OTHERS.splitlines() if line.startswith("    ")]
 STARTS = ("ensio ", "ensio-cc ", "ENSIO_DIR=")
 COMMANDS = [line for line in LINES if line.startswith(STARTS)]
 INSTALL = [line for line in LINES if line.startswith(("cmake ", "pip "))]
@@ -49,6 +50,8 @@ def test_commands_do_what_they_say(tmp_path, environment):
     subprocess.run(["mpicc", tmp_path / "app.o", "-o", tmp_path / "app"], check=True)
     for command in COMMANDS:
         shell(command, tmp_path, environment)
+    diagnosis = next(line for line in COMMANDS if line.startswith("ensio diagnose example"))
+    assert SHOWN in shell(diagnosis, tmp_path, environment)
     for run in ("run", "relinked", "other-run"):
         assert counts(shell(f"ensio info {run}", tmp_path, environment)) == MADE_CALLS
     assert (tmp_path / "report.html").stat().st_size > 1e6

@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "unit" / "readers" / "foreign"))
 from made_recorder_traces import MadeCall, MadeTrace
 
 from ensembles.cli.replay import ANY_TASKS
+from ensembles.diagnosis.principles import CAUSES
 
 USER = ROOT / "docs" / "user"
 ENVIRONMENT = {
@@ -142,10 +143,62 @@ def test_batch_script_records_the_tasks_of_a_job(tmp_path):
 def test_questions_are_answered_by_the_commands_beside_them(folder):
     shutil.copytree(folder / "run", folder / "other-run")
     named = re.findall(r"\| `(ensio [^`]+)` \|", page("reading.md"))
-    assert len(named) == 15
+    assert len(named) == 14
     for command in commands("reading.md") + named:
         assert shell(command, folder)
     assert (folder / "report.html").stat().st_size > 1e6
+
+
+@pytest.mark.parametrize("name", ["start.md", "diagnosis.md", "findings.md", "pictures.md", "scripts.md"])
+def test_commands_of_short_pages_answer(folder, name):
+    every = [command for command in commands(name) if not command.startswith(("ensio serve", "ensio mcp"))]
+    assert len(every) >= 1
+    (folder / "run").rename(folder / ("old" if name == "start.md" else "other-run"))
+    if name != "start.md":
+        shutil.copytree(folder / "other-run", folder / "run")
+    for command in every:
+        shell(command.replace("--fail-on critical", ""), folder)
+
+
+def test_python_of_the_page_on_scripts_prints_findings(folder):
+    shell("ensio scenarios run --scenario sync-per-write --seed 1 -o example", folder)
+    code = block("scripts.md", "import ensembles").replace('"run"', '"example/sync-per-write"')
+    printed = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert printed.stdout.startswith("sync-per-write critical"), printed.stderr
+
+
+def test_commands_that_check_a_finding_are_understood(folder):
+    every = set(re.findall(r"`(ensio [a-z][^`]*)`", page("findings.md")))
+    chosen = {command for command in every if re.search(r" (run|half|after)\b", command)}
+    assert len(chosen) > 15
+    for other in ("half", "before", "after"):
+        shutil.copytree(folder / "run", folder / other)
+    for command in chosen:
+        done = commands_here.shell(command, folder, ENVIRONMENT)
+        assert "--help" not in done.stderr, (command, done.stderr)
+        assert done.returncode == 0 or "matches" in done.stderr, (command, done.stderr)
+
+
+def test_every_finding_is_explained_once():
+    explained = re.findall(r"^### (\S+)$", page("findings.md"), re.M)
+    entries = {"outside", "communication", "library", "rate", "calls", "bytes", "above-storage"}
+    assert sorted(explained) == sorted(set(CAUSES) - entries)
+
+
+def test_user_pages_have_twenty_thousand_words_at_most_and_need_no_clone():
+    texts = {path.name: path.read_text() for path in USER.glob("*.md")}
+    assert sum(len(text.split()) for text in texts.values()) <= 20_000
+    assert {
+        name for name, text in texts.items() if re.search(r"(?m)^    (\$ )?\./dev|need a clone", text)
+    } == set()
+
+
+def test_start_page_shows_what_its_commands_print(tmp_path):
+    script = ROOT / "tools" / "docs" / "transcripts.py"
+    done = subprocess.run(
+        [sys.executable, script, USER / "start.md"], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert "2 commands, 0 with another output" in done.stdout, done.stdout + done.stderr
 
 
 def test_report_has_the_pictures_that_are_explained(folder):
@@ -153,7 +206,7 @@ def test_report_has_the_pictures_that_are_explained(folder):
     text = (folder / "report.html").read_text()
     sections = set(re.findall(r'<section id="([a-z]+)', text))
     assert sections >= {"trace", "rate", "histogram", "ensemble", "moments", "calls", "sizes"}
-    explained = set(re.findall(r"^\| ([a-z][^|]*?) \| [A-Z]", page("reading.md"), re.M))
+    explained = set(re.findall(r"^\| ([a-z][^|]*?) \| [A-Z]", page("pictures.md"), re.M))
     assert explained == {
         "trace diagram",
         "rates",

@@ -17,7 +17,7 @@ quick_lint_packages=(clang-format git shellcheck)
 lint_packages=(clang-tidy cppcheck)
 
 # Extras of setup.cfg for all tests.
-test_extras=(browser dask dask-jobs darshan docs filters notebook otf2 pandas parquet postgresql)
+test_extras=(browser dask dask-jobs darshan docs filters mcp notebook otf2 pandas parquet postgresql)
 all_test_extras=$(IFS=, && echo "test,${test_extras[*]}")
 
 # Packages that a command needs and this user cannot install.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/user/figures.md by the code that the page shows above each of them.
+"""Draws the pictures of docs/reference/figures.md by the code that the page shows above each of them.
 
 `./dev figures` runs it, in the environment in which ensio is installed; names of pictures draw only these. It
 draws the reference images of `reference_pages` too.
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import reference_pages
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "user" / "figures.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "figures.md"
 WIDTH = 700
 COLOURS = 64
 """A picture has few colours; with a palette its file is half as large."""

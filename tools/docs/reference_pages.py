@@ -18,7 +18,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "unit" / "viz" / "references"
 COLOURS = 256
 RUN = "ior-16-tasks"
-"""The run that they show, one of those of docs/user/figures.md."""
+"""The run that they show, one of those of docs/reference/figures.md."""
 
 _IS_COMPLETE = """
     () => window.Bokeh && [...Bokeh.index.query((view) => view.model.name === "slowest")]

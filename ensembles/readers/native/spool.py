@@ -30,7 +30,7 @@ BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
 READABLE = (
-    "name a run directory of ensio run, a trace.h5, or a trace of another tool (docs/user/importing.md), "
+    "name a run directory of ensio run, a trace.h5, or a trace of another tool (ensio help importing), "
     "such as a Darshan log (.darshan), an OTF2 archive (.otf2) or a folder of Recorder"
 )
 """What can be opened, for errors."""

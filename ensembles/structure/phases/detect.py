@@ -164,9 +164,7 @@ def _detect(
 
 def _refuse_named(rule: str | None) -> None:
     if rule == "named":
-        raise EnsioError(
-            "the program named no phases: leave the rule out, or see docs/reference/methods/phases.md"
-        )
+        raise EnsioError("the program named no phases: leave the rule out, or see ensio help methods/phases")
 
 
 def _find(

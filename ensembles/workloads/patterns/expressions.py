@@ -163,7 +163,7 @@ def parse(source: object, where: str) -> Expression:
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise _ExpressionProblem("is not an expression: see testbed/patterns/README.md") from None
+            raise _ExpressionProblem("is not an expression: see ensio help patterns") from None
         _check(tree)
     except _ExpressionProblem as problem:
         raise EnsioError(f'{where}: "{text}": {problem}') from None

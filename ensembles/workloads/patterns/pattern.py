@@ -1,4 +1,4 @@
-"""Patterns: the I/O of an application as data (testbed/patterns/README.md)."""
+"""Patterns: the I/O of an application as data (docs/reference/patterns.md)."""
 
 from __future__ import annotations
 

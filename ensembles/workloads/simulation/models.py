@@ -174,7 +174,7 @@ def _unknown(key: str, known: Mapping[str, Setting]) -> str:
         name = key.removeprefix(f"{FAULT}.")
         faults = [other.removeprefix(f"{FAULT}.") for other in known if other.startswith(f"{FAULT}.")]
         return f"there is no fault {name} in the model: choose from {', '.join(faults)}"
-    return f"there is no key {key}: docs/reference/pfsmodel.md lists the keys"
+    return f"there is no key {key}: ensio help pfsmodel lists the keys"
 
 
 def _asked_for(text: str, known: Mapping[str, Setting]) -> tuple[str, float]:

@@ -1,4 +1,4 @@
-"""Every command line of testbed/patterns/README.md is run, its first example as the user's own pattern."""
+"""Every command line of docs/reference/patterns.md is run, its first example as the user's own pattern."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from places import BUILD, ROOT
 
 import ensembles
 
-README = (ROOT / "testbed" / "patterns" / "README.md").read_text()
+README = (ROOT / "docs" / "reference" / "patterns.md").read_text()
 COMMANDS = re.findall(r"^    (ensio replay [^#\n]*?) *(?:#|$)", README, re.MULTILINE)
 MIB = 1 << 20
 
