@@ -37,6 +37,7 @@ HEADINGS = {
             "split",
             "scaling",
             "fingerprint",
+            "anonymise",
             "collect",
             "export",
             "link-flags",
