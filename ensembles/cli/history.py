@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.history_check import add_check_actions
@@ -15,15 +18,16 @@ from ensembles.cli.options import (
     open_run,
     parse_count,
     parse_path,
-    warn,
     warn_of,
 )
 from ensembles.cli.questions import show
+from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
+    from ensembles.history.darshan import Added
     from ensembles.history.store import History, StoredRun
 
 HELP = "keep the summaries of runs, and check whether the latest run has changed"
@@ -39,7 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subparsers = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
 
     adder = add_action(subparsers, "add", _add, "add runs to an experiment; a run that is there stays once")
-    adder.add_argument("runs", metavar="RUN", nargs="*", type=parse_path("run"), help="run")
+    adder.add_argument(
+        "runs", metavar="RUN", nargs="*", type=parse_path("run"), help="run, or a folder with runs below it"
+    )
+    adder.add_argument(
+        "--jobs",
+        metavar="FILE",
+        type=parse_path("list of jobs"),
+        help="numbers of batch jobs, the first word of each line; those of which the folders hold no run are "
+        "named",
+    )
     adder.add_argument(
         "--darshan",
         metavar="GLOB",
@@ -51,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adder.add_argument(
         "--experiment",
         metavar="NAME",
-        help="experiment: what is repeated (default for Darshan logs: executable, tasks and bytes moved)",
+        help="experiment: what is repeated (default for folders and Darshan logs: executable, tasks and "
+        "bytes moved)",
     )
     add_labels(adder, "label of the runs, such as commit=1f3a or node=old; may be repeated")
     add_scale_arguments(adder)
@@ -100,6 +114,8 @@ def _add(args: argparse.Namespace) -> int:
         raise EnsioError("which runs? Name them, or Darshan logs with --darshan GLOB")
     if args.darshan:
         return _add_darshan(args, labels)
+    if args.jobs or any(_has_runs_below(path) for path in args.runs):
+        return _add_folders(args, labels)
     if args.experiment is None:
         raise EnsioError(
             "which experiment do these runs repeat? Name it with --experiment NAME (--darshan LOG: by "
@@ -116,15 +132,10 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
-    from ensembles.history.darshan import Added, add_logs, find_logs
+    from ensembles.history.darshan import add_logs, find_logs
 
-    done = Added()
-    said = 0
     history = open_history(args, first=next(find_logs(args.darshan), ""))
-    for done in add_logs(history, args.darshan, args.experiment, labels):
-        for sentence in done.damaged[said:]:
-            warn(sentence)
-        said = len(done.damaged)
+    done = _reported(add_logs(history, args.darshan, args.experiment, labels))
     if not done.logs:
         raise EnsioError(f"no file matches {' '.join(args.darshan)}: quote the pattern, and see its folder")
     print(
@@ -134,6 +145,43 @@ def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
     if not done.added and not done.known:
         raise EnsioError("no log could be read")
     return 0
+
+
+def _has_runs_below(path: str) -> bool:
+    from ensembles.history.folders import find_runs
+
+    return os.path.isdir(path) and next(find_runs(path), path) != path
+
+
+def _add_folders(args: argparse.Namespace, labels: dict[str, str]) -> int:
+    from ensembles.history.folders import add_folders, find_runs
+
+    first = next((run for folder in args.runs for run in find_runs(folder)), None)
+    if first is None:
+        raise EnsioError(f"no folder below {', '.join(args.runs)} holds a run")
+    jobs: dict[str, None] = {}
+    if args.jobs:
+        with Reading(args.jobs), open(args.jobs, encoding="utf-8", errors="replace") as lines:
+            jobs = {words[0]: None for line in lines if (words := line.split())}
+    history = open_history(args, first=first)
+    opened = partial(open_run, args)
+    done = _reported(add_folders(history, args.runs, opened, args.experiment, labels, jobs))
+    print(
+        f"{count_text(done.added, 'run')} added to {count_text(len(done.experiments), 'experiment')}, "
+        f"{done.known:,} were there already, {len(done.damaged):,} not added"
+    )
+    if jobs:
+        print(sanitize_text(f"{count_text(len(jobs), 'job')} not recorded: {', '.join(jobs)}"))
+    return 0
+
+
+def _reported(additions: Iterator[Added]) -> Added:
+    """Name what is not added, and return the last sum."""
+    said = 0
+    for done in additions:
+        warn_of(done.damaged[said:])
+        said = len(done.damaged)
+    return done
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import parse_count
+from ensembles.files.site_settings import setting
 
 if TYPE_CHECKING:
     from ensembles.history.store import History
@@ -20,7 +20,7 @@ def add_action(subparsers: Any, name: str, execute: Any, help: str) -> argparse.
     parser.add_argument(
         "--db",
         metavar="PLACE",
-        default=os.environ.get("ENSIO_HISTORY"),
+        default=setting("ENSIO_HISTORY"),
         help="SQLite file, or URL such as postgresql+psycopg://user@host/name (default: ENSIO_HISTORY)",
     )
     parser.set_defaults(act=execute)

@@ -36,6 +36,7 @@ HEADINGS = {
             "split",
             "scaling",
             "fingerprint",
+            "anonymise",
             "collect",
             "export",
             "link-flags",

@@ -132,7 +132,7 @@ def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
     """Return the launcher's environment; a preloaded recorder alone sees calls inside shared libraries."""
     from ensembles.workloads.patterns.calls import COLLECTIVELY_OPENED
 
-    environment = {**ANY_TASKS, **os.environ, "ENSIO_DIR": str(directory)}
+    environment = {**ANY_TASKS, **os.environ, "ENSIO_DIR": str(directory).replace("%", "%%")}
     if not layers.isdisjoint(COLLECTIVELY_OPENED):
         others = os.environb.get(b"LD_PRELOAD", b"")
         environment["LD_PRELOAD"] = os.fsdecode(preloaded(os.fsencode(find_preload_library()), others))

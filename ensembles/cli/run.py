@@ -20,6 +20,7 @@ from pathlib import Path
 from ensembles._compiled import read_counter
 from ensembles.cli.options import add_new_run_directory, warn
 from ensembles.files.names import LAUNCHER_SUFFIX, SPOOL_SUFFIX
+from ensembles.files.site_settings import setting
 from ensembles.model.errors import EnsioError
 from ensembles.model.masked_command import mask_command
 from ensembles.model.units import STRACE
@@ -260,7 +261,7 @@ def find_preload_library() -> Path:
 
     It is ``ENSIO_PRELOAD`` or, without it, the library of the installation (`install_prefixes`).
     """
-    if named := os.environ.get("ENSIO_PRELOAD"):
+    if named := setting("ENSIO_PRELOAD"):
         if not Path(named).is_file():
             raise EnsioError(
                 f"{named}: there is no such file: set ENSIO_PRELOAD to the preload library, or unset it"
@@ -296,7 +297,7 @@ def traced_environment(
     """Return the initial environment of this process with the settings of the recorder."""
     environment = inherited_environment()
     environment[b"LD_PRELOAD"] = preloaded(os.fsencode(library), environment.get(b"LD_PRELOAD", b""))
-    environment[b"ENSIO_DIR"] = os.fsencode(directory)
+    environment[b"ENSIO_DIR"] = os.fsencode(directory).replace(b"%", b"%%")
     environment[b"ENSIO_LAUNCH"] = f"{os.getpid()}-{time.time_ns()}".encode()
     if layers is not None:
         environment[b"ENSIO_LAYERS"] = os.fsencode(layers)

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from ensembles.files.site_settings import setting
 from ensembles.files.untrusted import open_regular
 
 MOST_BYTES = 256 << 20
@@ -23,7 +24,7 @@ _OTHERS_WRITE = 0o022
 
 def is_switched_off() -> bool:
     """Whether the user wants no results to be kept."""
-    return os.environ.get("ENSIO_CACHE", "") in ("0", "off", "no")
+    return setting("ENSIO_CACHE") in ("0", "off", "no")
 
 
 def read_cached(name: str, most_bytes: int) -> bytes | None:

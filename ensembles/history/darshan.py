@@ -23,16 +23,16 @@ ONLY_COUNTED = "Darshan's counters: sums of calls, without the durations of sing
 
 @dataclass
 class Added:
-    """What became of the logs.
+    """What became of logs or runs.
 
     Attributes
     ----------
     added, known : int
-        New runs, and logs that were in the history before.
+        New runs, and those that were in the history before.
     experiments : set of str
         Experiments of the new runs.
     damaged : list of str
-        One sentence for each log that cannot be read.
+        One sentence for each that cannot be added.
     """
 
     added: int = 0
@@ -44,6 +44,14 @@ class Added:
     def logs(self) -> int:
         """Logs that were looked at."""
         return self.added + self.known + len(self.damaged)
+
+    def store(self, history: History, rows: list[tuple[RunRecord, str, Mapping[str, str]]]) -> None:
+        """Add records in one transaction, and empty the list."""
+        new = history.add_many(rows)
+        self.added += sum(new)
+        self.known += len(new) - sum(new)
+        self.experiments |= {name for (_, name, _), is_new in zip(rows, new, strict=True) if is_new}
+        rows.clear()
 
 
 def find_logs(patterns: Iterable[str]) -> Iterator[str]:
@@ -81,7 +89,7 @@ def add_logs(
             done.known += 1
         else:
             paths.append(path)
-    rows: list[tuple[RunRecord, str, dict[str, str]]] = []
+    rows: list[tuple[RunRecord, str, Mapping[str, str]]] = []
     for _, log in read_counters(paths):
         if isinstance(log, EnsioError):
             done.damaged.append(str(log))
@@ -89,27 +97,29 @@ def add_logs(
         name = experiment or experiment_of(log)
         rows.append((record_of(log), name, {**(labels or {}), "job": log.job}))
         if len(rows) == AT_ONCE:
-            _store(history, rows, done)
-            rows = []
+            done.store(history, rows)
             yield done
-    _store(history, rows, done)
+    done.store(history, rows)
     yield done
 
 
-def _store(history: History, rows: list[tuple[RunRecord, str, dict[str, str]]], done: Added) -> None:
-    new = history.add_many(rows)
-    done.added += sum(new)
-    done.known += len(new) - sum(new)
-    done.experiments |= {name for (_, name, _), is_new in zip(rows, new, strict=True) if is_new}
-
-
 def experiment_of(log: CountedLog) -> str:
-    """Name the experiment of a log: executable, tasks, and bytes moved to a factor of four."""
-    moved = sum(_moved(log).values())
-    size = "no bytes" if moved <= 0 else f"about {bytes_text(4.0 ** round(math.log(moved, 4)))}"
-    program = os.path.basename(log.command.split(" ")[0]) or "unknown"
-    tasks = "1 task" if log.tasks == 1 else f"{log.tasks} tasks"
-    return f"{program[:160]}, {tasks}, {size}"
+    """Name the experiment of a log."""
+    return experiment_name(log.command.split(" ")[0], log.tasks, sum(_moved(log).values()))
+
+
+def experiment_name(program: str, tasks: int, moved_bytes: float) -> str:
+    """Name an experiment by executable, tasks, and bytes moved to a factor of four.
+
+    Examples
+    --------
+    >>> from ensembles.history.darshan import experiment_name
+    >>> experiment_name("/home/user/ior", 8, 1e9)
+    'ior, 8 tasks, about 1.00 GiB'
+    """
+    size = "no bytes" if moved_bytes <= 0 else f"about {bytes_text(4.0 ** round(math.log(moved_bytes, 4)))}"
+    name = os.path.basename(program)[:160] or "unknown"
+    return f"{name}, {'1 task' if tasks == 1 else f'{tasks} tasks'}, {size}"
 
 
 def _cells(log: CountedLog) -> list[tuple[str, str, dict[str, int]]]:

@@ -150,9 +150,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """
         from ensembles.run.selection import Selection
 
-        read = read_run(run, Selection.parse(), single=False)
-        if run.reading.lacks:
-            raise EnsioError(f"{run.path} is not added: {run.reading.lacks}")
+        lacks = "" if run.reading.has_calls else run.reading.lacks
+        if not lacks:
+            read = read_run(run, Selection.parse(), single=False)
+            lacks = run.reading.lacks
+        if lacks:
+            raise EnsioError(f"{run.path} is not added: {lacks}")
         if read.calls.counts:
             raise EnsioError(f"{run.path} holds counters, not calls: ensio history add --darshan {run.path}")
         return cls(

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from ensembles.files.site_settings import setting
 from ensembles.model.errors import EnsioError
 
 TO_INSTALL = (
@@ -24,7 +25,7 @@ def install_prefixes() -> Iterator[Path]:
     if driver := shutil.which("ensio-cc"):
         yield Path(driver).resolve().parent.parent
     yield from (folder for folder in Path(__file__).parents if (folder / "share" / "ensio").is_dir())
-    if told := os.environ.get("ENSIO_PRELOAD"):
+    if told := setting("ENSIO_PRELOAD"):
         yield Path(told).resolve().parent.parent
 
 

@@ -5,6 +5,7 @@
 #include <core/rawsys.h>
 #include <core/recorder.h>
 #include <core/settings.h>
+#include <core/site_settings.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,7 +175,7 @@ void ensio_calls_choose(const char *layers)
         ensio_unwanted_calls[strtoul(line, NULL, 10)] = !wanted;
     }
     /* The calls that wait for messages belong to the messages. */
-    if (listed(ON_REQUEST, strlen(ON_REQUEST), layers) && !getenv("ENSIO_POINT_TO_POINT"))
+    if (listed(ON_REQUEST, strlen(ON_REQUEST), layers) && !ensio_setting("ENSIO_POINT_TO_POINT"))
         ensio_settings.point_to_point = 1;
     while (*layers) {
         size_t length = strcspn(layers, ",");

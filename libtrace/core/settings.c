@@ -4,6 +4,7 @@
 #include "globs.h"
 #include "little_memory.h"
 #include "rawsys.h"
+#include "site_settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,12 +188,24 @@ static void find_job(void)
         ensio_add_number(&job, parent);
 }
 
-/* Copies a text, because the program may change its environment and reuse the memory. */
-static const char *kept(const char *text)
+/* Copies the text of a setting, because the program may change its environment and reuse the memory; NULL: it has none.
+ * Returns 0 if there is no memory for even one page. */
+static int keep(const char **to, const char *name, int may_be_empty)
 {
-    size_t bytes = strlen(text) + 1;
-    void *copy = ensio_raw_memory(bytes);
-    return copy ? memcpy(copy, text, bytes) : NULL;
+    const char *const text = ensio_setting(name);
+    *to = NULL;
+    if (!text || (!*text && !may_be_empty))
+        return 1;
+    const size_t bytes = strlen(text) + 1;
+    void *const copy = ensio_raw_memory(bytes);
+    *to = copy ? memcpy(copy, text, bytes) : NULL;
+    return copy != NULL;
+}
+
+static int is_on(const char *name)
+{
+    const char *const value = ensio_setting(name);
+    return value && *value && strcmp(value, "0") != 0;
 }
 
 /* Whether a process is recorded: its spool is among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut,
@@ -292,48 +305,58 @@ void ensio_say(const char *before, const char *what, const char *after)
         syscall(SYS_write, 2, message.text, message.length);
 }
 
-void ensio_settings_read(void)
+static void choose_job_file(const char *name)
 {
-    const char *mode = getenv("ENSIO_MODE");
-    const char *disable = getenv("ENSIO_DISABLE"), *folder = getenv("ENSIO_DIR"), *exclude = getenv("ENSIO_EXCLUDE");
-    const char *messages = getenv("ENSIO_POINT_TO_POINT"), *used = getenv("ENSIO_USED_DIR");
-    const char *pcontrol = getenv("ENSIO_PCONTROL");
-    const char *layers = getenv("ENSIO_LAYERS"), *spools = getenv("ENSIO_SPOOL"), *job_file = getenv("ENSIO_JOBFILE");
-    const char *surroundings = getenv("ENSIO_SURROUNDINGS"), *python_lines = getenv("ENSIO_PYTHON_LINES");
-    ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
-    if (ensio_settings.off)
-        return;
-    long length = ensio_raw_readlink("/proc/self/exe", ensio_settings.program, sizeof ensio_settings.program - 1);
+    if (name && strcmp(name, "0") == 0)
+        ensio_settings.job_file = ENSIO_JOB_FILE_NONE;
+    else if (name && strcmp(name, "keep") == 0)
+        ensio_settings.job_file = ENSIO_JOB_FILE_AND_SPOOLS;
+}
+
+/* Whether anything is to be recorded, as far as the settings say. */
+static int is_wanted(void)
+{
+    if (getauxval(AT_SECURE) || is_on("ENSIO_DISABLE"))
+        return 0;
+    const long length = ensio_raw_readlink("/proc/self/exe", ensio_settings.program, sizeof ensio_settings.program - 1);
     ensio_settings.program[length > 0 ? length : 0] = '\0';
     read_command();
-    if (is_launcher() || is_unwanted_child(getenv("ENSIO_CHILDREN"))) {
+    if (is_launcher())
+        return 0;
+    find_rank();
+    return ensio_site_settings_read() == 0 && !is_on("ENSIO_DISABLE") && ensio_is_recorded_here() &&
+           !is_unwanted_child(ensio_setting("ENSIO_CHILDREN"));
+}
+
+void ensio_settings_read(void)
+{
+    ensio_settings.off = !is_wanted();
+    if (ensio_settings.off)
+        return;
+    const char *const mode = ensio_setting("ENSIO_MODE"), *const used = ensio_setting("ENSIO_USED_DIR");
+    const char *const pcontrol = ensio_setting("ENSIO_PCONTROL"), *const layers = ensio_setting("ENSIO_LAYERS");
+    const char *const surroundings = ensio_setting("ENSIO_SURROUNDINGS"), *const words =
+                                                                              ensio_setting("ENSIO_ARGUMENTS");
+    ensio_settings.pcontrol = pcontrol && strcmp(pcontrol, "ipm") == 0;
+    ensio_settings.refuses_used_folder = used && strcmp(used, "refuse") == 0;
+    ensio_settings.layers = layers && *layers ? layers : NULL;
+    ensio_settings.callers = ensio_setting("ENSIO_CALLPATH");
+    choose_job_file(ensio_setting("ENSIO_JOBFILE"));
+    ensio_settings.point_to_point = is_on("ENSIO_POINT_TO_POINT");
+    ensio_settings.python_lines = is_on("ENSIO_PYTHON_LINES");
+    ensio_settings.surroundings = !surroundings || strcmp(surroundings, "0") != 0;
+    if (words && strcmp(words, "0") == 0)
+        ensio_settings.command[strcspn(ensio_settings.command, "\x1f")] = '\0';
+    if (!keep(&ensio_settings.folder, "ENSIO_DIR", 0) || !keep(&ensio_settings.spool_folder, "ENSIO_SPOOL", 0) ||
+        !keep(&ensio_settings.exclude, "ENSIO_EXCLUDE", 1)) {
         ensio_settings.off = 1;
         return;
     }
-    ensio_settings.folder = folder && *folder ? kept(folder) : NULL;
-    ensio_settings.pcontrol = pcontrol && strcmp(pcontrol, "ipm") == 0;
-    ensio_settings.refuses_used_folder = used && strcmp(used, "refuse") == 0;
-    ensio_settings.spool_folder = spools && *spools ? kept(spools) : NULL;
-    ensio_settings.layers = layers && *layers ? layers : NULL;
-    ensio_settings.callers = getenv("ENSIO_CALLPATH");
-    ensio_settings.job_file = !job_file                       ? ENSIO_JOB_FILE
-                              : strcmp(job_file, "0") == 0    ? ENSIO_JOB_FILE_NONE
-                              : strcmp(job_file, "keep") == 0 ? ENSIO_JOB_FILE_AND_SPOOLS
-                                                              : ENSIO_JOB_FILE;
-    ensio_settings.point_to_point = messages && *messages && strcmp(messages, "0") != 0;
-    ensio_settings.python_lines = python_lines && *python_lines && strcmp(python_lines, "0") != 0;
-    ensio_settings.surroundings = !surroundings || strcmp(surroundings, "0") != 0;
-    ensio_settings.exclude = exclude ? kept(exclude) : left_out;
-    if (ensio_settings.exclude)
-        ensio_exclude(ensio_settings.exclude);
-    if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder) ||
-        (spools && *spools && !ensio_settings.spool_folder)) {
-        ensio_settings.off = 1; /* no memory for even one page */
-        return;
-    }
+    if (!ensio_settings.exclude)
+        ensio_settings.exclude = left_out;
+    ensio_exclude(ensio_settings.exclude);
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
         strcpy(ensio_settings.host, "unknown-host");
-    find_rank();
     if (ensio_memory_is_short()) {
         ensio_settings.off = 1;
         ensio_say_memory_is_short(ensio_base_name(ensio_settings.program));

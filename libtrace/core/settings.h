@@ -1,4 +1,4 @@
-/* settings.h: settings from the environment, and properties of the process. */
+/* settings.h: settings, and properties of the process. */
 #ifndef ENSIO_CORE_SETTINGS_H
 #define ENSIO_CORE_SETTINGS_H
 
@@ -36,7 +36,8 @@ struct ensio_settings {
 };
 extern struct ensio_settings ensio_settings;
 
-/* Reads the environment. Launchers, shells, and programs with another user's rights are not recorded. */
+/* Reads the environment and the site's file. Launchers, shells, and programs with another user's rights are not
+ * recorded. */
 void ensio_settings_read(void);
 
 /* The name of the mode. */

@@ -4,6 +4,7 @@
 #include <calls/calls.h>
 #include <core/bounded_string.h>
 #include <core/rawsys.h>
+#include <core/site_settings.h>
 #include <spool/run_directory.h>
 #include <spool/spool.h>
 
@@ -39,7 +40,7 @@ static int still_error_stream(void)
 
 int ensio_banner_wanted(int unless)
 {
-    const char *wish = getenv("ENSIO_BANNER");
+    const char *wish = ensio_setting("ENSIO_BANNER");
     if (!wish || !*wish)
         return unless;
     return strcmp(wish, "short") == 0  ? ENSIO_BANNER_SHORT

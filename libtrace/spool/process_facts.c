@@ -7,6 +7,7 @@
 #include <core/globs.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
+#include <core/site_settings.h>
 
 #include <gnu/libc-version.h>
 #include <stdlib.h>
@@ -55,37 +56,14 @@ static int add_mount(const struct ensio_mount *mount, void *state)
     return all->full;
 }
 
-struct user {
-    uint64_t id;
-    struct ensio_string name;
-};
-
-static int user_line(char *line, void *state)
-{
-    struct user *user = state;
-    char *name_end = strchr(line, ':'), *id = name_end ? strchr(name_end + 1, ':') : NULL, *end;
-    if (!id || strtoull(id + 1, &end, 10) != user->id || *end != ':' || end == id + 1)
-        return 0;
-    ensio_add_bytes(&user->name, line, (uint32_t)(name_end - line));
-    return 1;
-}
-
-/* getpwuid may load libraries and contact servers. A user who is missing in the node's passwd file gets the name from
- * the environment. */
 static void add_user(struct ensio_string *all)
 {
-    char name[64], number[24];
-    struct user user = {.id = (uint64_t)syscall(SYS_getuid), .name = ensio_string_in(name, sizeof name)};
-    struct ensio_string id = ensio_string_in(number, sizeof number);
-    ensio_add_number(&id, user.id);
-    ensio_private_each_line("/etc/passwd", user_line, &user);
-    const char *said = getenv("USER") ? getenv("USER") : getenv("LOGNAME");
-    if (!user.name.length && said)
-        ensio_add(&user.name, said);
     ensio_add(all, "uid=");
-    ensio_add_bytes(all, number, id.length + 1);
+    ensio_add_number(all, (uint64_t)syscall(SYS_getuid));
+    ensio_add_bytes(all, "", 1);
     ensio_add(all, "user=");
-    ensio_add_bytes(all, user.name.length ? name : number, user.name.length ? user.name.length + 1 : id.length + 1);
+    ensio_add_user(all);
+    ensio_add_bytes(all, "", 1);
 }
 
 /* A line like "0-3,8-11". */
@@ -111,23 +89,35 @@ static void add_processors(struct ensio_string *all)
     ensio_add_bytes(all, "", 1);
 }
 
+static void add_variable(const char *variable, struct ensio_string *all, int is_of_site)
+{
+    char name[128];
+    const char *equals = strchr(variable, '=');
+    const size_t length = equals ? (size_t)(equals - variable) : sizeof name;
+    if (length >= sizeof name)
+        return;
+    memcpy(name, variable, length);
+    name[length] = '\0';
+    const uint32_t bytes = (uint32_t)strnlen(variable, MOST_VARIABLE_BYTES);
+    if (!ensio_listed(name, told) || bytes + 8 > all->room - all->length ||
+        (is_of_site && ensio_setting(name) != equals + 1))
+        return;
+    ensio_add(all, "env.");
+    ensio_add_bytes(all, variable, bytes);
+    ensio_add_bytes(all, "", 1);
+}
+
+static void add_site_setting(const char *setting, void *all)
+{
+    add_variable(setting, all, 1);
+}
+
+/* The later one of two with the same name is the one that holds. */
 static void add_environment(struct ensio_string *all)
 {
-    for (char **variable = environ; variable && *variable; variable++) {
-        char name[128];
-        const char *equals = strchr(*variable, '=');
-        const size_t length = equals ? (size_t)(equals - *variable) : sizeof name;
-        if (length >= sizeof name)
-            continue;
-        memcpy(name, *variable, length);
-        name[length] = '\0';
-        const uint32_t bytes = (uint32_t)strnlen(*variable, MOST_VARIABLE_BYTES);
-        if (!ensio_listed(name, told) || bytes + 8 > all->room - all->length)
-            continue;
-        ensio_add(all, "env.");
-        ensio_add_bytes(all, *variable, bytes);
-        ensio_add_bytes(all, "", 1);
-    }
+    for (char **variable = environ; variable && *variable; variable++)
+        add_variable(*variable, all, 0);
+    ensio_each_site_setting(add_site_setting, all);
 }
 
 int ensio_reports_node(void)

@@ -3,6 +3,7 @@
 #include <core/bounded_string.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
+#include <core/site_settings.h>
 #include <time/clock.h>
 
 #include <string.h>
@@ -17,8 +18,8 @@ char ensio_run_directory[ENSIO_PATH_ROOM], ensio_spool_directory[ENSIO_PATH_ROOM
 /* How much older than its launch a record is that another launch has left. */
 #define EARLIER_S 1
 
-/* Adds a time as 20260131T235959Z. Years begin in March here, so that leap days come last. */
-static void add_utc(struct ensio_string *string, uint64_t unix_s)
+/* A time as 20260131235959. Years begin in March here, so that leap days come last. */
+static uint64_t utc(uint64_t unix_s)
 {
     uint64_t day = unix_s / 86400 + 719468, second = unix_s % 86400;
     uint64_t era = day / 146097, day_of_era = day % 146097;
@@ -28,14 +29,16 @@ static void add_utc(struct ensio_string *string, uint64_t unix_s)
     uint64_t month = march_month < 10 ? march_month + 3 : march_month - 9;
     uint64_t year = year_of_era + era * 400 + (month <= 2);
     uint64_t date = year * 10000 + month * 100 + day_of_year - (153 * march_month + 2) / 5 + 1;
-    uint64_t clock = 1000000 + second / 3600 * 10000 + second / 60 % 60 * 100 + second % 60;
+    return date * 1000000 + second / 3600 * 10000 + second / 60 % 60 * 100 + second % 60;
+}
+
+/* Adds some of the 14 digits of a time. */
+static void add_digits(struct ensio_string *string, uint64_t unix_s, uint32_t first, uint32_t count)
+{
     char digits[24];
-    struct ensio_string clock_text = ensio_string_in(digits, sizeof digits);
-    ensio_add_number(&clock_text, clock);
-    ensio_add_number(string, date);
-    ensio_add(string, "T");
-    ensio_add(string, digits + 1); /* without the leading 1, which kept the zeros */
-    ensio_add(string, "Z");
+    struct ensio_string all = ensio_string_in(digits, sizeof digits);
+    ensio_add_number(&all, utc(unix_s));
+    ensio_add_bytes(string, digits + first, count);
 }
 
 /* The start time of this process's launcher; of a process without one, its own. */
@@ -215,12 +218,48 @@ static int holds_earlier_record(const char *folder)
     return found && !ensio_has_recorded_ancestor();
 }
 
+/* Adds what stands for a letter after '%' in ENSIO_DIR: 1, or 0 if it is none of them. */
+static int add_field(struct ensio_string *path, char letter, uint64_t launched_s)
+{
+    static const char dates[] = "Ymd"; /* with the digits of a time: 4 from 0, 2 from 4, 2 from 6 */
+    const char *const date = letter ? strchr(dates, letter) : NULL;
+    char name[64];
+    struct ensio_string user = ensio_string_in(name, sizeof name);
+    if (date) {
+        add_digits(path, launched_s, date == dates ? 0 : 2 + 2 * (uint32_t)(date - dates), date == dates ? 4 : 2);
+    } else if (letter == 'u') {
+        ensio_add_user(&user);
+        ensio_add_name(path, name);
+    } else if (letter == 'p') {
+        ensio_add_name(path, ensio_base_name(ensio_settings.program));
+    } else if (letter == 'j') {
+        ensio_add(path, ensio_settings.job);
+    } else if (letter == '%') {
+        ensio_add(path, "%");
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+/* The date is that of the launch, so that all of its processes have the same. */
+static void add_pattern(struct ensio_string *path, const char *pattern)
+{
+    const uint64_t now_s = ensio_clock_ns(CLOCK_REALTIME) / 1000000000U, launched_s = launch_unix_s(now_s);
+    for (; *pattern; pattern++) {
+        if (*pattern == '%' && add_field(path, pattern[1], launched_s ? launched_s : now_s))
+            pattern++;
+        else
+            ensio_add_bytes(path, pattern, 1);
+    }
+}
+
 static int join_run_directory(void)
 {
     struct ensio_string path = ensio_string_in(ensio_run_directory, sizeof ensio_run_directory);
     if (ensio_settings.folder) {
         int placed = ensio_settings.folder[0] == '/' ? 0 : current_folder(&path);
-        ensio_add(&path, ensio_settings.folder);
+        add_pattern(&path, ensio_settings.folder);
         placed = placed ? placed : path.full ? -ENAMETOOLONG : make_folders(ensio_run_directory);
         return !placed && ensio_settings.refuses_used_folder && holds_earlier_record(ensio_run_directory) ? -ENOTEMPTY
                                                                                                           : placed;
@@ -233,7 +272,10 @@ static int join_run_directory(void)
     ensio_add(&name, "-");
     ensio_add(&name, ensio_settings.job);
     ensio_add(&name, "-");
-    add_utc(&name, now_s);
+    add_digits(&name, now_s, 0, 8);
+    ensio_add(&name, "T");
+    add_digits(&name, now_s, 8, 6);
+    ensio_add(&name, "Z");
     int placed = current_folder(&path);
     if (!placed)
         placed = ensio_settings.rank >= 0 ? agree_on_folder(&path, &name, now_s) : make_new_folder(&path, &name);

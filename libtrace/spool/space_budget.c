@@ -7,6 +7,7 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
+#include <core/site_settings.h>
 
 #include <ensio/event.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static uint64_t size_of(const char *text, const char *end)
 
 void ensio_budget_read(void)
 {
-    const char *text = getenv("ENSIO_MAX_BYTES");
+    const char *text = ensio_setting("ENSIO_MAX_BYTES");
     if (!text || !*text)
         return;
     const char *end = text + strlen(text), *comma = strchr(text, ',');

@@ -20,5 +20,8 @@ foreach(header IN LISTS headers)
 endforeach()
 
 install(FILES ${CMAKE_BINARY_DIR}/share/ensio/libraries DESTINATION share/ensio)
+# For Environment Modules, and for Lmod.
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/modulefile.tcl DESTINATION share/modulefiles/ensio RENAME ${PROJECT_VERSION})
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/modulefile.lua DESTINATION share/modulefiles/ensio RENAME ${PROJECT_VERSION}.lua)
 install(FILES ${CMAKE_BINARY_DIR}/lib/pkgconfig/ensio.pc DESTINATION lib/pkgconfig)
 install(FILES ${packages}/ensio-config.cmake ${packages}/ensio-config-version.cmake DESTINATION lib/cmake/ensio)

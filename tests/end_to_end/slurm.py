@@ -49,7 +49,7 @@ def free_port() -> int:
 
 
 class Slurm:
-    """munged, slurmctld and slurmd, from ``with`` to its end.
+    """munged, slurmctld and slurmd, from ``with`` to its end, with further lines of configuration.
 
     Raises
     ------
@@ -58,6 +58,9 @@ class Slurm:
     RuntimeError
         Where they could run, but did not come up.
     """
+
+    def __init__(self, more=""):
+        self.more = more
 
     def __enter__(self):
         missing = [name for name in NEEDED if not shutil.which(name)]
@@ -86,7 +89,8 @@ class Slurm:
         host = socket.gethostname().split(".")[0]
         ports = {"controller_port": free_port(), "daemon_port": free_port()}
         configuration = self.folder / "slurm.conf"
-        configuration.write_text(CONFIGURATION.format(host=host, folder=self.folder, **ports))
+        text = CONFIGURATION + self.more
+        configuration.write_text(text.format(host=host, folder=self.folder, **ports))
         self.environment = {"SLURM_CONF": str(configuration)}
         munge = self.folder / "munge"
         files = (f"--{name}-file={munge / name}" for name in ("key", "pid", "log", "seed"))

@@ -326,7 +326,8 @@ def test_passes_over_large_runs_agree(folder):
 
 
 READS = re.compile(
-    r"""getenv\("(ENSIO_\w+)"\)|environ\w*(?:\.get\(|\[)b?"(ENSIO_\w+)"|\$\{(ENSIO_\w+)[:}-]""",
+    r"""(?:getenv|setting|is_on)\("(ENSIO_\w+)"\)|&\w+\.\w+, "(ENSIO_\w+)\"|"""
+    r"""environ\w*(?:\.get\(|\[)b?"(ENSIO_\w+)"|\$\{(ENSIO_\w+)[:}-]""",
 )
 
 

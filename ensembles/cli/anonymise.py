@@ -1,0 +1,50 @@
+"""``ensio anonymise``: write a run without names."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+
+from ensembles.cli.options import add_output, add_scale_arguments, open_run, parse_path, warn
+
+HELP = "write a run without names: paths, arguments and users are hashed"
+
+DESCRIPTION = (
+    "Write a run to one file in which paths, arguments, users and names of jobs are hashed; sizes, times, "
+    "endings such as .h5 and paths of the system stay. All commands read the file."
+)
+
+_LEAST_BYTES = 16
+_MOST_BYTES = 4096
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("run", metavar="RUN", type=parse_path("run"), help="run")
+    add_output(parser, "FILE", "file to write", required=True)
+    parser.add_argument(
+        "--key",
+        metavar="FILE",
+        type=parse_path("key"),
+        help="secret of at least 16 bytes: runs that are written with the same one have the same hashes "
+        "(default: a random one, which is not kept)",
+    )
+    add_scale_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the file."""
+    from ensembles.files.untrusted import Reading, read_whole
+    from ensembles.model.errors import EnsioError
+    from ensembles.model.units import count_text
+    from ensembles.run.anonymise import anonymise
+
+    key = secrets.token_bytes(_LEAST_BYTES)
+    if args.key is not None:
+        with Reading(args.key):
+            key = read_whole(args.key, _MOST_BYTES).strip()
+        if len(key) < _LEAST_BYTES:
+            raise EnsioError(f"{args.key} has {len(key)} bytes: a key has at least {_LEAST_BYTES}")
+    events = anonymise(open_run(args, args.run), args.output, key)
+    warn(f"{count_text(events, 'call')} in {args.output}, without names")
+    return 0

@@ -1,0 +1,37 @@
+# Copyright: the authors of ensio, licence BSD-3-Clause
+"""Spack's recipe of ensio."""
+
+from spack.package import *
+
+
+class Ensio(CMakePackage):
+    """Record every I/O call of a program, and say why its I/O is slow."""
+
+    homepage = "https://example.org/ensio"
+    git = "https://example.org/ensio.git"
+
+    license("BSD-3-Clause")
+
+    version("main", branch="main")
+
+    variant("otf2", default=False, description="Export to and import from OTF2")
+    variant("python", default=False, description="The commands that read runs")
+
+    depends_on("c", type="build")
+    depends_on("cmake@3.20:", type="build")
+    depends_on("gawk", type="run")
+    depends_on("otf2@3:", when="+otf2")
+    depends_on("pkgconfig", type="build", when="+otf2")
+    extends("python@3.11:", when="+python")
+    for package in ("h5py@3.10:", "jinja2", "msgspec", "numpy@1.26:", "pillow", "rich", "scipy@1.13:", "sqlalchemy@2:"):
+        depends_on(f"py-{package}", type=("build", "run"), when="+python")
+    depends_on("py-pip", type="build", when="+python")
+
+    @run_after("install", when="+python")
+    def install_commands(self):
+        """Install the Python package beside the recorder, with what Spack does not have from PyPI."""
+        python("-m", "pip", "install", f"--prefix={self.prefix}", self.stage.source_path)
+
+    def setup_run_environment(self, env):
+        """Let `ensio run` find the preload library."""
+        env.set("ENSIO_PRELOAD", join_path(self.prefix.lib, "libensio-preload.so"))
