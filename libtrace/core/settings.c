@@ -2,12 +2,14 @@
 
 #include "bounded_string.h"
 #include "globs.h"
-#include "little_memory.h"
 #include "rawsys.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
+
+#define LEAST_MEMORY_BYTES (16 << 20) /* the recorder takes 6 MiB of them */
 
 struct ensio_settings ensio_settings;
 
@@ -292,6 +294,12 @@ void ensio_say(const char *before, const char *what, const char *after)
         syscall(SYS_write, 2, message.text, message.length);
 }
 
+static int is_below(int kind)
+{
+    struct rlimit limit;
+    return ENSIO_RAW(SYS_prlimit64, 0, kind, NULL, &limit) == 0 && limit.rlim_cur < LEAST_MEMORY_BYTES;
+}
+
 void ensio_settings_read(void)
 {
     const char *mode = getenv("ENSIO_MODE");
@@ -334,9 +342,10 @@ void ensio_settings_read(void)
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
         strcpy(ensio_settings.host, "unknown-host");
     find_rank();
-    if (ensio_memory_is_short()) {
+    if (is_below(RLIMIT_AS) || is_below(RLIMIT_DATA)) {
         ensio_settings.off = 1;
-        ensio_say_memory_is_short(ensio_base_name(ensio_settings.program));
+        ensio_say("no I/O is recorded of ", ensio_base_name(ensio_settings.program),
+                  ", whose limit of memory is below 16 MiB (ulimit -v, -d): raise it.\n");
         return;
     }
     find_job();

@@ -5,7 +5,6 @@
 #include <core/bounded_string.h>
 #include <core/rawsys.h>
 #include <spool/run_directory.h>
-#include <spool/spool.h>
 
 #include <inttypes.h>
 #include <stdio.h>

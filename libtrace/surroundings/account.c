@@ -11,7 +11,6 @@
 #include <spool/spool.h>
 
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
