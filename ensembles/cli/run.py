@@ -392,7 +392,12 @@ def run_command(
     finally:
         signal.signal(signal.SIGCHLD, dispositions[signal.SIGCHLD])
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+    if child.returncode >= 0:
+        return child.returncode
+    number = -child.returncode
+    if number not in (signal.SIGINT, signal.SIGPIPE):  # as shells do
+        warn(f"{command[0]} was ended by signal {number} ({signal.strsignal(number)})")
+    return 128 + number
 
 
 def inherited_dispositions() -> dict[signal.Signals, signal.Handlers]:
