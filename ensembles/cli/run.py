@@ -392,12 +392,10 @@ def run_command(
     finally:
         signal.signal(signal.SIGCHLD, dispositions[signal.SIGCHLD])
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    if child.returncode >= 0:
-        return child.returncode
     number = -child.returncode
-    if number not in (signal.SIGINT, signal.SIGPIPE):  # as shells do
+    if number > 0 and number not in (signal.SIGINT, signal.SIGPIPE):  # as shells do
         warn(f"{command[0]} was ended by signal {number} ({signal.strsignal(number)})")
-    return 128 + number
+    return 128 + number if number > 0 else child.returncode
 
 
 def inherited_dispositions() -> dict[signal.Signals, signal.Handlers]:

@@ -86,7 +86,7 @@ def test_program_with_little_memory_starts_without_the_recorder(preload, tmp_pat
     traced = preload.execute(*words, cwd=tmp_path)
     assert (traced.returncode, traced.stdout) == (alone.returncode, alone.stdout)
     assert alone.returncode in (6, 9)
-    assert traced.stderr.count(b"ensio: no I/O is recorded of ") == 1
+    assert b"ensio: no I/O is recorded of " in traced.stderr
 
 
 @pytest.mark.parametrize(
