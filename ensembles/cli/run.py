@@ -69,7 +69,6 @@ _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-_MUSL = "ld-musl"
 _LOADERS = ("ld-", "ld.so", "ld64.")
 _LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
 _LIBRARIES = {
@@ -121,8 +120,6 @@ def execute(args: argparse.Namespace) -> int:
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
         return _cannot_start(command[0], "not found on PATH", _NOT_FOUND)
-    if _elf_file(command[0])[1].startswith(_MUSL):
-        raise EnsioError(unrecorded(command[0]))
     noted = [text for word in started_programs(command) if (text := unrecorded(word) or hidden_in(word))]
     for text in noted:
         warn(f"note: {text}")
@@ -200,10 +197,10 @@ def unrecorded(program: str) -> str:
         return ""
     if path != shutil.which(program):
         program = path
-    if loader.startswith(_MUSL):
+    if loader.startswith("ld-musl"):
         return (
-            f"{program} uses the C library musl ({loader}) and does not start under the preload library, "
-            "which is for glibc: build it with glibc, for example with gcc instead of musl-gcc"
+            f"{program} uses the C library musl ({loader}), and the preload library is for glibc: build it "
+            "with glibc, for example with gcc instead of musl-gcc"
         )
     if _has_in_it(path, b"\0.note.go.buildid\0"):
         return f"{program} is written in Go, whose I/O does not go through the C library; {STRACE}"
@@ -396,7 +393,10 @@ def run_command(
     finally:
         signal.signal(signal.SIGCHLD, dispositions[signal.SIGCHLD])
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+    number = -child.returncode
+    if number > 0 and number not in (signal.SIGINT, signal.SIGPIPE):  # as shells do
+        warn(f"{command[0]} was ended by signal {number} ({signal.strsignal(number)})")
+    return 128 + number if number > 0 else child.returncode
 
 
 def inherited_dispositions() -> dict[signal.Signals, signal.Handlers]:

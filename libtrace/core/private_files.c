@@ -2,6 +2,7 @@
 
 #include "rawsys.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,29 +39,12 @@ struct errand {
  * function. */
 static volatile int table_is_ours;
 
-/* Closes the copies of the program's descriptors by the list of the kernel, which leaves out what is closed on the way.
- */
-static void close_copies(void)
+/* The kernel's list leaves out what is closed on the way. */
+static int close_copy(int list, const struct dirent64 *copy, void *unused)
 {
-    _Alignas(8) char entries[1024];
-    const int list = ensio_private_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
-    if (list < 0)
-        return;
-    for (long got; (got = ENSIO_RAW(SYS_getdents64, list, entries, sizeof entries)) > 0;)
-        for (long at = 0; at < got;) {
-            const struct entry {
-                uint64_t inode;
-                int64_t next;
-                unsigned short bytes;
-                unsigned char kind;
-                char name[];
-            } *entry = (const void *)(entries + at);
-            const int fd = entry->name[0] == '.' ? list : atoi(entry->name);
-            if (fd != list)
-                ensio_raw_close(fd);
-            at += entry->bytes;
-        }
-    ensio_raw_close(list);
+    if (copy->d_name[0] != '.' && atoi(copy->d_name) != list)
+        ensio_raw_close(atoi(copy->d_name));
+    return 0;
 }
 
 /* A copy of a descriptor holds what its last close releases: a lock, a port, the end of a pipe. The kernel lets the
@@ -74,7 +58,7 @@ static int run(void *given)
         if (errand->result < 0)
             return 0;
     } else
-        close_copies();
+        ensio_private_each_entry("/proc/thread-self/fd", close_copy, NULL);
     errand->result = errand->what(errand->state);
     errand->is_done = 1;
     return 0;
@@ -147,6 +131,24 @@ int ensio_private_open(const char *path, int flags, unsigned mode)
         return fd;
     ensio_raw_close((int)limit.rlim_cur - 1);
     return ensio_raw_open(path, flags, mode);
+}
+
+int ensio_private_each_entry(const char *folder, int (*each)(int fd, const struct dirent64 *entry, void *state),
+                             void *state)
+{
+    static char entries[16384] __attribute__((aligned(8)));
+    const int fd = ensio_private_open(folder, O_RDONLY | O_DIRECTORY, 0);
+    int stop = 0;
+    if (fd < 0)
+        return 0;
+    for (long got; !stop && (got = ENSIO_RAW(SYS_getdents64, fd, entries, sizeof entries)) > 0;)
+        for (long at = 0; at < got && !stop;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(const void *)(entries + at);
+            stop = each(fd, entry, state);
+            at += entry->d_reclen;
+        }
+    ensio_raw_close(fd);
+    return stop;
 }
 
 void ensio_private_each_line(const char *path, int (*each)(char *line, void *state), void *state)

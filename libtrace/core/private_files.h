@@ -27,4 +27,10 @@ int ensio_private_open(const char *path, int flags, unsigned mode);
  * any that the kernel writes are skipped. The caller holds the lock and is in ensio_with_private_files. */
 void ensio_private_each_line(const char *path, int (*each)(char *line, void *state), void *state);
 
+/* Calls `each` for every entry of a folder, with its descriptor, until it returns nonzero: its last result. As above,
+ * and `each` may not call this. */
+struct dirent64;
+int ensio_private_each_entry(const char *folder, int (*each)(int fd, const struct dirent64 *entry, void *state),
+                             void *state);
+
 #endif

@@ -2,13 +2,15 @@
 
 #include "bounded_string.h"
 #include "globs.h"
-#include "little_memory.h"
 #include "rawsys.h"
 #include "site_settings.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
+
+#define LEAST_MEMORY_BYTES (16 << 20) /* the recorder takes 6 MiB of them */
 
 struct ensio_settings ensio_settings;
 
@@ -305,6 +307,12 @@ void ensio_say(const char *before, const char *what, const char *after)
         syscall(SYS_write, 2, message.text, message.length);
 }
 
+static int is_below(int kind)
+{
+    struct rlimit limit;
+    return ENSIO_RAW(SYS_prlimit64, 0, kind, NULL, &limit) == 0 && limit.rlim_cur < LEAST_MEMORY_BYTES;
+}
+
 static void choose_job_file(const char *name)
 {
     if (name && strcmp(name, "0") == 0)
@@ -357,9 +365,10 @@ void ensio_settings_read(void)
     ensio_exclude(ensio_settings.exclude);
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
         strcpy(ensio_settings.host, "unknown-host");
-    if (ensio_memory_is_short()) {
+    if (is_below(RLIMIT_AS) || is_below(RLIMIT_DATA)) {
         ensio_settings.off = 1;
-        ensio_say_memory_is_short(ensio_base_name(ensio_settings.program));
+        ensio_say("no I/O is recorded of ", ensio_base_name(ensio_settings.program),
+                  ", whose limit of memory is below 16 MiB (ulimit -v, -d): raise it.\n");
         return;
     }
     find_job();

@@ -5,7 +5,6 @@
 #include "names.h"
 #include "paths.h"
 
-#include <core/bounded_string.h>
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
@@ -17,13 +16,27 @@
 
 #define APART 4
 
-uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
-/* one for each descriptor, and the two reserved values */
-struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
+uint32_t ensio_descriptor_end;
+uint32_t *ensio_descriptors;
+struct ensio_open_file *ensio_open_files;
 
 static uint64_t unused;      /* below: the first entry of a list through `next`; above: the number of its changes */
 static uint32_t taken_once;  /* open files that have been used at least once */
 static uint32_t end_of_used; /* no descriptor from here on has been looked up */
+
+int ensio_descriptors_begin(void)
+{
+    struct tables {
+        uint32_t descriptors[ENSIO_DESCRIPTORS];
+        struct ensio_open_file open_files[ENSIO_DESCRIPTORS + 2];
+    } *const tables = ensio_raw_memory(sizeof *tables);
+    if (!tables)
+        return -1;
+    ensio_descriptors = tables->descriptors;
+    ensio_open_files = tables->open_files;
+    ensio_descriptor_end = ENSIO_DESCRIPTORS;
+    return 0;
+}
 
 /* The kernel's name for the open file of a descriptor; it does not begin with a slash if there is no path. The caller
  * holds the lock. */
@@ -103,7 +116,7 @@ static uint32_t bound(uint32_t file, uint16_t flags, int of_mpi)
 
 uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi)
 {
-    if ((unsigned)fd >= ENSIO_DESCRIPTORS)
+    if ((unsigned)fd >= ensio_descriptor_end)
         return ENSIO_LEFT_OUT;
     const uint32_t open_file = bound(file, flags, of_mpi);
     set(fd, open_file);
@@ -112,7 +125,7 @@ uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi
 
 void ensio_descriptor_left_out(int fd)
 {
-    if ((unsigned)fd < ENSIO_DESCRIPTORS)
+    if ((unsigned)fd < ensio_descriptor_end)
         set(fd, ENSIO_LEFT_OUT);
 }
 
@@ -160,7 +173,7 @@ static uint32_t examined(int fd, const struct ensio_named *named, int flags, int
 
 uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int flags, int of_mpi)
 {
-    if ((unsigned)fd >= ENSIO_DESCRIPTORS)
+    if ((unsigned)fd >= ensio_descriptor_end)
         return ENSIO_LEFT_OUT;
     const uint32_t open_file = named->left_out ? ENSIO_LEFT_OUT : examined(fd, named, flags, of_mpi);
     set(fd, open_file);
@@ -187,9 +200,9 @@ static uint32_t shared(int fd)
 
 void ensio_descriptor_duplicated(int old, int copy)
 {
-    if ((unsigned)copy >= ENSIO_DESCRIPTORS || old == copy)
+    if ((unsigned)copy >= ensio_descriptor_end || old == copy)
         return;
-    set(copy, (unsigned)old < ENSIO_DESCRIPTORS ? shared(old) : ENSIO_UNKNOWN);
+    set(copy, (unsigned)old < ensio_descriptor_end ? shared(old) : ENSIO_UNKNOWN);
 }
 
 void ensio_descriptors_forget(unsigned first, unsigned last)

@@ -10,6 +10,8 @@
 
 #define ENSIO_DESCRIPTORS (1 << 16) /* calls on descriptors from here on are not recorded */
 
+extern uint32_t ensio_descriptor_end; /* ENSIO_DESCRIPTORS; 0 until there are tables */
+
 #define ENSIO_UNKNOWN 0 /* not looked up yet */
 #define ENSIO_LEFT_OUT 1
 
@@ -28,8 +30,11 @@ struct ensio_open_file {
     uint32_t next;       /* of an unused entry: the next unused one */
 };
 
-extern uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
-extern struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
+extern uint32_t *ensio_descriptors;
+extern struct ensio_open_file *ensio_open_files; /* one for each descriptor, and the two reserved values */
+
+/* Maps the tables: 0, or -1 without memory. */
+int ensio_descriptors_begin(void);
 
 /* Sets a flag. Another thread may bind the entry to another file meanwhile. */
 static inline void ensio_open_file_flag(struct ensio_open_file *open_file, uint16_t flag)
@@ -43,7 +48,7 @@ uint32_t ensio_descriptor_find(int fd);
 /* The open file of a descriptor. At or below ENSIO_LEFT_OUT, its calls are not recorded. */
 static inline uint32_t ensio_descriptor(int fd)
 {
-    if (ENSIO_UNLIKELY((unsigned)fd >= ENSIO_DESCRIPTORS))
+    if (ENSIO_UNLIKELY((unsigned)fd >= ensio_descriptor_end))
         return ENSIO_LEFT_OUT;
     uint32_t open_file = __atomic_load_n(&ensio_descriptors[fd], __ATOMIC_RELAXED);
     return ENSIO_LIKELY(open_file != ENSIO_UNKNOWN) ? open_file : ensio_descriptor_find(fd);

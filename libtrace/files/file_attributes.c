@@ -4,6 +4,7 @@
 
 #include <core/bounded_string.h>
 #include <core/lock.h>
+#include <core/memory.h>
 #include <core/rawsys.h>
 #include <spool/mounts.h>
 #include <spool/spool.h>
@@ -21,9 +22,10 @@ static int lies_under(const char *path, const char *point)
 
 static void add_layout(struct ensio_string *facts, int fd)
 {
-    static unsigned char layout[MOST_LAYOUT_BYTES];
+    static void *room;
     static const char digits[] = "0123456789abcdef";
-    const long length = ENSIO_RAW(SYS_fgetxattr, fd, "lustre.lov", layout, sizeof layout);
+    const unsigned char *const layout = ensio_table(&room, MOST_LAYOUT_BYTES);
+    const long length = ENSIO_RAW(SYS_fgetxattr, fd, "lustre.lov", layout, MOST_LAYOUT_BYTES);
     if (length <= 0)
         return;
     ensio_add(facts, "lustre.lov=");
@@ -35,6 +37,13 @@ static void add_layout(struct ensio_string *facts, int fd)
 static int is_elsewhere(const struct ensio_known_mount *mount, const char *path)
 {
     return mount->point[0] && !lies_under(path, mount->point);
+}
+
+/* Stores attributes: "key=value" strings, each ended by a NUL. */
+static void store(uint32_t file, const char *facts, uint32_t length)
+{
+    if (file && ensio_file_store(file) == 0)
+        ensio_text_store(ENSIO_TEXT_FILE_FACTS, file, facts, length);
 }
 
 /* The caller holds the lock. */
@@ -53,7 +62,7 @@ static void store_attributes(int fd, uint32_t file, uint64_t id, int is_regular)
     if (mount->is_lustre && is_regular)
         add_layout(&facts, fd);
     if (facts.length)
-        ensio_file_attributes_store(file, text, facts.length);
+        store(file, text, facts.length);
 }
 
 void ensio_file_attributes(int fd, uint32_t file, uint64_t mount, int is_regular)
@@ -79,12 +88,6 @@ void ensio_file_opened_with(const struct ensio_named *named, int flags)
     if (flags & O_DIRECT)
         ensio_add(&facts, flags & O_DSYNC ? " O_DIRECT" : "O_DIRECT");
     ensio_add_bytes(&facts, "", 1);
-    ensio_file_attributes_store(named->file, text, facts.length);
+    store(named->file, text, facts.length);
     __atomic_store_n(&named->name->synced, ensio_process->generation, __ATOMIC_RELAXED);
-}
-
-void ensio_file_attributes_store(uint32_t file, const char *facts, uint32_t length)
-{
-    if (file && ensio_file_store(file) == 0)
-        ensio_text_store(ENSIO_TEXT_FILE_FACTS, file, facts, length);
 }

@@ -24,7 +24,4 @@ static inline int ensio_waits_for_device(int flags)
 /* Stores once in a process with which of these flags it opened a file. */
 void ensio_file_opened_with(const struct ensio_named *named, int flags);
 
-/* Stores attributes of the file with this number: "key=value" strings, each ended by a NUL. */
-void ensio_file_attributes_store(uint32_t file, const char *facts, uint32_t length);
-
 #endif

@@ -41,8 +41,9 @@ static uint64_t in_flight(const struct ensio_flying *flying)
     return ticks > flying->posted ? ticks : flying->posted;
 }
 
-/* A signal handler or another thread may observe completion before the call that posted the request returns. */
-uint64_t ensio_flight_post(const struct ensio_flying *flying)
+/* Of the event of a completed request. A signal handler or another thread may observe completion before the call that
+ * posted the request returns. */
+static uint64_t duration_of(const struct ensio_flying *flying)
 {
     return flying->posted ? flying->posted : in_flight(flying);
 }
@@ -52,7 +53,7 @@ static uint64_t hidden(const struct ensio_flying *flying, uint64_t flight)
 {
     if (flying->idle)
         return 0;
-    uint64_t covered = ensio_flight_post(flying);
+    uint64_t covered = duration_of(flying);
     if (flying->poster == &ensio_thread && flying->posted)
         covered += ensio_io_blocked - flying->blocked;
     else
@@ -118,7 +119,7 @@ void ensio_flight_store(struct ensio_thread *thread, const struct ensio_flying *
     const uintptr_t own_caller = thread->caller; /* of a call around this one, whose event is still to come */
     thread->depth = depth;
     thread->caller = flying->site ? flying->site : own_caller;
-    ensio_store(thread, call, file, offset, requested, moved, flying->start, ensio_flight_post(flying));
+    ensio_store(thread, call, file, offset, requested, moved, flying->start, duration_of(flying));
     thread->depth = own_depth;
     thread->caller = own_caller;
 }

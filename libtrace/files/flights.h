@@ -46,9 +46,6 @@ static inline void ensio_io_blocks(uint32_t depth, uint64_t ticks)
         ensio_io_blocked += ticks;
 }
 
-/* The ticks that the event of a completed request has as its duration. */
-uint64_t ensio_flight_post(const struct ensio_flying *flying);
-
 /* Stores the event of a request that is over, with the depth and the site of the call that posted it. */
 void ensio_flight_store(struct ensio_thread *thread, const struct ensio_flying *flying, uint16_t call, uint32_t file,
                         int64_t offset, uint64_t requested, int64_t moved, uint32_t depth);

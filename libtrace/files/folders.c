@@ -34,8 +34,8 @@ static uint64_t *place_of(int fd, int makes)
 {
     if (fd == AT_FDCWD)
         return &working_folder;
-    const int is_known =
-        (unsigned)fd < ENSIO_DESCRIPTORS && __atomic_load_n(&ensio_descriptors[fd], __ATOMIC_RELAXED) != ENSIO_UNKNOWN;
+    const int is_known = (unsigned)fd < ensio_descriptor_end &&
+                         __atomic_load_n(&ensio_descriptors[fd], __ATOMIC_RELAXED) != ENSIO_UNKNOWN;
     return is_known ? ensio_word(&of_descriptors, (unsigned)fd, makes) : NULL;
 }
 

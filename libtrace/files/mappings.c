@@ -3,6 +3,7 @@
 #include "paths.h"
 
 #include <core/lock.h>
+#include <core/rawsys.h>
 
 #include <sys/auxv.h>
 
@@ -11,7 +12,7 @@
 uint32_t ensio_mappings;
 
 /* Sorted by address, without overlaps. The sequence is odd while a thread changes the table. */
-static struct ensio_mapping ranges[ENSIO_MAPPINGS];
+static struct ensio_mapping *ranges;
 static uint32_t sequence;
 
 /* A reader of a half-changed range also sees the odd sequence. */
@@ -136,9 +137,11 @@ void ensio_mapping_add(const void *at, size_t bytes, int64_t offset, uint32_t fi
 {
     uintptr_t first = (uintptr_t)at, end = end_of(first, bytes);
     struct ensio_held held = ensio_lock();
+    if (!ranges)
+        ranges = ensio_raw_memory(ENSIO_MAPPINGS * sizeof *ranges);
     begin_change();
     cut(first, end);
-    if (ensio_mappings < ENSIO_MAPPINGS) {
+    if (ranges && ensio_mappings < ENSIO_MAPPINGS) {
         uint32_t place = place_of(first);
         shift(place, 1);
         store(place, (struct ensio_mapping){first, end, offset, file});

@@ -21,6 +21,7 @@
 #define MOST_KEPT_BYTES (256U << 20)
 
 struct ensio_collector ensio_collector = {.spool_fd = -1};
+
 static struct ensio_collector *const state = &ensio_collector;
 
 static uint32_t piece_used;
@@ -79,6 +80,23 @@ static int is_scratch(const struct ensio_job_window *window)
     return window->window.kind == ENSIO_WINDOW_SCRATCH;
 }
 
+/* A checksum of the contents of a window. */
+static uint32_t contents_of(const struct ensio_job_window *window)
+{
+    static uint8_t buffer[4096]; /* the lock is held, or no other thread collects */
+    const uint64_t end = window->position + window->window.bytes;
+    uint64_t at = window->position;
+    uint32_t number = 0;
+    while (at < end) {
+        const int64_t got = ensio_collector_read(buffer, end - at < sizeof buffer ? end - at : sizeof buffer, at);
+        if (got <= 0)
+            break;
+        number = number * 31 + ensio_checksum(buffer, (uint64_t)got);
+        at += (uint64_t)got;
+    }
+    return number;
+}
+
 /* Whether a scratch window holds events that are not yet in the summary: 1, 0, or minus an errno. */
 static int on_its_way(const struct ensio_job_window *window)
 {
@@ -110,7 +128,7 @@ static int keep_contents(void)
             return -1;
         if (is_scratch(window) && on_its_way(window))
             return -1;
-        *number = is_left_out ? 0 : ensio_collector_contents(window);
+        *number = is_left_out ? 0 : contents_of(window);
         state->contents.used += sizeof *number;
         state->kept.used += bytes;
     }
@@ -436,22 +454,6 @@ int64_t ensio_collector_read(void *to, uint64_t bytes, uint64_t position)
     return (int64_t)done;
 }
 
-uint32_t ensio_collector_contents(const struct ensio_job_window *window)
-{
-    static uint8_t buffer[4096]; /* the lock is held, or no other thread collects */
-    const uint64_t end = window->position + window->window.bytes;
-    uint64_t at = window->position;
-    uint32_t number = 0;
-    while (at < end) {
-        const int64_t got = ensio_collector_read(buffer, end - at < sizeof buffer ? end - at : sizeof buffer, at);
-        if (got <= 0)
-            break;
-        number = number * 31 + ensio_checksum(buffer, (uint64_t)got);
-        at += (uint64_t)got;
-    }
-    return number;
-}
-
 /* Whether a window holds events after those that were taken. Slots are claimed in order, so a page without events is
  * the end. */
 static int has_more_events(const struct ensio_job_window *window)
@@ -473,7 +475,7 @@ static int is_more(const struct ensio_job_window *now, int known, uint64_t numbe
         return has_more_events(known ? ensio_collector_window(number) : now);
     if (is_scratch(now))
         return !known || on_its_way(now);
-    return !known || ensio_collector_contents(now) != ((uint32_t *)(void *)state->contents.bytes)[number];
+    return !known || contents_of(now) != ((uint32_t *)(void *)state->contents.bytes)[number];
 }
 
 /* Whether calls were added to the summary after it was collected. A summary that was not collected follows from its

@@ -60,7 +60,4 @@ int64_t ensio_collector_read_by(int64_t (*what)(void *state), void *state);
 /* Reads `bytes` bytes of the spool, or as many as there are. */
 int64_t ensio_collector_read(void *to, uint64_t bytes, uint64_t position);
 
-/* A checksum of the contents of a window. */
-uint32_t ensio_collector_contents(const struct ensio_job_window *window);
-
 #endif

@@ -1,7 +1,5 @@
 #include "program_memory.h"
 
-#include <core/recorder.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <string.h>
 
 struct search {
     const char *symbol;

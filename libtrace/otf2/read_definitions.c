@@ -2,7 +2,6 @@
 #include "reader.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_NUMBER (1U << 25) /* limit of the number of a definition that is kept: archives number them from 0 */

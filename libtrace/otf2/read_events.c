@@ -6,7 +6,6 @@
 
 #include <ensio/event.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #define ROWS 16384
 
@@ -56,7 +55,7 @@ void ensio_put_row(const struct ensio_otf2_row *row)
         ensio_flush_rows();
 }
 
-int64_t ensio_timestamp_to_ns(uint64_t time)
+static int64_t to_ns(uint64_t time)
 {
     int64_t ticks = (int64_t)(time - ensio_archive.offset);
     if (ensio_archive.resolution == 1000000000)
@@ -69,7 +68,7 @@ int64_t ensio_timestamp_to_ns(uint64_t time)
 int64_t ensio_ns_between(uint64_t begin, uint64_t end)
 {
     int64_t ns;
-    return __builtin_sub_overflow(ensio_timestamp_to_ns(end), ensio_timestamp_to_ns(begin), &ns) ? -1 : ns;
+    return __builtin_sub_overflow(to_ns(end), to_ns(begin), &ns) ? -1 : ns;
 }
 
 static int64_t number_in(OTF2_Type type, OTF2_AttributeValue value)
@@ -129,7 +128,7 @@ static int64_t value_of(const struct ensio_attributes *told, enum ensio_attribut
 static void fill(struct ensio_otf2_row *row, const struct ensio_attributes *told, uint64_t time, uint8_t depth)
 {
     row->location = here;
-    row->start = value_of(told, ENSIO_ATTRIBUTE_START, ensio_timestamp_to_ns(time));
+    row->start = value_of(told, ENSIO_ATTRIBUTE_START, to_ns(time));
     row->duration = value_of(told, ENSIO_ATTRIBUTE_DURATION, 0);
     row->flight = value_of(told, ENSIO_ATTRIBUTE_FLIGHT, -1);
     row->request = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_REQUEST, 0);
@@ -403,7 +402,7 @@ static OTF2_CallbackCode on_metric(OTF2_LocationRef location, OTF2_TimeStamp tim
         return OTF2_CALLBACK_SUCCESS;
     if (sample_count == ROWS)
         flush_samples();
-    samples[sample_count++] = (struct ensio_otf2_sample){ensio_timestamp_to_ns(time), values[0].signed_int, metric, 0};
+    samples[sample_count++] = (struct ensio_otf2_sample){to_ns(time), values[0].signed_int, metric, 0};
     return OTF2_CALLBACK_SUCCESS;
 }
 

@@ -82,7 +82,6 @@ OTF2_EvtReaderCallbacks *ensio_event_callbacks(void);
 void ensio_begin_location(uint32_t index);
 void ensio_end_location(void);
 void ensio_flush_rows(void);
-int64_t ensio_timestamp_to_ns(uint64_t time);
 int64_t ensio_ns_between(uint64_t begin, uint64_t end);
 
 void ensio_put_row(const struct ensio_otf2_row *row);

@@ -7,8 +7,6 @@
 #include "writer.h"
 
 #include <ensio/event.h>
-#include <stdlib.h>
-#include <string.h>
 
 static OTF2_AttributeList *attributes;
 static uint64_t next_id, late_calls;

@@ -6,7 +6,6 @@
 #include <core/rawsys.h>
 #include <core/site_settings.h>
 #include <spool/run_directory.h>
-#include <spool/spool.h>
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,7 +14,6 @@
 #include <files/descriptors.h>
 #include <files/folders.h>
 #include <files/mappings.h>
-#include <files/paths.h>
 #include <jobfile/collector.h>
 #include <jobfile/process_file.h>
 #include <sites/sites.h>
@@ -114,6 +113,10 @@ static int64_t begin_first(void *unused)
     begun = 1;
     ensio_calls_resolve();
     ensio_settings_read();
+    if (!ensio_settings.off && ensio_descriptors_begin() != 0) {
+        ensio_settings.off = 1;
+        ensio_say("no I/O is recorded of ", ensio_settings.program, ", for which too little memory is left.\n");
+    }
     if (!ensio_settings.off)
         ensio_budget_read();
 #ifndef ENSIO_PRELOAD

@@ -2,7 +2,6 @@
  *
  * They lie in separate windows, in the form of events. They are kept in every mode and for any choice of layers, and
  * readers find them without reading the calls. They are rare, so everything happens under the lock. */
-#include "lifecycle.h"
 #include "peer_recorder.h"
 
 #include <core/bounded_string.h>

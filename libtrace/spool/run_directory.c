@@ -6,6 +6,7 @@
 #include <core/site_settings.h>
 #include <time/clock.h>
 
+#include <dirent.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -188,34 +189,19 @@ static int is_record(const char *name)
            (length > 6 && strcmp(name + length - 6, ".ensio") == 0);
 }
 
+static int is_earlier_record(int folder, const struct dirent64 *entry, void *launched_s)
+{
+    struct stat status;
+    return is_record(entry->d_name) &&
+           ENSIO_RAW(SYS_newfstatat, folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (uint64_t)status.st_mtim.tv_sec + EARLIER_S <= *(uint64_t *)launched_s;
+}
+
 /* Whether a folder has a record that was complete before this launch began. Clocks of file servers may be late. */
 static int holds_earlier_record(const char *folder)
 {
-    struct entry {
-        uint64_t inode;
-        int64_t offset;
-        uint16_t length;
-        uint8_t type;
-        char name[];
-    };
-    static char entries[16384] __attribute__((aligned(8)));
-    const uint64_t now_s = ensio_clock_ns(CLOCK_REALTIME) / 1000000000U, launched_s = launch_unix_s(now_s);
-    const int fd = ensio_private_open(folder, O_RDONLY | O_DIRECTORY, 0);
-    int found = 0;
-    if (fd < 0)
-        return 0;
-    for (long got; !found && (got = ENSIO_RAW(SYS_getdents64, fd, entries, sizeof entries)) > 0;) {
-        for (long at = 0; at < got && !found;) {
-            const struct entry *entry = (const struct entry *)(void *)(entries + at);
-            struct stat status;
-            found = is_record(entry->name) &&
-                    ENSIO_RAW(SYS_newfstatat, fd, entry->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    (uint64_t)status.st_mtim.tv_sec + EARLIER_S <= launched_s;
-            at += entry->length;
-        }
-    }
-    ensio_raw_close(fd);
-    return found && !ensio_has_recorded_ancestor();
+    uint64_t launched_s = launch_unix_s(ensio_clock_ns(CLOCK_REALTIME) / 1000000000U);
+    return ensio_private_each_entry(folder, is_earlier_record, &launched_s) && !ensio_has_recorded_ancestor();
 }
 
 /* Adds what stands for a letter after '%' in ENSIO_DIR: 1, or 0 if it is none of them. */

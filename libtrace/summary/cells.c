@@ -1,6 +1,7 @@
 #include "cells.h"
 
 #include <calls/calls.h>
+#include <core/rawsys.h>
 #include <spool/spool.h>
 
 #include <string.h>
@@ -21,8 +22,8 @@ _Static_assert(ENSIO_CALL_COUNT <= CELLS_BY_CALL, "the cells that are reserved f
 static const uint32_t cells_for[] = {MOST_CELLS / 2, MOST_CELLS - CELLS_BY_CALL, MOST_CELLS};
 static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST_BLOCKS};
 
-static struct ensio_place places[MOST_CELLS];
-static uint16_t slots[SLOTS]; /* hash table of keys: numbers of places, from 1 */
+static struct ensio_place *places; /* MOST_CELLS of them */
+static uint16_t slots[SLOTS];      /* hash table of keys: numbers of places, from 1 */
 static uint32_t cell_count, block_count;
 static uint32_t blocks_before; /* blocks of closed cells, after which numbers continue */
 static struct ensio_window *cell_window, *block_window;
@@ -75,6 +76,8 @@ void ensio_cells_each(void (*each)(const struct ensio_cell *cell, void *state), 
 
 int ensio_cells_begin(void)
 {
+    if (!places && !(places = ensio_raw_memory(MOST_CELLS * sizeof *places)))
+        return -1;
     if (!cell_window)
         cell_window = new_cell_window(FIRST_WINDOW_BYTES);
     if (cell_window && !block_window)

@@ -10,6 +10,7 @@
 #include <core/settings.h>
 #include <spool/spool.h>
 
+#include <dirent.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 /* Below this, what a process moved without calls is not worth looking at the list of its mappings. */
 #define LEAST_BYTES (256U << 10)
+#define MOST_OTHERS 256
 #define GO_NOTE 4 /* the build id of a Go program, in a note of the name "Go" */
 
 static struct ensio_excluded_bytes before_the_spool;
@@ -135,28 +137,83 @@ void ensio_account_begin(void)
     counts_from_zero = 0;
 }
 
-static struct ensio_kernel_bytes before_suspension;
-static struct ensio_own_bytes own_before_suspension;
+/* While a thread calls MPI, the others that were there before are the program's; those that begin are MPI's. */
+static struct moved {
+    uint32_t thread;
+    uint64_t read, written;
+} others[MOST_OTHERS], all_before;
+static uint32_t other_count;
+static int is_suspended;
+
+static int read_thread(struct moved *of)
+{
+    char text[64];
+    struct ensio_string path = ensio_string_in(text, sizeof text);
+    struct ensio_surroundings row;
+    ensio_add(&path, "/proc/self/task/");
+    ensio_add_number(&path, of->thread);
+    ensio_add(&path, "/io");
+    if (!ensio_read_io(text, &row))
+        return 0;
+    of->read = row.read_by_calls;
+    of->written = row.written_by_calls;
+    return 1;
+}
+
+static int add_thread(int folder, const struct dirent64 *entry, void *caller)
+{
+    struct moved *const other = &others[other_count];
+    other->thread = (uint32_t)atoi(entry->d_name);
+    other_count += other->thread && other->thread != *(uint32_t *)caller && read_thread(other);
+    return other_count == MOST_OTHERS;
+}
+
+/* What the process has moved, without the recorder's own bytes. */
+static int read_all(struct moved *all)
+{
+    const struct ensio_own_bytes own = ensio_own_bytes;
+    struct ensio_surroundings row;
+    const int is_read = ensio_read_process(&row) != 0;
+    all->read = row.read_by_calls - own.read;
+    all->written = row.written_by_calls - own.written;
+    return is_read;
+}
+
+static int64_t look_before(void *caller)
+{
+    other_count = 0;
+    const int is_read = read_all(&all_before);
+    ensio_private_each_entry("/proc/self/task", add_thread, caller);
+    return is_read;
+}
+
+static int64_t look_after(void *unused)
+{
+    struct moved by_others = {0}, all;
+    for (uint32_t i = 0; i < other_count; i++) {
+        struct moved now = {.thread = others[i].thread};
+        if (read_thread(&now)) {
+            by_others.read += now.read - others[i].read;
+            by_others.written += now.written - others[i].written;
+        }
+    }
+    if (read_all(&all)) {
+        ensio_leave_out_bytes(ENSIO_READS, (int64_t)(all.read - all_before.read - by_others.read));
+        ensio_leave_out_bytes(ENSIO_WRITES, (int64_t)(all.written - all_before.written - by_others.written));
+    }
+    return 0;
+}
 
 void ensio_account_suspend(void)
 {
-    const struct ensio_surroundings row = counters();
-    before_suspension = bytes_of(&row);
-    own_before_suspension = ensio_own_bytes;
+    uint32_t caller = (uint32_t)syscall(SYS_gettid);
+    is_suspended = ensio_with_private_files(look_before, &caller) == 1;
 }
 
 void ensio_account_resume(void)
 {
-    const struct ensio_own_bytes own = ensio_own_bytes;
-    const struct ensio_surroundings row = counters();
-    const struct ensio_kernel_bytes *before = &before_suspension;
-    if (!row.read || !before->read_by_calls)
-        return;
-    const uint64_t read = own.read - own_before_suspension.read;
-    const uint64_t written = own.written - own_before_suspension.written;
-    __atomic_fetch_add(&ensio_excluded_bytes->read, row.read_by_calls - before->read_by_calls - read, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&ensio_excluded_bytes->written, row.written_by_calls - before->written_by_calls - written,
-                       __ATOMIC_RELAXED);
+    if (is_suspended)
+        ensio_with_private_files(look_after, NULL);
 }
 
 static void set(const struct ensio_surroundings *row, uint64_t facts)

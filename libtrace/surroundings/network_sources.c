@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define MOST_TARGETS 512
-#define NAMES_ROOM 32768
 
 struct nfs {
     struct ensio_surroundings *row;
@@ -85,46 +84,42 @@ uint32_t ensio_read_nfs(struct ensio_surroundings *row)
     return ENSIO_READ_NFS;
 }
 
-struct entry { /* the kernel's struct linux_dirent64 */
-    uint64_t inode;
-    int64_t next;
-    uint16_t bytes;
-    uint8_t type;
-    char name[];
+struct targets {
+    const char *folder, *leaf;
+    void (*each)(const char *text, struct ensio_surroundings *row);
+    struct ensio_surroundings *row;
+    int found;
 };
 
-/* Reads a file in every folder of a folder: the number of files read. If the first one cannot be read, the others
- * cannot either. */
+/* If the first one cannot be read, the others cannot either. */
+static int read_target(int fd, const struct dirent64 *entry, void *state)
+{
+    static char path[ENSIO_PATH_ROOM];
+    struct targets *const all = state;
+    if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
+        return 0;
+    struct ensio_string whole = ensio_string_in(path, sizeof path);
+    const char *const pieces[] = {all->folder, "/", entry->d_name, "/", all->leaf};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        ensio_add(&whole, pieces[i]);
+    const char *text = whole.full ? NULL : ensio_source_text(path);
+    if (text)
+        all->each(text, all->row);
+    return !text || ++all->found == MOST_TARGETS;
+}
+
+/* Reads a file in every folder of a folder: the number of files read. */
 static int each_target(const char *folder, const char *leaf,
                        void (*each)(const char *text, struct ensio_surroundings *), struct ensio_surroundings *row)
 {
-    static uint64_t names[NAMES_ROOM / sizeof(uint64_t)];
     static char path[ENSIO_PATH_ROOM];
+    struct targets all = {folder, leaf, each, row, 0};
     struct ensio_string whole = ensio_string_in(path, sizeof path);
     ensio_add(&whole, ensio_sources_root);
     ensio_add(&whole, folder);
-    const int fd = whole.full ? -1 : ensio_private_open(path, O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0)
-        return 0;
-    const long got = ENSIO_RAW(SYS_getdents64, fd, names, sizeof names);
-    ensio_raw_close(fd);
-    int found = 0;
-    for (long at = 0; at < got && found < MOST_TARGETS;) {
-        const struct entry *entry = (const struct entry *)(const void *)((const char *)names + at);
-        at += entry->bytes;
-        if (entry->name[0] == '.' || entry->type != DT_DIR)
-            continue;
-        whole = ensio_string_in(path, sizeof path);
-        const char *const pieces[] = {folder, "/", entry->name, "/", leaf};
-        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
-            ensio_add(&whole, pieces[i]);
-        const char *text = whole.full ? NULL : ensio_source_text(path);
-        if (!text)
-            break;
-        each(text, row);
-        found++;
-    }
-    return found;
+    if (!whole.full)
+        ensio_private_each_entry(path, read_target, &all);
+    return all.found;
 }
 
 /* Where versions of Lustre keep a file: /sys for single values, else debugfs, which users other than root may not read;

@@ -6,7 +6,6 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
-#include <spool/mounts.h>
 #include <spool/process_facts.h>
 #include <spool/spool.h>
 #include <time/clock.h>

@@ -41,7 +41,12 @@ uint64_t ensio_number_after(const char **text, const char *word)
 
 uint32_t ensio_read_process(struct ensio_surroundings *row)
 {
-    const char *text = ensio_source_text("/proc/self/io");
+    return ensio_read_io("/proc/self/io", row);
+}
+
+uint32_t ensio_read_io(const char *path, struct ensio_surroundings *row)
+{
+    const char *text = ensio_source_text(path);
     if (!text)
         return 0;
     row->read_by_calls = ensio_number_after(&text, "\nrchar:");

@@ -11,6 +11,8 @@
 /* Put before the names of all files, by tests. */
 extern const char *ensio_sources_root;
 
+/* The counters of a process or of one of its threads. */
+uint32_t ensio_read_io(const char *path, struct ensio_surroundings *row);
 uint32_t ensio_read_process(struct ensio_surroundings *row);
 uint32_t ensio_read_memory(struct ensio_surroundings *row);
 uint32_t ensio_read_pressure(struct ensio_surroundings *row);

@@ -3,6 +3,7 @@
 #include "windows.h"
 
 #include <core/lock.h>
+#include <core/memory.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
 #include <core/recorder.h>
@@ -68,7 +69,7 @@ static pthread_key_t at_end_of_thread;
 /* Number 0 is the main thread's, also while it has made no call: others may work beside it. Each number is used once
  * while there are any; afterwards numbers of ended threads are reused. (A thread may end more than once if a signal
  * handler still ran in it; its number may then be shared.) */
-static uint16_t free_numbers[MOST_THREADS];
+static void *free_numbers;
 static uint32_t free_count;
 
 static int is_main(void)
@@ -84,7 +85,7 @@ static uint32_t take_number(void)
         return 0;
     if (ensio_spool->threads < MOST_THREADS)
         return ensio_spool->threads++;
-    return free_count > 0 ? free_numbers[--free_count] : MOST_THREADS - 1;
+    return free_count > 0 ? ((uint16_t *)free_numbers)[--free_count] : MOST_THREADS - 1;
 }
 
 void ensio_thread_number(struct ensio_thread *thread)
@@ -111,8 +112,9 @@ static void end_of_thread(void *state)
     struct ensio_thread *thread = state;
     struct ensio_held held = ensio_lock();
     ensio_windows_give_back(thread);
-    if (thread->number != UINT32_MAX && free_count < MOST_THREADS)
-        free_numbers[free_count++] = (uint16_t)thread->number;
+    uint16_t *const numbers = ensio_table(&free_numbers, MOST_THREADS * sizeof *numbers);
+    if (numbers && thread->number != UINT32_MAX && free_count < MOST_THREADS)
+        numbers[free_count++] = (uint16_t)thread->number;
     ensio_thread_settle(thread);
     ensio_unlock(held);
 }

@@ -3,6 +3,7 @@
 #include <calls/calls.h>
 #include <core/lock.h>
 #include <core/rawsys.h>
+#include <files/descriptors.h>
 #include <spool/run_directory.h>
 #include <summary/cells.h>
 #include <threads/thread.h>
@@ -84,6 +85,7 @@ const char *world_folder(void)
 void world_begin(int mode)
 {
     ensio_process_map();
+    CHECK(ensio_descriptors_begin() == 0);
     ensio_settings.mode = mode;
     ensio_settings.rank = -1;
     ensio_settings.exclude = "";

@@ -66,6 +66,7 @@ int main(void)
 {
     pthread_t threads[THREADS];
     sigset_t alarms;
+    CHECK(ensio_descriptors_begin() == 0);
     struct itimerval often = {{0, 50}, {0, 50}};
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
     setitimer(ITIMER_REAL, &often, NULL);

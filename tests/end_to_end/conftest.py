@@ -1,6 +1,7 @@
 """Real programs, recorded by relinking and by preload."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -75,6 +76,12 @@ class Recorder:
         ]
         subprocess.run([*command, *options], check=True)
         return program
+
+    def copy_library(self, folder: Path) -> None:
+        """Preload from a folder: only root may look where the library lies."""
+        for library in self.library.parent.glob("libensio-*.so"):
+            shutil.copy(library, folder)
+        self.library = folder / self.library.name
 
     def environment(self, **more: str) -> dict[str, str]:
         """The environment of a recorded program."""

@@ -37,3 +37,12 @@ def test_all_declarations_of_a_function_have_one_type(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-5000:]
     assert "mismatch" not in done.stderr
+
+
+def test_linkers_bring_what_the_recorder_calls_from_static_libraries():
+    """GNU ld and gold do by themselves; lld brings nothing for ``__real_`` names, which are then null."""
+    symbols = subprocess.check_output(["nm", BUILD / "lib/libensio.a"], stderr=subprocess.DEVNULL, text=True)
+    called = {line.split("__real_")[1] for line in symbols.splitlines() if " U __real_" in line}
+    options = (BUILD / "share/ensio/wrap.rsp").read_text().split()
+    assert len(called) > 200
+    assert called <= {option.removeprefix("-Wl,-u,") for option in options}

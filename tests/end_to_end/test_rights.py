@@ -67,8 +67,7 @@ def test_program_that_gives_up_its_rights_is_recorded_to_its_end(recorder, publi
     """The run directory is root's: nothing in it can be opened any more."""
     program = public / "program"
     shutil.copy(recorder.build("rights"), program)
-    shutil.copy(recorder.library, public / "preload.so")
-    recorder.library = public / "preload.so"
+    recorder.copy_library(public)
     finished = recorder.execute(program, "drop", public / "out", CALLS, cwd="/")
     assert (finished.returncode, finished.stdout, finished.stderr) == (3, b"65534 65534\n", b"")
     assert (public / "out").stat().st_size == 10 * CALLS

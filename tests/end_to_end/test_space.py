@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 import subprocess
 
 import pytest
@@ -80,9 +79,7 @@ def test_other_users_without_the_right_to_write_run_unrecorded(recorder, tmp_pat
         folder.chmod(folder.stat().st_mode | 0o055)
     (tmp_path / "out").touch()
     (tmp_path / "out").chmod(0o666)
-    recorder.library = shutil.copy(
-        recorder.library, tmp_path
-    )  # the original may lie where only root can look
+    recorder.copy_library(tmp_path)
     traced = assert_runs_as_untraced(recorder, program, tmp_path, user=65534, group=65534)
     assert_one_sentence(traced.stderr)
 

@@ -3,7 +3,6 @@
 import getpass
 import os
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -61,8 +60,7 @@ def test_user_without_a_name_is_known_by_number(preload):
     for parent in preload.run.parents:
         if not parent.stat().st_mode & 1:  # pytest keeps its folders to their owner
             parent.chmod(0o755)
-    # The tree may lie where others may not look, such as below /root.
-    preload.library = Path(shutil.copy(preload.library, preload.folder))
+    preload.copy_library(preload.folder)
     preload.run.mkdir(mode=0o700)
     os.chown(preload.run, 54321, 54321)
     environment = {

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from places import BUILD, ENSIO_CC, PROGRAMS
 from test_linking import environment, shell
+from test_mpi import FLAVOURS, compiled
 
 import ensembles
+from ensembles.cli.replay import ANY_TASKS
 
 ENSIO = Path(sys.executable).with_name("ensio")
 MIB = 1 << 20
@@ -223,6 +225,18 @@ def test_a_ring_of_liburing_is_named_however_short_its_life(recorder, tmp_path):
         pytest.skip("the kernel refuses io_uring")
     assert (done.returncode, done.stderr) == (0, b"")
     assert "through io_uring," in ensembles.open(recorder.run).unseen.sentence
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_what_other_threads_write_in_mpi_init_hides_no_bytes(recorder, tmp_path, flavour):
+    """MPI's bytes in MPI_Init are those of its caller and of the threads that begin there."""
+    program = compiled(recorder, "writes_beside_mpi", f"mpicc.{flavour}", "-pthread")
+    command = [f"mpiexec.{flavour}", "-n", "1", program, tmp_path / "data"]
+    done = subprocess.run(command, env=recorder.environment(**ANY_TASKS), check=True, stdout=subprocess.PIPE)
+    run = ensembles.open(recorder.run)
+    assert int(done.stdout) >= 2 * MIB
+    assert run.unseen is not None
+    assert MIB <= run.unseen.written_bytes < 1.1 * MIB
 
 
 @pytest.mark.parametrize("kind", ["sparse", "pipe"])

@@ -4,8 +4,6 @@
 #include <core/rawsys.h>
 #include <core/settings.h>
 
-#include <string.h>
-
 #define LONGEST_NAME 4096
 #define MOST_DIMENSIONS 32
 

@@ -93,23 +93,19 @@ static void pause_between_looks(uint64_t *pause_ns)
     ensio_unlock(held);
 }
 
+static int count_spool(int folder, const struct dirent64 *entry, void *count)
+{
+    const size_t length = strlen(entry->d_name);
+    *(int *)count += length > 6 && memcmp(entry->d_name + length - 6, ".spool", 6) == 0;
+    return 0;
+}
+
 /* Whether the run directory holds at least a spool for every rank. If not, some ranks are not recorded, and waiting for
  * them is useless. This is only a hint, because other processes have spools too. */
 static int64_t is_full(void *unused)
 {
-    char entries[4096] __attribute__((aligned(8)));
-    int spools = 0, fd = ensio_private_open(ensio_run_directory, O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0)
-        return 0;
-    for (long got; (got = ENSIO_RAW(SYS_getdents64, fd, entries, sizeof entries)) > 0;) {
-        for (long at = 0; at < got;) {
-            const struct dirent64 *entry = (const struct dirent64 *)(const void *)(entries + at);
-            const size_t length = strlen(entry->d_name);
-            spools += length > 6 && memcmp(entry->d_name + length - 6, ".spool", 6) == 0;
-            at += entry->d_reclen;
-        }
-    }
-    ensio_raw_close(fd);
+    int spools = 0;
+    ensio_private_each_entry(ensio_run_directory, count_spool, &spools);
     return spools >= meeting.tasks;
 }
 

@@ -8,8 +8,6 @@
 #include <process/banner.h>
 #include <threads/windows.h>
 
-#include <string.h>
-
 ENSIO_PMPI_DECLARE(Allreduce, (const void *mine, void *result, int count, uintptr_t type, uintptr_t operation,
                                uintptr_t communicator))
 ENSIO_PMPI_DECLARE(Bcast, (void *data, int count, uintptr_t type, int root, uintptr_t communicator))

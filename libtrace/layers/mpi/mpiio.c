@@ -7,7 +7,6 @@
 #include <core/globs.h>
 #include <core/lock.h>
 #include <core/memory.h>
-#include <core/settings.h>
 #include <files/descriptors.h>
 #include <files/folders.h>
 #include <files/paths.h>
@@ -16,7 +15,6 @@
 
 #include <fcntl.h>
 #include <stddef.h>
-#include <string.h>
 
 ENSIO_PMPI_DECLARE(File_get_byte_offset, (uintptr_t file, int64_t offset, int64_t *bytes))
 ENSIO_PMPI_DECLARE(File_get_position, (uintptr_t file, int64_t *offset))

@@ -7,7 +7,6 @@
 
 #include <ensio/ensio.h>
 #include <stdarg.h>
-#include <string.h>
 
 #define NAME_BYTES 256
 #define PAGE_BYTES 4096

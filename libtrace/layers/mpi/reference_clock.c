@@ -2,8 +2,6 @@
 
 #include <jobfile/process_summary.h>
 
-#include <stddef.h>
-
 /* The same as in ensembles/readers/native/clock.py and clock_alignment.py, which explain it. */
 #define PRECISE_NS 1000000000U
 #define READING_NS 500

@@ -4,7 +4,6 @@
 #include <layers/wrapping.h>
 
 #include <dlfcn.h>
-#include <errno.h>
 
 static int missing(void)
 {

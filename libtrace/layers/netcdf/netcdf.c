@@ -4,7 +4,6 @@
 #include <layers/recording.h>
 
 #include <errno.h>
-#include <string.h>
 
 #define LONGEST_PATH 4096
 #define MOST_DIMENSIONS 1024

@@ -8,7 +8,6 @@
 #include <time/clock.h>
 
 #include <errno.h>
-#include <limits.h>
 
 enum { ALL_REQUESTS = -1, ALL_READS = -2, ALL_WRITES = -3, NULL_REQUEST = -1, UNNAMED = INT_MIN };
 

@@ -4,7 +4,6 @@
 
 #include <calls/calls.h>
 #include <core/bounded_string.h>
-#include <core/little_memory.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>
 #include <core/settings.h>
@@ -20,7 +19,6 @@
 #include <ftw.h>
 #include <limits.h>
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +30,7 @@
 
 static void made(int fd)
 {
-    if (fd < 0 || fd >= (int)ENSIO_DESCRIPTORS || ENSIO_LIKELY(ensio_descriptors[fd] == ENSIO_UNKNOWN))
+    if ((unsigned)fd >= ensio_descriptor_end || ENSIO_LIKELY(ensio_descriptors[fd] == ENSIO_UNKNOWN))
         return;
     const int error = errno;
     if (ensio_ready(&ensio_thread))
@@ -122,13 +120,6 @@ static void leave_name(const char *program)
         (void)ENSIO_RAW(SYS_symlinkat, name, AT_FDCWD, link);
 }
 
-/* The environment of the next program: with too little memory for the recorder, that program starts without it. On the
- * stack, because a child of vfork may have no other memory. */
-#define LEAN(environment) \
-    const size_t lean_bytes = ensio_lean_bytes(environment); \
-    if (ENSIO_UNLIKELY(lean_bytes)) \
-    (environment) = ensio_lean_environment(environment, __builtin_alloca(lean_bytes))
-
 /* Noted before the call, because the child runs during it, and exec does not return. */
 #define SPAWN_AFTER(before, symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
@@ -139,7 +130,7 @@ static void leave_name(const char *program)
         return ENSIO_REAL(symbol) arguments; \
     }
 #define SPAWN(...) SPAWN_AFTER((void)0, __VA_ARGS__)
-#define SPAWN_WITH(...) SPAWN_AFTER(leave_name(path); LEAN(environment), __VA_ARGS__)
+#define SPAWN_WITH(...) SPAWN_AFTER(leave_name(path), __VA_ARGS__)
 
 #define PROGRAM(first, ...) _Generic((first), const char * : (first), default : NULL)
 #define HAND_OVER \
@@ -150,7 +141,6 @@ static void leave_name(const char *program)
     }
 #define EXEC_BODY(real, arguments) \
     leave_name(PROGRAM arguments); \
-    LEAN(environment); \
     HAND_OVER \
     const int result = ENSIO_REAL(real) arguments; \
     if (handed_over) \
@@ -167,8 +157,7 @@ static void leave_name(const char *program)
 #define EXEC_HERE(symbol, name, real) \
     ENSIO_WRAPPER(int, symbol, (const char *name, char *const arguments[])) \
     { \
-        char *const *environment = environ; \
-        EXEC_BODY(real, (name, arguments, environment)) \
+        EXEC_BODY(real, (name, arguments, environ)) \
     }
 
 /* The same with a vector on the stack. */

@@ -62,10 +62,17 @@ class TestTransparency:
     def test_exit_status_is_the_programs(self, ensio, status):
         assert ensio("run", "--", "bash", "-c", f"exit {status}").returncode == status
 
-    @pytest.mark.parametrize("name", ["KILL", "TERM", "SEGV"])
+    @pytest.mark.parametrize("name", ["KILL", "TERM", "SEGV", "RTMAX"])
     def test_death_by_a_signal_is_told_as_a_shell_tells_it(self, ensio, name):
+        number = getattr(signal, f"SIG{name}")
         result = ensio("run", "--", "bash", "-c", f"ulimit -c 0; kill -{name} $$")
-        assert result.returncode == 128 + getattr(signal, f"SIG{name}")
+        assert result.returncode == 128 + number
+        line = f"ensio: bash was ended by signal {int(number)} ({signal.strsignal(number)})\n"
+        assert result.stderr.decode().count(line) == 1
+
+    @pytest.mark.parametrize("script", ["kill -INT $$", "kill -PIPE $$", "exit 139"])
+    def test_interrupts_closed_pipes_and_statuses_are_no_such_end(self, ensio, script):
+        assert b"ended by" not in ensio("run", "--", "bash", "-c", script).stderr
 
     def test_streams_are_the_programs(self, ensio):
         data = bytes(range(256)) * 1000
