@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
-from typing import Any, ParamSpec
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ensembles.comparison import compare as comparison
 from ensembles.comparison.difference import RUN_LABELS
 from ensembles.comparison.report import Comparison, Effect, Move
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.whole_runs import groups_of_fewer_tasks
-from ensembles.faces.answer import PlainAnswer
+from ensembles.faces.answer import PlainAnswer, shown_as
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
 from ensembles.model.sanitize_text import sanitize_text
@@ -54,20 +53,7 @@ class ShownComparison(Comparison):
         return answer_html(_parts_of_kind(self), 20, "str()")
 
 
-Arguments = ParamSpec("Arguments")
-
-
-def _shown(compared: Callable[Arguments, Comparison]) -> Callable[Arguments, ShownComparison]:
-    """Let the result of a comparison show itself."""
-
-    @wraps(compared)
-    def answer(*args: Arguments.args, **options: Arguments.kwargs) -> ShownComparison:
-        return ShownComparison(**vars(compared(*args, **options)))
-
-    return answer
-
-
-compare = _shown(comparison.compare)
+compare = shown_as(comparison.compare, lambda: ShownComparison)
 
 
 def answer_comparisons(found: Sequence[Comparison], judged: str = "") -> PlainAnswer:

@@ -20,6 +20,7 @@ from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
+    LEAST_UNEXPLAINED,
     Diagnosis,
     Finding,
     NotApplicable,
@@ -55,7 +56,6 @@ from ensembles.diagnosis.rules import (
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
-from ensembles.diagnosis.text import LEAST_UNEXPLAINED, ShownDiagnosis
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
@@ -350,7 +350,7 @@ class DiagnosisPass:
             unknown = [each for each in not_examined if each.record and each.at_most_s]
             next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)
             account = replace(account, record="" if next_record is None else next_record.record)
-        return ShownDiagnosis(
+        return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,
