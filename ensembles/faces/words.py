@@ -323,7 +323,7 @@ WORDS = {
     ),
     "split.assumes": "Assumes that {assumed}.",
     "split.refused": "{calls:n call}: {why}.",
-    "compare.judged": "{judged}",
+    "compare.judged": "{what} --fail-on {asked}[: {why}][is_open?, which these runs do not decide]",
     "compare.fewer_tasks": (
         "fewer tasks do I/O[ in {group}], {after:number} instead of {before:number}: less time in I/O, "
         "summed over tasks, is not faster here."
@@ -438,6 +438,8 @@ WORDS = {
         "read"
     ),
     "history.finding": "{severity}: {id}: {title}",
+    "history.check": "{experiment}: {verdict}: run {run} of {start:time} against {baseline:n run}: {reason}",
+    "history.known": "baseline since {since:time}: {reason}",
     "history.place": "run {run} of {start:time} among {others:count} other runs {among}",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",
