@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
-from ensembles.diagnosis.finding import LEAST_LOW, LEAST_UNEXPLAINED, Diagnosis, Finding
+from ensembles.diagnosis.finding import LEAST_LOW, WORTH_A_LINE, Diagnosis, Finding
 from ensembles.diagnosis.principles import (
     FEWER_CALLS,
     LATE_TASK,
@@ -145,7 +145,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
         if not any(
             each.id in (SLOW_TASK, LATE_TASK, TURNS) for each in self.findings
         ):  # else it has its finding
-            if left_s is not None and self.run_s and left_s >= LEAST_UNEXPLAINED * self.run_s:
+            if left_s is not None and self.run_s and left_s >= WORTH_A_LINE * self.run_s:
                 said.append(Statement("diagnose.waiting", {"left_s": left_s, "is_beyond": is_found}, left_s))
             if late is not None:
                 said.append(Statement("diagnose.late", {"how": str(late)}))
@@ -170,7 +170,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
             ("Bytes at this machine's rate", account.of(RATE), ()),
             ("Undecided", account.of(UNDECIDED), (UNDECIDED,)),
         ):
-            if time_s >= LEAST_UNEXPLAINED * run_s:
+            if time_s >= WORTH_A_LINE * run_s:
                 inside = [_entry(each, io_s) for each in notable if each.is_in_io and each.principle in names]
                 values = {"what": what, "share": time_s / io_s, "is_first": not parts, "entries": inside}
                 parts.append(Statement("diagnose.part", values))

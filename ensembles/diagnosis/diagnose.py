@@ -20,7 +20,7 @@ from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
-    LEAST_UNEXPLAINED,
+    WORTH_A_LINE,
     Diagnosis,
     Finding,
     NotApplicable,
@@ -307,7 +307,7 @@ class DiagnosisPass:
             run_s, most_time = case.run_s, _most_time(case, libraries)
             calls = int(case.rows["n"].sum())
             recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
-            if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
+            if unexplained_s is not None and unexplained_s >= WORTH_A_LINE * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
                 late_entry = late_of_run(summaries[imbalance.ENTRIES], summaries[_IO], run)

@@ -400,8 +400,8 @@ class Diagnosis:
 LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
 
-LEAST_UNEXPLAINED = 1e-3
-"""Share of the run below which waiting that no finding explains is not worth a line."""
+WORTH_A_LINE = 1e-3
+"""Share of the run below which a gain, or time that no finding explains, is not worth a line."""
 
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
