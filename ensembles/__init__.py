@@ -13,9 +13,9 @@ from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.answers.compare import compare
+    from ensembles.answers.diagnose import diagnose
     from ensembles.api.ensemble import Ensemble
     from ensembles.api.run import Events, Run, open
-    from ensembles.diagnosis.diagnose import diagnose
     from ensembles.model.calls import OPS, Call
     from ensembles.model.metadata import Process
     from ensembles.recorder.annotate import phase, region
@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
         case "compare":
             from ensembles.answers import compare as home
         case "diagnose":
-            from ensembles.diagnosis import diagnose as home
+            from ensembles.answers import diagnose as home
         case "OPS" | "Call":
             from ensembles.model import calls as home
         case "Process":

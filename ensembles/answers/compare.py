@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
-from typing import Any, ParamSpec
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from ensembles.comparison import compare as comparison
 from ensembles.comparison.difference import RUN_LABELS
+from ensembles.comparison.gate import Gate
 from ensembles.comparison.report import Comparison, Effect, Move
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.whole_runs import groups_of_fewer_tasks
-from ensembles.faces.answer import PlainAnswer
+from ensembles.faces.answer import PlainAnswer, shown_as
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
 from ensembles.model.sanitize_text import sanitize_text
@@ -54,31 +54,20 @@ class ShownComparison(Comparison):
         return answer_html(_parts_of_kind(self), 20, "str()")
 
 
-Arguments = ParamSpec("Arguments")
+compare = shown_as(comparison.compare, lambda: ShownComparison)
 
 
-def _shown(compared: Callable[Arguments, Comparison]) -> Callable[Arguments, ShownComparison]:
-    """Let the result of a comparison show itself."""
-
-    @wraps(compared)
-    def answer(*args: Arguments.args, **options: Arguments.kwargs) -> ShownComparison:
-        return ShownComparison(**vars(compared(*args, **options)))
-
-    return answer
-
-
-compare = _shown(comparison.compare)
-
-
-def answer_comparisons(found: Sequence[Comparison], judged: str = "") -> PlainAnswer:
+def answer_comparisons(
+    found: Sequence[Comparison], judged: Gate | None = None, asked: str = ""
+) -> PlainAnswer:
     """Answer by the comparisons of several kinds of calls, of which those that differ come first.
 
     Parameters
     ----------
-    judged : str
-        What the gate of the command says; empty: it was not asked.
+    judged : Gate or None
+        What the gate of the command found, which `asked` names; None: it was not asked.
     """
-    first, head = found[0], [Statement("compare.judged", {"judged": judged})] if judged else []
+    first, head = found[0], [] if judged is None else [_judged(judged, asked)]
     head += _of_whole_runs(first)
     if first.blocked is not None or not any(one.shown() for one in first.differences):
         head.append(verdict_of_kind(first))
@@ -91,7 +80,15 @@ def answer_comparisons(found: Sequence[Comparison], judged: str = "") -> PlainAn
     if len(found) == 1 or first.verdict == "different":
         parts += [(Statement("compare.detail"),)] * (len(found) > 1)
         parts += _parts_of_kind(first)
-    return PlainAnswer("compare", tuple(parts), _json(found, minor))
+    values = _json(found, minor) | ({} if judged is None else {"gate": asdict(judged)})
+    return PlainAnswer("compare", tuple(parts), values)
+
+
+def _judged(gate: Gate, asked: str) -> Statement:
+    """Say what the gate found, with the reason if whole runs are not certainly longer."""
+    values: dict[str, Any] = {"asked": asked, "what": "fails" if gate.failed else "passes"}
+    values["why"] = gate.failed[0] if gate.failed and not gate.whole_runs_fail else None
+    return Statement("compare.judged", values | {"is_open": bool(gate.undecided and not gate.failed)})
 
 
 def _json(found: Sequence[Comparison], minor: Sequence[Comparison]) -> dict[str, Any]:
@@ -141,11 +138,10 @@ def _totals(found: Comparison) -> Iterator[Table]:
         return
     names = _without_common_folder([group.name for group in found.groups])
     what = "a run, mean" if any(group.runs > 1 for group in found.groups) else "a run"
-    heads = (re.sub(r" (?=and [\d,]+ more$)", "\n", name) for name in names)  # run-1 above "and 4 more"
     values = zip(*([_total(each.what, value) for value in each.typical] for each in totals), strict=True)
     ratios = zip(*([_ratio(ratio) for ratio in each.ratios] for each in totals), strict=True)
     columns = [Column(what, "", [_LABELS[total.what] for total in totals])]
-    columns += [Column(head, "count", column) for head, column in zip(heads, values, strict=True)]
+    columns += [Column(head, "count", column) for head, column in zip(names, values, strict=True)]
     columns += [Column("ratio", "ratio", column) for column in ratios]
     yield Table("total", tuple(columns), together=(len(names),))
 

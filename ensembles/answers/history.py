@@ -15,7 +15,7 @@ from ensembles.history.context import Context
 from ensembles.history.record import RunRecord
 from ensembles.history.store import Experiment, StoredRun
 from ensembles.model.sanitize_text import original_text, sanitize_text
-from ensembles.model.statement import Statement, Table
+from ensembles.model.statement import Facts, Statement, Table
 
 
 def answer_experiments(found: Sequence[Experiment]) -> PlainAnswer:
@@ -89,6 +89,27 @@ def answer_context(found: Context) -> PlainAnswer:
     ]
     parts = ((Statement("history.place", values),), Table.of_rows("value", units, rows))
     return PlainAnswer("history context", parts, found.to_json())
+
+
+_ORDER = ("regression", "incomplete", "improvement", "too-few-runs", "ok")
+
+
+def answer_checks(found: Sequence[Check]) -> PlainAnswer:
+    """Say what checks found, experiment by experiment."""
+    checks = [one.to_json() for one in found]
+    changes = [{"experiment": one["experiment"]} | change for one in checks for change in one["changes"]]
+    worst = min((one.verdict for one in found), key=_ORDER.index)
+    values = {"verdict": worst, "changes": changes, "experiments": checks}
+    return PlainAnswer("history check", tuple(map(_of_check, found)), values)
+
+
+def _of_check(found: Check) -> Facts:
+    what = {name: getattr(found, name) for name in ("experiment", "verdict", "reason")}
+    what |= {"run": found.run.id, "start": found.run.start, "baseline": len(found.baseline)}
+    rows: list[tuple[str, Statement | str]] = [("", change.text) for change in found.changes]
+    if (known := found.acknowledged) is not None:
+        rows.append(("", Statement("history.known", {"since": known.since, "reason": known.reason})))
+    return Facts(rows, Statement("history.check", what), width=0, indent=2)
 
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@&-])")

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from ensembles.ensemble import ensemble
+from ensembles.faces.answer import shown_as
 
 if TYPE_CHECKING:
     from ensembles.answers.modes import ModesAnswer
     from ensembles.answers.split import SplitAnswer
     from ensembles.answers.tail import BacktestAnswer, TailAnswer
-
-Arguments = ParamSpec("Arguments")
-Shown = TypeVar("Shown")
-
-
-def _shown(
-    estimate: Callable[Concatenate[ensemble.Ensemble, Arguments], Any], answer: Callable[[], type[Shown]]
-) -> Callable[Concatenate[ensemble.Ensemble, Arguments], Shown]:
-    """Let a method return its estimate as the answer that shows it."""
-
-    @wraps(estimate)
-    def shown(self: ensemble.Ensemble, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Shown:
-        return answer()(**vars(estimate(self, *args, **kwargs)))
-
-    return shown
 
 
 def _modes() -> type[ModesAnswer]:
@@ -56,10 +40,10 @@ def _split() -> type[SplitAnswer]:
 class Ensemble(ensemble.Ensemble):
     __doc__ = ensemble.Ensemble.__doc__
 
-    modes = _shown(ensemble.Ensemble.modes, _modes)
-    tail = _shown(ensemble.Ensemble.tail, _tail)
-    backtest = _shown(ensemble.Ensemble.backtest, _backtest)
-    split = _shown(ensemble.Ensemble.split, _split)
+    modes = shown_as(ensemble.Ensemble.modes, _modes)
+    tail = shown_as(ensemble.Ensemble.tail, _tail)
+    backtest = shown_as(ensemble.Ensemble.backtest, _backtest)
+    split = shown_as(ensemble.Ensemble.split, _split)
 
     @classmethod
     def _of(cls, found: ensemble.Ensemble) -> Self:

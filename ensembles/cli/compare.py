@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from dataclasses import asdict
 
 from ensembles.cli.options import (
     add_filter_arguments,
@@ -17,7 +15,7 @@ from ensembles.cli.options import (
     warn,
     warn_of,
 )
-from ensembles.cli.terminal import print_coloured
+from ensembles.cli.questions import show
 from ensembles.model.errors import EnsioError
 
 HELP = "compare runs or groups of runs: totals, verdict, changes of modes and tail, tests"
@@ -127,20 +125,16 @@ def execute(args: argparse.Namespace) -> int:
         from ensembles.comparison.gate import gate
 
         judged = gate(found, args.fail_on, of_whole_runs=selection == type(selection)())
-    answer = answer_comparisons(found, "" if judged is None else judged.answer(_asked(args.fail_on)))
-    if args.json:
-        asked = {} if judged is None else {"gate": asdict(judged)}
-        print(json.dumps(answer.to_json() | asked, indent=2, allow_nan=False))
-    else:
-        print_coloured(str(answer))
+    asked = "" if args.fail_on is None else _asked(args.fail_on)
+    show(args, answer_comparisons(found, judged, asked))
     places = [{os.path.realpath(path) for path in group} for group in groups]
     for path in sorted(set.intersection(places[0], set.union(*places[1:]))):
         warn(f"note: {path} is in both groups: a run is the same as itself")
     warn_of(dict.fromkeys(note for group in runs for run in group for note in run.notes))
     if judged is None:
-        if lacking and args.fail_on is not None:
-            warn(f"--fail-on {_asked(args.fail_on)} cannot be answered: {lacking[0]}")
-        return 2 * (args.fail_on is not None)
+        if asked:
+            warn(f"--fail-on {asked} cannot be answered: {lacking[0]}")
+        return 2 * bool(asked)
     for reason in judged.failed:
         warn(f"failed: {reason}")
     for reason in judged.undecided:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run, warn
-from ensembles.cli.terminal import print_coloured
-from ensembles.model.wrapped import with_wrapped_lines
+from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run, warn, warn_of
+from ensembles.cli.questions import show
 
 HELP = "find causes of slow I/O: evidence, advice and predicted gain of each"
 
@@ -29,18 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the findings."""
-    from ensembles.diagnosis.diagnose import diagnose
+    from ensembles.answers.diagnose import diagnose
     from ensembles.diagnosis.finding import SEVERITIES
-    from ensembles.diagnosis.text import screen_text
 
     run = open_run(args, args.run)
     found = diagnose(run)
-    if args.json:
-        print(json.dumps(found.to_json(), indent=2))
-    else:
-        print_coloured(with_wrapped_lines(str(found)) if args.verbose else screen_text(found))
-    for note in (*found.notes, *found.hints):
-        warn(f"note: {note}")
+    show(args, found.in_full() if args.verbose else found)
+    warn_of(found.hints)
     if args.fail_on is None:
         return 0
     if found.lacks:

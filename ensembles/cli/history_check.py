@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.compare import percent
 from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, when
 from ensembles.cli.options import add_json, parse_count, parse_path
 from ensembles.cli.questions import show
-from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
-    from ensembles.history.check import Check
     from ensembles.history.store import History, StoredRun
 
 
@@ -87,6 +82,7 @@ def _against(text: str) -> int | tuple[str, str]:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from ensembles.answers.history import answer_checks, junit_xml, markdown
     from ensembles.history.check import check, control_false_alarms
 
     history = open_history(args)
@@ -107,21 +103,14 @@ def _check(args: argparse.Namespace) -> int:
         ]
     )
     if args.junit:
-        from ensembles.answers.history import junit_xml
         from ensembles.files.atomic_write import atomic_write
 
         with atomic_write(args.junit) as descriptor, open(descriptor, "wb", closefd=False) as file:
             file.write(junit_xml(found))
-    if args.json:
-        checks = [one.to_json() for one in found]
-        changes = [{"experiment": one["experiment"]} | change for one in checks for change in one["changes"]]
-        print(json.dumps({"verdict": _worst(found), "changes": changes, "experiments": checks}, indent=2))
-    elif args.markdown:
-        from ensembles.answers.history import markdown
-
+    if args.markdown and not args.json:
         print(markdown(found))
     else:
-        print_coloured("\n\n".join(_check_text(one) for one in found))
+        show(args, answer_checks(found))
     return int(any(one.fails for one in found))
 
 
@@ -129,31 +118,6 @@ def _baseline(args: argparse.Namespace, history: History, experiment: str) -> li
     if args.against is None or isinstance(args.against, int):
         return args.against
     return history.runs(experiment, dict([args.against]))
-
-
-_ORDER = ("regression", "incomplete", "improvement", "too-few-runs", "ok")
-
-
-def _worst(found: list[Check]) -> str:
-    return min((one.verdict for one in found), key=_ORDER.index)
-
-
-def _check_text(found: Check) -> str:
-    lines = [
-        f"{sanitize_text(found.experiment)}: {found.verdict}: run {found.run.id} of {when(found.run.start)} "
-        f"against {len(found.baseline)} runs: {sanitize_text(found.reason)}"
-    ]
-    for change in found.changes:
-        lines.append(f"  {change.text}")
-    if found.acknowledged is not None:
-        known = found.acknowledged
-        lines.append(f"  baseline since {when(known.since)}: {sanitize_text(known.reason)}")
-    if sys.stdout.isatty():  # elsewhere a change stays in one line, for searching
-        lines = [
-            wrapped(line.lstrip(), "  " * (number > 0), "    " if number else "  ")
-            for number, line in enumerate(lines)
-        ]
-    return "\n".join(lines)
 
 
 def _acknowledge(args: argparse.Namespace) -> int:

@@ -12,13 +12,10 @@ from pathlib import Path
 
 from ensembles.cli.model_args import add_model_arguments, model_from_args
 from ensembles.cli.options import add_json, parse_count, parse_path, warn
-from ensembles.cli.run import inherited_environment, run_command
+from ensembles.cli.run import cannot_start, inherited_environment, run_command
 from ensembles.model.errors import EnsioError
 
 HELP = "run a program under the model of a parallel file system"
-
-_NOT_FOUND = 127
-_NOT_EXECUTABLE = 126
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,8 +78,7 @@ def _run(args: argparse.Namespace) -> int:
     if not command:
         raise EnsioError("there is no command to run: ensio pfs run --fs MODEL -- COMMAND [ARGUMENT ...]")
     if "/" not in command[0] and not shutil.which(command[0]):
-        warn(f"{command[0]}: not found on PATH")
-        return _NOT_FOUND
+        return cannot_start(command[0])
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
     with shared_model(model_from_args(args).settings_text(), args.seed, args.tasks) as model:
         environment = environment_for(model, [Path(root) for root in args.root or ["."]], inherited)
@@ -91,9 +87,7 @@ def _run(args: argparse.Namespace) -> int:
                 command, {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}
             )
         except OSError as error:
-            missing = isinstance(error, FileNotFoundError)
-            warn(f"{command[0]}: {'does not exist' if missing else f'cannot be started: {error.strerror}'}")
-            return _NOT_FOUND if missing else _NOT_EXECUTABLE
+            return cannot_start(command[0], error)
         for sentence in held_back(model).sentences():
             warn(sentence)
     return status

@@ -23,6 +23,7 @@ from ensembles.cli.options import (
     warn,
     warn_of,
 )
+from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -95,7 +96,10 @@ def show(args: argparse.Namespace, answer: Answer, limit: int | None = None) -> 
     """Print an answer as text or JSON, and its notes."""
     from ensembles.faces.text import answer_text
 
-    print(json.dumps(answer.to_json(), indent=2) if args.json else answer_text(answer.parts, limit))
+    if args.json:
+        print(json.dumps(answer.to_json(), indent=2, allow_nan=False))
+    else:
+        print_coloured(answer_text(answer.parts, limit))
     warn_of(answer.notes)
     return 0
 

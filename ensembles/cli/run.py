@@ -65,8 +65,6 @@ LAUNCHERS = frozenset(
     ]
 )
 
-_NOT_FOUND = 127
-_NOT_EXECUTABLE = 126
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _LOADERS = ("ld-", "ld.so", "ld64.")
@@ -119,7 +117,7 @@ def execute(args: argparse.Namespace) -> int:
         check_layers(args.layers)
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
-        return _cannot_start(command[0], "not found on PATH", _NOT_FOUND)
+        return cannot_start(command[0])
     noted = [text for word in started_programs(command) if (text := unrecorded(word) or hidden_in(word))]
     for text in noted:
         warn(f"note: {text}")
@@ -145,9 +143,7 @@ def execute(args: argparse.Namespace) -> int:
         take_names(started)
         if not was_there:
             directory.rmdir()
-        if isinstance(error, FileNotFoundError):
-            return _cannot_start(command[0], "does not exist", _NOT_FOUND)
-        return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
+        return cannot_start(command[0], error)
     if any(path.stat().st_size > _LONG_SPOOL_BYTES for path in directory.glob("*.spool")):
         from ensembles.readers.native.cutting import cut_spools  # imports NumPy
 
@@ -455,9 +451,12 @@ def keep_account(
             path.write_bytes(os.fsencode(facts) + io)
 
 
-def _cannot_start(program: str, problem: str, status: int) -> int:
-    warn(f"{program}: {problem}")
-    return status
+def cannot_start(program: str, error: OSError | None = None) -> int:
+    """Say why a program cannot be started, or that PATH has none; return the exit status of shells."""
+    why = "not found on PATH" if error is None else f"cannot be started: {error.strerror}"
+    is_missing = error is None or isinstance(error, FileNotFoundError)
+    warn(f"{program}: {'does not exist' if error is not None and is_missing else why}")
+    return 127 if is_missing else 126
 
 
 def _report_outcome(directory: Path, before: set[Path], why_nothing: str) -> None:

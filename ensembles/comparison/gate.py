@@ -32,12 +32,6 @@ class Gate:
     undecided: list[str] = field(default_factory=list)
     whole_runs_fail: bool = False
 
-    def answer(self, asked: str) -> str:
-        """Return the answer in one line, with the reason if whole runs are not certainly longer."""
-        if self.failed:
-            return f"fails --fail-on {asked}" + ("" if self.whole_runs_fail else f": {self.failed[0]}")
-        return f"passes --fail-on {asked}" + (", which these runs do not decide" if self.undecided else "")
-
 
 def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> Gate:
     """Judge whether comparisons fail.

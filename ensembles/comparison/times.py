@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ensembles.comparison.model import RunValues, fit_effects, holm, runs_needed
+from ensembles.comparison.totals import LEAST_CALLS
 from ensembles.model.units import ratio_text, seconds_text, share_text
 
 ASSUMED_SPREAD_OF_TIMES = 0.25
@@ -42,9 +43,6 @@ OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 
 LEAST_SHARE = 0.01
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
-
-LEAST_CALLS = 10
-"""Kinds of calls with fewer calls a run are tested only if their share is `LEAST_ADDED`."""
 
 LEAST_ADDED = 0.05
 """Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call on a

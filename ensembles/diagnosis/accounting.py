@@ -17,8 +17,8 @@ ALIKE = 0.9
 _CERTAIN = 2 / 3
 """Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
 
-_SAME_CALLS = 0.9
-"""Part of what a finding saves that is in the same calls as another one."""
+SAME_CALLS = 0.9
+"""Part of a finding that is in the same calls as another one, or in its tasks and phases."""
 
 _SLOW_UNITS = ("straggler-task", "straggler-node")
 _LEAST_OF_HABIT = 0.5
@@ -80,7 +80,7 @@ def _beside_main(finding: Finding, case: Case) -> Finding:
     if finding.saved_ns is None or finding.gain_s is None or not case.run.info.beside_main.any():
         return finding
     hidden = case.run.info.beside_main[case.rows["rank"]]
-    if float(finding.saved_ns[hidden].sum()) < _SAME_CALLS * float(finding.saved_ns.sum()):
+    if float(finding.saved_ns[hidden].sum()) < SAME_CALLS * float(finding.saved_ns.sum()):
         return finding
     check = Check("main-thread-waits", None, "the main thread makes no call, and may compute meanwhile")
     checks = (*finding.checks, check)
@@ -133,7 +133,7 @@ def _is_habit_of(cause: Finding, slow: Finding) -> bool:
         return False
     in_unit = float(cause.saved_ns[slow.saved_ns > 0].sum())
     whole = max(float(cause.saved_ns.sum()), 1.0)
-    return in_unit >= max(_SAME_CALLS * whole, _LEAST_OF_HABIT * float(slow.saved_ns.sum()))
+    return in_unit >= max(SAME_CALLS * whole, _LEAST_OF_HABIT * float(slow.saved_ns.sum()))
 
 
 def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
@@ -142,7 +142,7 @@ def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
     return finding.kind.of_each_call and any(
         cause.kind.of_each_call
         and cause.saved_ns is not None
-        and float(finding.saved_ns[cause.saved_ns > 0].sum()) >= _SAME_CALLS * whole
+        and float(finding.saved_ns[cause.saved_ns > 0].sum()) >= SAME_CALLS * whole
         for cause in causes
     )
 

@@ -70,8 +70,9 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
     return share, names, Check("same-files-by-all", True, sentence)
 
 
-_LOW, _LOW_OF_REMOVED = 0.75, 0.5
-"""Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
+LOW, _LOW_OF_REMOVED = 0.75, 0.5
+"""Parts of the saving at the lower end: what an open reads, the program may need later; a file that is kept
+has to be emptied instead."""
 
 
 REWRITE = (
@@ -137,7 +138,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         advice = ADVICE_OF_CALLS["scan"]
     anew = "" if removes else written_anew(case, uses, counted)
     advice = REWRITE if anew else advice
-    low = np.where(temporary.share > asked, _LOW_OF_REMOVED, _LOW) * saved
+    low = np.where(temporary.share > asked, _LOW_OF_REMOVED, LOW) * saved
     return Remedy(
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
         counted & rows if (counted & rows).any() else rows,

@@ -47,6 +47,9 @@ MOST_RATIO = 1.25
 LEAST_CALLS = 8
 """Calls of a task, in a phase or long ones in all, from which on they are a habit."""
 
+DRAWS, LEVEL = 400, 0.01
+"""Permutations of a test, and the p-value up to which chance is excluded."""
+
 _FAR_MEAN = 3.0
 """Ratio of the mean to the median from which a mean describes no call."""
 
@@ -443,13 +446,13 @@ def _from_median(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     return found
 
 
-def p_of_largest(
-    values: np.ndarray,
-    present: np.ndarray,
-    seed: int = 0,
-    draws: int = 400,
-    unit: Callable[..., Any] = np.mean,
-) -> float:
+def p_of_chance(seen: float, drawn: Callable[[np.random.Generator], float], draws: int = DRAWS) -> float:
+    """Compute the p-value of a value by those of random permutations, which `drawn` makes."""
+    rng = np.random.default_rng(0)
+    return (1 + sum(drawn(rng) >= seen for _ in range(draws))) / (1 + draws)
+
+
+def p_of_largest(values: np.ndarray, present: np.ndarray, draws: int = DRAWS) -> float:
     """Compute the p-value of the largest mean of a column, by permutation within rows.
 
     Parameters
@@ -457,8 +460,6 @@ def p_of_largest(
     values : ndarray of float64, shape (windows, units)
         Under the null hypothesis, the units of a window are exchangeable, and windows are independent.
     """
-    rng = np.random.default_rng(seed)
     filled = np.where(present, values, 0.0)
-    seen = float(filled.mean(axis=0).max())
-    alike = sum(float(rng.permuted(filled, axis=1).mean(axis=0).max()) >= seen - 1e-12 for _ in range(draws))
-    return (1 + alike) / (1 + draws)
+    seen = float(filled.mean(axis=0).max()) - 1e-12
+    return p_of_chance(seen, lambda rng: float(rng.permuted(filled, axis=1).mean(axis=0).max()), draws)

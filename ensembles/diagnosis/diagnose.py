@@ -20,6 +20,7 @@ from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
+    WORTH_A_LINE,
     Diagnosis,
     Finding,
     NotApplicable,
@@ -55,7 +56,6 @@ from ensembles.diagnosis.rules import (
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
-from ensembles.diagnosis.text import LEAST_UNEXPLAINED, ShownDiagnosis
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
@@ -307,7 +307,7 @@ class DiagnosisPass:
             run_s, most_time = case.run_s, _most_time(case, libraries)
             calls = int(case.rows["n"].sum())
             recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
-            if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
+            if unexplained_s is not None and unexplained_s >= WORTH_A_LINE * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
                 late_entry = late_of_run(summaries[imbalance.ENTRIES], summaries[_IO], run)
@@ -350,7 +350,7 @@ class DiagnosisPass:
             unknown = [each for each in not_examined if each.record and each.at_most_s]
             next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)
             account = replace(account, record="" if next_record is None else next_record.record)
-        return ShownDiagnosis(
+        return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,

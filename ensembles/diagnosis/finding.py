@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ensembles.diagnosis.principles import Cause, cause_of
-from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import count_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
@@ -213,34 +212,6 @@ class Finding:
         level = len(SEVERITIES) if self.id == "not-io" else SEVERITIES.index(self.severity)
         return level, gain * self.confidence, self.confidence
 
-    @property
-    def gain_text(self) -> str:
-        """The gain in words, or ``""``."""
-        if self.gain_s is None:
-            return ""
-        low, high = (seconds_text(value) for value in self.gain_s)
-        loop = ""
-        if self.loop_s > 0 and self.loop_s >= LEAST_LOOP * self.gain_s[1]:
-            loop = (
-                f" (of these, up to {seconds_text(self.loop_s)} in the loop around the calls: whether it "
-                "goes with them, a run with fewer calls shows)"
-            )
-        is_known = self.share_s is not None and self.share_s > 0 and self._holds(self.share_s)
-        likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if is_known else ""
-        if self.gain_s[0] < LEAST_LOW * self.gain_s[1]:
-            if is_known and (self.share_s or 0.0) < LEAST_LIKELY * self.gain_s[1]:
-                return (
-                    f"The run would be {seconds_text(self.share_s or 0.0)} shorter by the best estimate, and "
-                    f"up to {high}{loop} at most; one run does not show how much"
-                )
-            return f"The run would be up to {high} shorter{loop}{likely}; one run does not show how much"
-        if self.gain_s[1] < WIDE * self.gain_s[0]:
-            likely = ""
-        return f"The run would be {low}{'' if low == high else f' to {high}'} shorter{loop}{likely}"
-
-    def _holds(self, value_s: float) -> bool:
-        return self.gain_s is not None and self.gain_s[0] <= value_s <= self.gain_s[1]
-
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
         return {
@@ -257,20 +228,6 @@ class Finding:
             "symptoms": list(self.symptoms),
             **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
-
-    def __str__(self) -> str:
-        lines = [f"{self.severity}: {self.id} (confidence {share_text(self.confidence)})", f"  {self.title}"]
-        lines.append(f"  where     {self.where}")
-        mark = {True: "yes", False: "no", None: "?"}
-        for number, check in enumerate(self.checks):
-            lines.append(f"  {'evidence' if not number else '':<8}  {mark[check.holds]:<3} {check.sentence}")
-        if self.gain_s is not None:
-            lines.append(f"  gain      {self.gain_text}")
-        lines.append(f"  advice    {self.advice}")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return shown_html(str(self), (self,))
 
 
 class NotApplicable(Exception):
@@ -440,41 +397,17 @@ class Diagnosis:
         }
 
 
-_MOST_DRAWN = 8
-_COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
-
-
-def shown_html(text: str, findings: Sequence[Finding]) -> str:
-    """Return findings as HTML: their gains as a small picture, and the text."""
-    known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:_MOST_DRAWN]
-    top_s = max((gain_s[1] for _, gain_s in known), default=0.0)
-    picture = ""
-    if top_s > 0:
-        rows = [(one.id, low / top_s, high / top_s, _COLOURS[one.severity]) for one, (low, high) in known]
-        title = "by how much the run would be shorter without it"
-        picture = intervals_svg(rows, "0 s", seconds_text(top_s), title)
-    # Long lines break: a cell of a notebook would else be as wide as the longest.
-    style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
-    return f'{picture}<pre style="{style}">{escaped_lines(text)}</pre>'
-
-
 LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
 
-LEAST_LIKELY = 0.1
-"""Best estimate, as a part of the upper end of a gain, below which the text begins with it."""
-
-WIDE = 3.0
-"""Ratio of the ends of a gain from which the text gives its best estimate."""
+WORTH_A_LINE = 1e-3
+"""Share of the run below which a gain, or time that no finding explains, is not worth a line."""
 
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
 
 LEAST_SIZE_SHARE = 2 / 3
 """Share of the time of a function from which the size of its calls is named."""
-
-LEAST_LOOP = 0.05
-"""Part of the upper end of a gain from which the loop around the calls is stated."""
 
 MOST_FILES = 5
 MOST_FILES_SHOWN = 2

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.diagnosis.accounting import SAME_CALLS
 from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.finding import LEAST_LOW, SEVERITIES
 from ensembles.diagnosis.path_calls import REMOVING
@@ -18,9 +19,6 @@ from ensembles.model.units import seconds_text
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
     from ensembles.diagnosis.finding import Finding
-
-LEAST_TOGETHER = 0.9
-"""Part of the calls of a finding that are made by the tasks, and in the phases, of the other."""
 
 LEAST_EACH, MOST_EACH = 0.5, 8.0
 """Calls for each open, or syncs for each removed file: the two belong to one line, or to one change."""
@@ -121,7 +119,7 @@ def _go_together(case: Case, paths: np.ndarray, others: np.ndarray) -> bool:
     """Tell whether the same tasks make both kinds of calls in the same phases, about as often."""
     of_paths, of_others = (case.by_cell(np.where(rows, case.rows["n"], 0)) for rows in (paths, others))
     there = of_others[of_paths > 0].sum()
-    if not there or there < LEAST_TOGETHER * of_others.sum():
+    if not there or there < SAME_CALLS * of_others.sum():
         return False
     return bool(LEAST_EACH * of_paths.sum() <= there <= MOST_EACH * of_paths.sum())
 

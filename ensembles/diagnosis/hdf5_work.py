@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.diagnosis.case import LEAST_CALLS
 from ensembles.model.units import bytes_text
 from ensembles.structure.library_time import COMPRESSED, MOST_COMPRESSED
 
@@ -37,8 +38,6 @@ CHUNKS = (
 )
 
 FLUSHES = "flush less often: each H5Fflush (h5py: flush()) writes chunks that are not yet full"
-LEAST_FLUSHES = 8
-"""Calls of H5Fflush from which they are a habit."""
 
 
 def parts_of_work(own_ns: float, moved_bytes: float) -> tuple[float, float]:
@@ -137,6 +136,6 @@ def refill_advice(case: Case, writes: bool, reads_back: bool) -> str:
         It reads bytes back inside H5Dwrite: chunks left its cache too early, whatever fill values there are.
     """
     flushes = int(case.rows["n"][(case.op == "sync") & (case.layer == "hdf5")].sum())
-    flush = [FLUSHES] * (writes and flushes >= LEAST_FLUSHES)
+    flush = [FLUSHES] * (writes and flushes >= LEAST_CALLS)
     advice = [CHUNKS, *flush, *[FILL] * writes] if reads_back else [*[FILL] * writes, CHUNKS, *flush]
     return "; ".join(advice)

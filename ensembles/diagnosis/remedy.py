@@ -16,6 +16,7 @@ from ensembles.diagnosis.finding import (
     MOST_FILES,
     SEVERITIES,
     SURE,
+    WORTH_A_LINE,
     Check,
     Finding,
     Where,
@@ -72,9 +73,8 @@ class Remedy:
     outside_s: float = 0.0
 
 
-LEAST_SHARE = 1e-3
-"""Share of a run below which a gain is not worth a line."""
-
+LOW = 0.5
+"""Part of a saving at its lower end, where one run does not show how much of it is gained."""
 
 SHORTER_QUEUES = (1.0, 1.3)
 """`Remedy.parts` where calls go that queue at servers: the calls that stay are faster then, too.
@@ -138,7 +138,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     interval = (interval[0], max(interval[1], min(remedy.outside_s, case.run_s)))
     most_s = interval[1] - loop_s
     worth_s = max(most_s if interval[0] >= LEAST_LOW * most_s else gain_s, remedy.outside_s)
-    if worth_s < LEAST_SHARE * case.run_s and loop_s < FROM_SHARE["critical"] * case.run_s:
+    if worth_s < WORTH_A_LINE * case.run_s and loop_s < FROM_SHARE["critical"] * case.run_s:
         return []  # neither what is certain, nor the best estimate, nor the loop is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
     evidence = {
@@ -223,7 +223,7 @@ def finding_of_bounds(
     low, likely, high = bounds_s
     confidence = rate_confidence(tuple(checks))
     interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
-    if not confidence or interval[1] < LEAST_SHARE * run_s or interval[1] <= 0:
+    if not confidence or interval[1] < WORTH_A_LINE * run_s or interval[1] <= 0:
         return None
     return Finding(
         cause,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.fixed_cost import OUTLIER
 
 LEAST_INTERRUPTED = 16
 """Calls beyond `OUTLIER` times the median from which a mean shows how often calls lose the processor."""
-
-LEAST_EFFECTIVE = 8.0
-"""Calls of equal duration that make up the time of all: fewer long ones, as of a disk, are not a habit."""
 
 
 def on_crowded_nodes(case: Case) -> np.ndarray:
@@ -57,7 +54,7 @@ def usual_where_shared_ns(
     duration_ns, weight = case.durations_of(shared)
     if weight[duration_ns > OUTLIER * case.median_ns(shared)].sum() < LEAST_INTERRUPTED:
         return usual_ns
-    if case.effective_count(shared) < LEAST_EFFECTIVE:
+    if case.effective_count(shared) < LEAST_CALLS:
         return usual_ns
     _, kind = np.unique(case.rows["call"] * 128 + case.rows["size"], return_inverse=True)
     time_ns, count = (np.bincount(kind, np.where(shared, case.rows[name], 0)) for name in ("time_ns", "n"))

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
 from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.target_residuals import DRAWS, LEAST_FACTOR, LEVEL, OUTLIER
+from ensembles.diagnosis.target_residuals import LEAST_FACTOR, OUTLIER
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 LEAST_TARGETS, LEAST_FILES = 4, 2
@@ -75,10 +75,9 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     factor = float(np.exp(np.median(value[mine]) - np.median(value)))
     if mine.sum() < LEAST_FILES or mine.all() or factor < LEAST_FACTOR:
         return None
-    rng = np.random.default_rng(0)
-    draws = (rng.permutation(value)[file] for _ in range(DRAWS))
-    chance = [float((np.bincount(of, drawn) / np.sqrt(users)).max()) for drawn in draws]
-    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + DRAWS)
+    p = p_of_chance(
+        score[worst], lambda rng: (np.bincount(of, rng.permutation(value)[file]) / np.sqrt(users)).max()
+    )
     elsewhere = ~mine[file]
     others = [np.median(value[file[elsewhere & (of == each)]]) for each in np.unique(of[elsewhere])]
     if p > LEVEL or np.log(factor) < OUTLIER * max(others):

@@ -33,7 +33,9 @@ _MOST_SIZES = 3
 _MOSTLY, _ALIKE = 0.9, 0.1
 """Calls are of one size if nine of ten are in its class, and their mean is that of all, within a tenth."""
 
-_DENSE = 0.7
+DENSE = 0.7
+"""Share of the bytes of a range from which a task reads the range, not pieces of it."""
+
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
 _JUMPS = 0.8
@@ -220,7 +222,7 @@ def between_others(case: Case, uses: FileUses) -> np.ndarray:
     np.minimum.at(low, group, table["low"][moved])
     np.maximum.at(high, group, table["high"][moved])
     users = np.bincount(distinct_rows(names[0], names[1])[0][0])
-    apart = (bytes_ < _DENSE * (high - low)) & (users[names[0]] > 1)
+    apart = (bytes_ < DENSE * (high - low)) & (users[names[0]] > 1)
     chosen = np.zeros(len(table["n"]), bool)
     chosen[moved] = apart[group]
     return share_of_rows(case, table, chosen)

@@ -6,15 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
 from ensembles.diagnosis.finding import NotApplicable
 
-LEVEL = 0.01
 LEAST_TARGETS = 6
 """Of one file with fewer stripes, targets are the same as call indices: tasks in step use them in turn."""
 
 LEAST_FACTOR = 1.4
-DRAWS = 400
 OUTLIER = 2.0
 _LEAST_PART = 0.5
 _SLOW_USERS = 0.6
@@ -72,9 +70,7 @@ def find_slow_target(case: Case) -> SlowTarget | None:
     value = value - _explained_by_load(table, target, np.bincount(of))[of]
     score = _scores(value, of, len(targets))
     worst = int(np.argmax(score))
-    rng = np.random.default_rng(0)
-    chance = [float(_scores(rng.permutation(value), of, len(targets)).max()) for _ in range(DRAWS)]
-    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + DRAWS)
+    p = p_of_chance(score[worst], lambda rng: _scores(rng.permutation(value), of, len(targets)).max())
     # A target that more tasks use at once serves each of them later: that is load, not slowness.
     mine = of == worst
     factor, users = float(np.exp(np.median(value[mine]))), int(mine.sum())

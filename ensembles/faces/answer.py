@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
 from ensembles.model.statement import Part, Statement, Table
+
+Arguments = ParamSpec("Arguments")
+Shown = TypeVar("Shown")
+
+
+def shown_as(
+    computed: Callable[Arguments, Any], answer: Callable[[], Callable[..., Shown]]
+) -> Callable[Arguments, Shown]:
+    """Let a function return its result as the answer that shows it.
+
+    Parameters
+    ----------
+    answer : callable
+        Returns what makes the answer of the result's attributes; it is loaded when it is needed.
+    """
+
+    @wraps(computed)
+    def shown(*args: Arguments.args, **options: Arguments.kwargs) -> Shown:
+        return answer()(**vars(computed(*args, **options)))
+
+    return shown
 
 
 class Answer(ABC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -50,17 +51,25 @@ def _table(table: Table, limit: int | None) -> str:
 def _tables(table: Table, shown: Sequence[int]) -> Iterator[str]:
     """Format the rows: whole, then narrower step by step, then as tables one below the other."""
     columns = table.columns
-    yield table_text(*_arguments(columns, shown))
+    headers, rows, left = _arguments(columns, shown)
+    yield table_text(headers, rows, left)
+    cells = zip(*rows, strict=True)
+    yield table_text([_in_lines(*each) for each in zip(headers, cells, strict=True)], rows, left)
     for step in table.narrower:
         columns = tuple(_replaced(columns, step))
         yield table_text(*_arguments(columns, shown))
-    arguments = _arguments(table.columns, shown)
     if table.below:
-        yield _with_last_below(*arguments)
+        yield _with_last_below(headers, rows, left)
     else:
         rest = len(table.columns) - table.key - sum(table.together)
         together = (*table.together, rest) if table.together else ()
-        yield folded_table_text(*arguments, together=together, first=table.key)
+        yield folded_table_text(headers, rows, left, together=together, first=table.key)
+
+
+def _in_lines(header: str, cells: Sequence[str]) -> str:
+    """Break a header into lines that are not longer than the cells below, nor cut in a word."""
+    width = max(map(len, (*cells, *header.split())), default=1)
+    return "\n".join(textwrap.wrap(header, max(width, 1), break_on_hyphens=False))
 
 
 def _with_last_below(headers: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> str:

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
@@ -57,8 +57,16 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "count": lambda value: f"{value:,}",
     "file": lambda value: sanitize_text(os.path.basename(value)),
     "part": lambda value: f"{value[0]:,} ({share_text(value[0] / value[1], None)})",
+    "names": lambda values: _joined(values, ", "),
+    "parts": lambda values: _joined(values, "; "),
+    "sentences": lambda values: _joined(values, ". "),
 }
 """How values are written, by the names of their units."""
+
+
+def _joined(values: Iterable[Any], between: str) -> str:
+    """Write several names or statements one after the other."""
+    return between.join(cell(value, "") for value in values)
 
 
 WIDEST = 30.0
@@ -315,7 +323,7 @@ WORDS = {
     ),
     "split.assumes": "Assumes that {assumed}.",
     "split.refused": "{calls:n call}: {why}.",
-    "compare.judged": "{judged}",
+    "compare.judged": "{what} --fail-on {asked}[: {why}][is_open?, which these runs do not decide]",
     "compare.fewer_tasks": (
         "fewer tasks do I/O[ in {group}], {after:number} instead of {before:number}: less time in I/O, "
         "summed over tasks, is not faster here."
@@ -363,12 +371,75 @@ WORDS = {
         "adjusted for all kinds of calls."
     ),
     "compare.detail": "In detail (other kinds of calls: --op, --layer):",
+    "diagnose.partial": "of a part of the run: {lacks}.",
+    "diagnose.account": (
+        "I/O is {share:share} of {run_s:s}[is_of_one? of the task with most I/O][. {parts:sentences}]."
+    ),
+    "diagnose.part": "{what}: {share:share}[is_first? of it][ ({entries:parts})]",
+    "diagnose.outside": "Of the run: {entries:parts}",
+    "diagnose.entry": "{share:share} {words}[, most in {call}]",
+    "diagnose.finding": "{severity}: {id} (confidence {confidence:share})[, explained by {cause}]",
+    "diagnose.check": "{holds} {seen}",
+    "diagnose.gain": (
+        "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[ {loop}][, {likely_s:s} by the best "
+        "estimate]"
+    ),
+    "diagnose.gain_open": (
+        "[is_whole?The run would be ]up to {high_s:s} shorter[ {loop}][, {likely_s:s} by the best estimate]"
+        "[is_whole?; one run does not show how much]"
+    ),
+    "diagnose.gain_likely": (
+        "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, and up to {high_s:s}[ "
+        "{loop}] at most[is_whole?; one run does not show how much]"
+    ),
+    "diagnose.gain_unknown": "gain not known",
+    "diagnose.loop": (
+        "(of these, up to {loop_s:s} in the loop around the calls: whether it goes with them, a run with "
+        "fewer calls shows)"
+    ),
+    "diagnose.none": (
+        "no finding[is_part? in what was recorded][is_waiting? but the waiting above, for no task again and "
+        "again][is_whole? that matters]."
+    ),
+    "diagnose.unread": "no finding, because nothing could be examined[: {why}].",
+    "diagnose.more": "and {count:n weaker finding} (--verbose).",
+    "diagnose.clean": "looked for and not found: {causes:names}.",
+    "diagnose.lost": "{lost:clause}.",
+    "diagnose.undecided": "not decided: {id}: {reason}.",
+    "diagnose.one_run": "one run alone does not show {causes:names}.",
+    "diagnose.could_cost": "{id} (up to {at_most_s:s}[: record {record}])",
+    "diagnose.small": "too small to matter (--verbose): {causes:names}.",
+    "diagnose.waiting": (
+        "waiting for tasks that are late again and again[is_beyond? beyond what findings explain]: "
+        "{left_s:s}."
+    ),
+    "diagnose.late": "{how:clause}.",
+    "diagnose.crowded": (
+        "{tasks:clause}[is_also?, so that tasks are also late because they wait for a processor][is_alone?: "
+        "calls, and tasks between calls, also wait for a processor]."
+    ),
+    "diagnose.calls": (
+        "time in I/O calls: {calls:names}[; the time in {functions:names} passed inside {libraries:names}, "
+        "not in the file system]."
+    ),
+    "diagnose.time_of_call": "{share:share} in {calls:n call} of {call}[ {all}][ {some}]",
+    "diagnose.size_of_all": "of {mean_bytes:bytes}, {mean_s:s} each[is_library? without inner calls]",
+    "diagnose.size_of_some": (
+        "({share:share} in {calls:count} of {mean_bytes:bytes}, {mean_s:s} each[is_library? without inner "
+        "calls])"
+    ),
+    "diagnose.examined": (
+        "{examined:n cause} examined, {left:count} not (ensio diagnose --verbose says which, and why)."
+    ),
+    "diagnose.not_examined": "not examined: {causes:names}: {reason}.",
     "history.run": "{path}: {command}",
     "history.totals": (
         "{tasks:n task} on {nodes:n node}, {span_s:s}, {calls:n call}, {written:bytes} written, {read:bytes} "
         "read"
     ),
     "history.finding": "{severity}: {id}: {title}",
+    "history.check": "{experiment}: {verdict}: run {run} of {start:time} against {baseline:n run}: {reason}",
+    "history.known": "baseline since {since:time}: {reason}",
     "history.place": "run {run} of {start:time} among {others:count} other runs {among}",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",
@@ -510,7 +581,7 @@ def _holds(flag: str | None, part: str, values: Mapping[str, Any]) -> bool:
     """Whether a part of a sentence is said."""
     if flag is not None:
         return bool(values[flag])
-    return all(values.get(name) not in (None, "") for _, name, _, _ in _FORMATTER.parse(part) if name)
+    return all(values.get(name) not in (None, "", []) for _, name, _, _ in _FORMATTER.parse(part) if name)
 
 
 _FORMATTER = _Formatter()

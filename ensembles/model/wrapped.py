@@ -13,9 +13,6 @@ _UNIT = re.compile(
 )
 
 
-_LABEL = re.compile(r"\s*(?:\S+\s{2,})?")
-
-
 def wrapped(text: str, first: str = "", indent: str = "") -> str:
     """Break a text into lines of at most 80 columns.
 
@@ -40,28 +37,3 @@ def wrapped(text: str, first: str = "", indent: str = "") -> str:
         break_on_hyphens=False,
     )
     return lines.replace("\N{NO-BREAK SPACE}", " ")
-
-
-def with_wrapped_lines(text: str) -> str:
-    """Break the sentences of a text, and leave its tables as they are.
-
-    Parameters
-    ----------
-    text : str
-        A label at the start of a line, two spaces before the sentence, stays in its column.
-
-    Examples
-    --------
-    >>> from ensembles.model.wrapped import with_wrapped_lines
-    >>> print(with_wrapped_lines("  where  " + "in many words " * 6))
-      where  in many words in many words in many words in many words in many words
-             in many words
-    """
-    return "\n".join(line if len(line) <= WIDTH else _broken(line) for line in text.split("\n"))
-
-
-def _broken(line: str) -> str:
-    label = _LABEL.match(line)
-    assert label is not None
-    rest = line[label.end() :].rstrip()
-    return line if "  " in rest else wrapped(rest, label[0], " " * len(label[0]))

@@ -172,10 +172,14 @@ class RunReading:
         No call was recorded, a hundredth of the calls is missing, or the kernel counted much I/O that was not
         recorded.
         """
+        return self.lacking(little=False)
+
+    def lacking(self, *, little: bool = True) -> str:
+        """Return the same; `little`: also where the kernel counted little I/O that was not recorded."""
         if self.missing or not self.has_calls:
             return self.missing or NO_CALLS
         unseen = self._run.unseen
-        return unseen.sentence if unseen and unseen.is_much else ""
+        return unseen.sentence if unseen and (little or unseen.is_much) else ""
 
     @property
     def missing(self) -> str:

@@ -39,7 +39,7 @@ ALLOWED = {
     "workloads": "model files recorder passes summaries readers writers run",
     "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history "
     "faces answers",
-    "api": "model recorder passes summaries run ensemble comparison diagnosis answers viz",
+    "api": "model faces recorder passes summaries run ensemble comparison diagnosis answers viz",
     "cli": "_compiled model files recorder summaries passes statistics readers writers run structure "
     "ensemble comparison diagnosis history workloads api viz faces answers",
 }

@@ -16,7 +16,8 @@ from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Button, Div, Select, Widget
 
-from ensembles.diagnosis.finding import Diagnosis, Finding
+from ensembles.answers.diagnose import DiagnosisAnswer
+from ensembles.diagnosis.finding import Finding
 from ensembles.model.errors import EnsioError
 from ensembles.viz.common.figures import time_range
 from ensembles.viz.common.legend_buttons import add_legend_buttons
@@ -127,7 +128,7 @@ class Explorer:
             "call index ": self._ordinals,
         }
         self._causes_of: Shown | None = None
-        self._diagnosis: Diagnosis | None = None
+        self._diagnosis: DiagnosisAnswer | None = None
         self._structured, self._filters_of_causes = Structure(), view.filters
         self._awaits_structure = False
         self._causes_heading, self._slowest_heading, self._ranks_heading = (heading("") for _ in range(3))

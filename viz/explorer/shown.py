@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.answers.diagnose import DiagnosisAnswer, diagnose
 from ensembles.answers.ordinals import RunOrdinals
-from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.finding import Diagnosis, Finding
+from ensembles.diagnosis.finding import Finding
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import Per
 from ensembles.ensemble.main_ensemble import main_ensemble
@@ -51,12 +51,12 @@ class Causes:
 
     Attributes
     ----------
-    diagnosis : Diagnosis
+    diagnosis : DiagnosisAnswer
     structure : Structure
         Phases and call indices of all calls.
     """
 
-    diagnosis: Diagnosis
+    diagnosis: DiagnosisAnswer
     structure: Structure
 
 

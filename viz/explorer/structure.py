@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ensembles.answers.diagnose import DiagnosisAnswer
 from ensembles.answers.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.answers.phases import answer_phases
-from ensembles.diagnosis.finding import Diagnosis
-from ensembles.diagnosis.text import account_text, most_time_text, undecided_text, unexplained_text
 from ensembles.faces.words import sentence
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
@@ -101,20 +100,11 @@ class StructuresRead:
         yield
 
 
-def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str, filtered: bool) -> str:
+def about_causes(diagnosis: DiagnosisAnswer, structure: Structure | None, of_run: str, filtered: bool) -> str:
     """Say what the tables of findings, phases and call indices have, and what they lack."""
     sentences = [f"Findings, phases and call indices are those of {of_run}."] if of_run else []
-    if not diagnosis.findings:
-        where = " in what was recorded" * bool(diagnosis.lacks)
-        sentences.append(f"No finding{where}: {len(diagnosis.examined)} causes were examined.")
-    said = [
-        account_text(diagnosis),
-        diagnosis.lost_data,
-        *undecided_text(diagnosis),
-        unexplained_text(diagnosis),
-        most_time_text(diagnosis),
-    ]
-    sentences += [f"{each[:1].upper()}{each[1:]}." for each in said if each]
+    nothing = () if diagnosis.findings else (*diagnosis.nothing, *diagnosis.of_examined)
+    sentences += map(sentence, (*nothing, *diagnosis.above, *diagnosis.below))
     if structure is None:
         sentences.append("Phases and call indices of the calls that the filters select are being read.")
         return " ".join(sentences)

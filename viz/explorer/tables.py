@@ -9,12 +9,12 @@ from typing import Any
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
+from ensembles.answers.diagnose import gain_of
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.faces.words import cell
 from ensembles.structure.phases.table import PhaseTotals
 from ensembles.structure.phases.waiting import idle_cells
 from ensembles.viz.common.style import NUMBERS_JS
-from ensembles.viz.pictures.findings import short_gain
 
 TIME = f"<span><% {NUMBERS_JS} print(instant_text(value)); %></span>"
 """Format of a column of moments in seconds: of all rows with the same unit."""
@@ -186,7 +186,7 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
             f"{finding.title} (explained by {cause})" if (cause := found.cause_of(finding)) else finding.title
             for finding in found.findings
         ],
-        "gain": [short_gain(finding) for finding in found.findings],
+        "gain": [cell(gain_of(finding, is_whole=False), "") for finding in found.findings],
     }
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
+from ensembles.answers.diagnose import gain_of
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import SEVERITIES, Diagnosis, Finding
+from ensembles.faces.words import cell
 from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.viz.common.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
@@ -133,21 +134,5 @@ def _draw(fig: figure, shown: tuple[Finding, ...]) -> None:
 
 
 def _label(finding: Finding) -> str:
-    text = f"{finding.id}: {short_gain(finding)}"
+    text = f"{finding.id}: {cell(gain_of(finding, is_whole=False), '')}"
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
-
-
-def short_gain(finding: Finding) -> str:
-    """Return the gain of a finding without what its advice and its evidence say, for a label or a cell.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import Finding, Where
-    >>> from ensembles.viz.pictures.findings import short_gain
-    >>> short_gain(Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "", loop_s=0.015))
-    'up to 20.0 ms shorter'
-    """
-    if not finding.gain_s:
-        return "gain not known"
-    first = finding.gain_text.split("; ")[0].removeprefix("The run would be ")
-    return re.sub(r" \([^()]*\)", "", first)

@@ -10,11 +10,10 @@ from typing import Any
 from bokeh.models import Range1d
 
 from ensembles.answers.compare import answer_comparisons, minor_kinds, verdict_of_kind
+from ensembles.answers.diagnose import answer_diagnosis
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import Comparison
-from ensembles.diagnosis import text as texts
 from ensembles.diagnosis.diagnose import DiagnosisPass
-from ensembles.diagnosis.finding import Diagnosis
 from ensembles.faces.html import answer_html
 from ensembles.faces.words import sentence
 from ensembles.files.atomic_write import atomic_write
@@ -90,13 +89,14 @@ def comparison_html(runs: Sequence[Run]) -> str:
     found = compare_runs([[run] for run in runs])
     names = names_of(runs)
     data: list[ReportData] = []
-    diagnoses: list[Diagnosis] = []
+    diagnoses: list[str] = []
     figures: list[list[tuple[str, str, str]]] = []
     for run in runs:
         examination = DiagnosisPass(run)
         summaries, group = ReportData.from_run(run, examination.requests)
         data.append(summaries)
-        diagnoses.append(examination.evaluate(group))
+        diagnosis = answer_diagnosis(**vars(examination.evaluate(group)))
+        diagnoses.append(answer_html(diagnosis.parts, 20, "ensio diagnose"))
         information = None if summaries.sums is None else collect_information(run, summaries.sums)
         figures.append(facts(run, summaries, information))
     pictures = _traces(names, data)
@@ -121,7 +121,6 @@ def comparison_html(runs: Sequence[Run]) -> str:
         words=answer_html(answer.parts, 50, "ensio compare"),
         pictured=pictured,
         facts=_side_by_side(figures, found[0]),
-        texts=texts,
         findings=list(zip(names, diagnoses, strict=True)),
         traces=traces,
         divisions=divisions,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ensembles.answers.diagnose import DiagnosisAnswer, answer_diagnosis, finding_facts
 from ensembles.answers.phases import PhasesAnswer, answer_phases
-from ensembles.diagnosis import text as texts
 from ensembles.diagnosis.diagnose import DiagnosisPass
-from ensembles.diagnosis.finding import Diagnosis, Finding
+from ensembles.diagnosis.finding import Finding
 from ensembles.faces.html import answer_html
+from ensembles.faces.words import sentence
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model import __version__
@@ -25,7 +27,7 @@ from ensembles.run.information import (
     layer_sentences,
 )
 from ensembles.run.run import Run
-from ensembles.viz.common.figures import time_range
+from ensembles.viz.common.figures import keep_units, time_range
 from ensembles.viz.common.templates import page_part, rendered
 from ensembles.viz.pictures.counters import counter_pictures
 from ensembles.viz.pictures.histogram import histogram
@@ -140,7 +142,8 @@ def page_of_run(run: Any) -> str:
     counted = group.summaries.get(_COUNTS)
     shown = shown_ensembles(run, summaries.table, counted) if summaries.table.durations_known else []
     information = None if summaries.sums is None else collect_information(run, summaries.sums)
-    return report_html(run, summaries, shown, examination.evaluate(group), information)
+    diagnosis = answer_diagnosis(**vars(examination.evaluate(group)))
+    return report_html(run, summaries, shown, diagnosis, information)
 
 
 def _script_text(information: dict[str, Any] | None) -> str:
@@ -154,7 +157,7 @@ def report_html(
     run: Any,
     summaries: ReportData,
     shown: Sequence[Shown] = (),
-    diagnosis: Diagnosis | None = None,
+    diagnosis: DiagnosisAnswer | None = None,
     information: dict[str, Any] | None = None,
     selected: str = "",
 ) -> str:
@@ -164,7 +167,7 @@ def report_html(
     ----------
     shown : sequence of Shown
         Sections of ensembles; empty if the report shows a selection of the events.
-    diagnosis : Diagnosis or None
+    diagnosis : DiagnosisAnswer or None
         Findings; None if the report shows a selection of the events.
     information : dict or None
         From `ensembles.run.information.collect_information`; None if the report shows a selection of the
@@ -209,8 +212,7 @@ def report_html(
     return rendered(
         "report/page.html",
         style=page_part("report/style.html"),
-        links=[] if diagnosis is None else [evidence_links(each, sections) for each in diagnosis.findings],
-        evidence=[] if diagnosis is None else [evidence_sentences(each) for each in diagnosis.findings],
+        **({} if diagnosis is None else _findings(diagnosis, sections)),
         headline=headline(run),
         version=__version__,
         colours=call_colours(summaries),
@@ -228,8 +230,6 @@ def report_html(
         failed=failed_table(run, summaries.failed),
         missing=missing(run, summaries, bool(counted.tables)),
         single_calls=single_calls,
-        diagnosis=diagnosis,
-        texts=texts,
         requests=request_table(run, summaries.requests),
         sites=sites_html(run, summaries.sites),
         folded=folded,
@@ -266,20 +266,22 @@ def _folded(run: Any, summaries: ReportData, phases: PhasesAnswer | None) -> lis
     return folded_sections(run, sums, phases, summaries.transfers, layers)
 
 
-def evidence_sentences(finding: Finding) -> list[str]:
-    """Return the evidence of a finding, without what its title says in the same words.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import Check, Finding, Where
-    >>> said = ("9 calls of 8 B", "no other task makes such calls")
-    >>> checks = tuple(Check("", True, each) for each in said)
-    >>> finding = Finding("small-requests", "note", 1.0, Where(), {}, checks, "", None, "9 calls of 8 B")
-    >>> evidence_sentences(finding)
-    ['no other task makes such calls']
-    """
-    title = finding.title.casefold()
-    return [check.sentence for check in finding.checks if check.sentence.casefold() not in title]
+def _findings(diagnosis: DiagnosisAnswer, sections: Collection[str]) -> dict[str, Any]:
+    """Return what the section of findings shows."""
+    shown = []
+    for finding in diagnosis.findings:
+        facts = finding_facts(finding, diagnosis.cause_of(finding), is_whole=True)
+        assert facts.title is not None
+        small = "; too small to matter" * diagnosis.is_small(finding)
+        body = keep_units(answer_html((replace(facts, title=None),), 0, ""))
+        shown.append((sentence(facts.title) + small, body, evidence_links(finding, sections)))
+    nothing = () if shown else (*diagnosis.nothing, *diagnosis.of_examined)
+    return {
+        "above": [*map(sentence, diagnosis.above)],
+        "findings": shown,
+        "is_note": [finding.severity == "note" for finding in diagnosis.findings],
+        "below": [*map(sentence, (*nothing, *diagnosis.below))],
+    }
 
 
 def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[str, str]]:

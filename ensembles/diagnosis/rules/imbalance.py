@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
-from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.case import MOST_RATIO, SMALL_CLASS, Case
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-LEAST_RATIO = 1.25
 _MOVING = 0.5
 _MOST_PER_BYTE = 3.0
 _PARTS = (0.4, 2.0)
@@ -150,7 +149,7 @@ class Uneven:
         mean = moved.mean(axis=1)[:, None]
         moving = (moved > 0).mean(axis=1)[:, None] >= _MOVING
         ratio = np.divide(moved, mean, out=np.ones(moved.shape), where=moving & (mean > 0))
-        self.heavy = ratio >= LEAST_RATIO
+        self.heavy = ratio >= MOST_RATIO
         self.light = ~self.heavy & (moved > 0)
         self.left = np.where(self.heavy, 1 / np.maximum(ratio, 1), 1.0)
         per_byte = np.divide(time, moved, out=np.zeros(moved.shape), where=moved > 0)

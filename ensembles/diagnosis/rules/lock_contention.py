@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
 from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 1 << 17
-
-_DRAWS = 400
 
 _NAMES = ("file", "stripe", "start", "rank", "phase", "call", "size", "ragged", "duration")
 
@@ -167,17 +165,18 @@ def alternation(
     value = np.log(np.maximum(rows["duration"][follows], 1))
     value = value - (np.bincount(group, value) / np.bincount(group))[group]
     effect = _effect(value, taken)
-    rng = np.random.default_rng(0)
-    draws = (rng.permutation(nodes) for _ in range(_DRAWS))
-    chance = [_effect(value, drawn[mine] != drawn[theirs]) for drawn in draws]
-    return follows, taken, effect, (1 + sum(each >= effect for each in chance)) / (1 + _DRAWS)
+
+    def drawn(rng: np.random.Generator) -> float:
+        other = rng.permutation(nodes)
+        return _effect(value, other[mine] != other[theirs])
+
+    return follows, taken, effect, p_of_chance(effect, drawn)
 
 
 def _effect(value: np.ndarray, taken: np.ndarray) -> float:
     return float(value[taken].mean() - value[~taken].mean()) if taken.any() and not taken.all() else 0.0
 
 
-LEVEL = 0.01
 LEAST_FACTOR = 1.3
 LEAST_WRITES = 32
 

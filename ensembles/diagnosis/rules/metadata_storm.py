@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import REWRITE, leave_out_calls, written_anew
+from ensembles.diagnosis.avoidable_calls import LOW, REWRITE, leave_out_calls, written_anew
 from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
@@ -18,6 +18,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.path_calls import (
     CHANGING,
+    LEAST_ASKED,
     ON_DESCRIPTORS,
     REMOVING,
     polled,
@@ -33,14 +34,8 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-LEAST_OPENS = 4
-"""Opens of a file by a task that are a habit."""
-
 LEAST_READ = 1 << 20
 """Bytes read inside opens from which they are named."""
-
-_LOW = 0.75
-"""Part of the saving at the lower end: what an open reads, the program may need later."""
 
 KEEP_OPEN = (
     "open the file once, before the loop, and keep it open; where each step has to reach the file, flush it "
@@ -87,7 +82,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     functions, ops = np.array([(call.name, call.op) for call in case.run.calls]).T
     removals = np.bincount(table["file"], table["n"] * np.isin(functions, list(REMOVING))[table["call"]])
     again = opens - 1 - removals[names[0]]
-    again = np.where(again >= LEAST_OPENS - 1, again, 0)
+    again = np.where(again >= LEAST_ASKED - 1, again, 0)
     if not again.any():
         return None
     part = (again / np.maximum(opens, 1))[pair]
@@ -115,7 +110,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     sentence = f"tasks open {count_text(len(files), 'file')} {times:,} times more than once each"
     return OpenedAgain(
         rows,
-        np.minimum(_LOW * opening, 1.0),
+        np.minimum(LOW * opening, 1.0),
         np.minimum(opening + besides, 1.0),
         np.minimum(opening + closing, 1.0),
         title,

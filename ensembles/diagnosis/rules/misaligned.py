@@ -11,10 +11,10 @@ from ensembles.diagnosis.case import LEAST_ABSORBED_BYTES_PER_NS, LEAST_CALLS, S
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.slow_calls import LEAST_PHASES
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import number_text, seconds_text
 
-LEAST_PHASES = 3
 SERVERS = 2.0
 """Ratio that servers may have without a cause: writes of parity groups take longer than reads."""
 

@@ -124,7 +124,7 @@ def beside_others(findings: Sequence[Finding], run_s: float | None) -> list[Find
 
 def _refuse_unseen(run: Run) -> None:
     """Refuse a run with I/O that was not recorded or is lost, whose time is unknown."""
-    if lacks := run.reading.lacks or (run.unseen and run.unseen.sentence):
+    if lacks := run.reading.lacking():
         raise NotApplicable(lacks)
 
 

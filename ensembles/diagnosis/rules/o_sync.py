@@ -11,16 +11,13 @@ from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable
-from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.remedy import LOW, Remedy
 from ensembles.diagnosis.summed.case import SummedCase, refuse, summed_finding
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-
-_LOW = 0.5
 
 
 def flagged_files(run: Run) -> dict[str, str]:
@@ -71,7 +68,7 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
         checks,
         {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_s},
         # The bytes still have to reach the device: a later flush may take as long as they did.
-        (_LOW * saved, saved, saved),
+        (LOW * saved, saved, saved),
         op="write",
         files=tuple(flagged)[:MOST_FILES],
         advice=advice["SYNC" in flags],

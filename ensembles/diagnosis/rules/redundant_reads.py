@@ -14,7 +14,8 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.remedy import LOW, SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.small_calls import DENSE
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
@@ -43,8 +44,6 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
 
 LEAST_TIMES = 3.0
 """Bytes read, as a multiple of their range in the file, from which reading again is a habit."""
-
-_LOW = 0.5
 
 KEEP = (
     "read the bytes once and keep them in memory, where they fit; of a file that does not fit, finish all "
@@ -91,7 +90,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         f"{count_text(len(files), 'file')}, whose ranges and changes are {bytes_text(held)} in all",
         (Check("more-than-the-range", True, f"{number_text(read / held)} times these bytes are read"),),
         {"read_bytes": read, "held_bytes": held, "files": len(files)},
-        _LOW * saved,
+        LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
         fewer=share * case.rows["n"],
@@ -104,8 +103,6 @@ LEAST_REDUNDANCY = 2.0
 MESSAGE_BYTES_PER_NS = (0.5, 1.0, 4.0)
 """Rates at which a task gets from another one what it does not read, for the least, likely and greatest gain:
 reads that memory serves are no slower."""
-
-_DENSE = 0.7
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
@@ -127,7 +124,7 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     np.minimum.at(low, where, table["low"])
     np.maximum.at(high, where, table["high"])
     # Dense: a task reads most of its range, so that equal ranges are equal bytes.
-    dense = table["bytes"] >= _DENSE * width
+    dense = table["bytes"] >= DENSE * width
     read = np.bincount(where, np.where(dense, np.minimum(table["bytes"], width), 0), len(files))
     redundancy = read / np.maximum(high - low, 1)
     several = np.bincount(where, minlength=len(files)) >= 2
@@ -159,7 +156,7 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
             True,
             f"{len(ranks)} tasks read ranges that add up to {number_text(mean)} times the range of the file",
         ),
-        Check("dense", True, f"each reads at least {share_text(_DENSE)} of the bytes of its range"),
+        Check("dense", True, f"each reads at least {share_text(DENSE)} of the bytes of its range"),
     )
     return Remedy(
         rows,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.case import CountedCase, counted_case, counted_finding
-from ensembles.diagnosis.crowded_files import WIDER, find_crowded
+from ensembles.diagnosis.crowded_files import LEAST_AT_ONCE, LEAST_BYTES, LEAST_TASKS, WIDER, find_crowded
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-LEAST_TASKS = 4
-LEAST_AT_ONCE = 2.0
-LEAST_BYTES = 16 << 20
-USUAL_TARGETS = 8
 _LIKELY = 0.35
 _ONE_TASK = 0.8
 
@@ -55,7 +51,7 @@ def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
     chosen &= (at_once >= LEAST_AT_ONCE) & (run.tasks >= LEAST_TASKS)
     if not chosen.any():
         return None
-    useful = np.clip(at_once, LEAST_AT_ONCE, USUAL_TARGETS)
+    useful = np.clip(at_once, LEAST_AT_ONCE, WIDER)
     saved = np.where(chosen, case.time_s * (1 - 1 / useful), 0.0)
     most = float(at_once[chosen].max())
     number = int(chosen.sum())

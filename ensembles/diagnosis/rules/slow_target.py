@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
@@ -14,9 +14,7 @@ from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.slow_files import LEAST_FILES, LEAST_TARGETS, SlowFiles, find_slow_files
 from ensembles.diagnosis.target_residuals import (
-    DRAWS,
     LEAST_FACTOR,
-    LEVEL,
     OUTLIER,
     find_slow_target,
     share_on_target,
@@ -51,9 +49,9 @@ def find_counted(run: Run) -> Finding | None:
     value -= 2 * np.maximum(np.log(load / np.median(load)), 0)[of]
     score = np.bincount(of, value) / np.sqrt(count)
     worst = int(np.argmax(score))
-    rng = np.random.default_rng(0)
-    chance = [float((np.bincount(rng.permutation(of), value) / np.sqrt(count)).max()) for _ in range(DRAWS)]
-    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + DRAWS)
+    p = p_of_chance(
+        score[worst], lambda rng: (np.bincount(rng.permutation(of), value) / np.sqrt(count)).max()
+    )
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     factor, next_worst = float(np.exp(medians[worst])), float(np.max(np.delete(medians, worst)))
     if p > LEVEL or count[worst] < LEAST_FILES or factor < LEAST_FACTOR:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
@@ -141,9 +141,6 @@ def find_counted(run: Run) -> Finding | None:
         (low_s, likely_s, high_s),
         chosen,
     )
-
-
-SMALL_CLASS = 18
 
 
 def find_summed(run: Run) -> Finding | None:

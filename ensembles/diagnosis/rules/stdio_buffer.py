@@ -10,9 +10,8 @@ import numpy as np
 from ensembles.diagnosis.case import LEAST_CALLS, Case, how_long
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.fixed_cost import SHARED_MEMORY_BYTES_PER_NS
+from ensembles.diagnosis.fixed_cost import JOINED_BYTES, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.shared_processors import LEAST_EFFECTIVE
 from ensembles.diagnosis.small_calls import flushed_records, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
@@ -51,7 +50,6 @@ def pieces_below(
 
 MOST_BUFFER_BYTES = 64 << 10
 _MEMORY_BYTES_PER_NS = (4.0, 2.0)
-_JOINED_BYTES = 1 << 20
 
 
 def _find(case: Case) -> Remedy | None:
@@ -79,7 +77,7 @@ def _find(case: Case) -> Remedy | None:
         ):
             # A call that only fills the buffer takes what most calls take; the rest is that of the pieces.
             passing = time_ns - np.where(by_size, calls * case.quartile_ns(), 0.0)
-            beyond = np.maximum(passing - case.rows["bytes"] / rate, 0) * (1 - size / _JOINED_BYTES)
+            beyond = np.maximum(passing - case.rows["bytes"] / rate, 0) * (1 - size / JOINED_BYTES)
             target += np.where(chosen, beyond, 0.0)
         rows |= chosen
         said[op] = size, count
@@ -137,7 +135,7 @@ def _find_formatted(case: Case) -> Remedy | None:
         return None
     count, whole_ns = case.rows["n"], case.rows["time_ns"]
     # Formatting is work of a processor: many long calls lost it, and work that goes does not lose it.
-    lost = case.effective_count(rows) >= LEAST_EFFECTIVE * len(np.unique(case.task[rows]))
+    lost = case.effective_count(rows) >= LEAST_CALLS * len(np.unique(case.task[rows]))
     likely_ns = whole_ns if lost else case.habitual_ns(rows)
     times_ns = np.minimum(count * case.quartile_ns(), whole_ns), likely_ns, whole_ns
     low, saved, high = (

@@ -12,7 +12,7 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.path_calls import MOVING
-from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.remedy import LOW, Remedy
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
 from ensembles.model.units import bytes_text, number_text, seconds_text
 
@@ -60,9 +60,6 @@ def _pairs_of(table: dict[str, np.ndarray]) -> np.ndarray:
     return pairs
 
 
-_LOW = 0.5
-
-
 def find_summed(run: Run, advice: str) -> Finding | None:
     """Find tasks that sync after at most four writes, or at most 1 MiB, on average."""
     case = SummedCase(run)
@@ -87,7 +84,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         f"{often_text}: {total:,} syncs, {seconds_text(each_s)} each",
         checks,
         {"syncs": total, "writes_per_sync": ratio},
-        (_LOW * saved, saved, saved),
+        (LOW * saved, saved, saved),
         op="sync",
         advice=advice,
     )

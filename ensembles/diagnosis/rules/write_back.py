@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
@@ -87,10 +87,8 @@ LEAST_INTERVALS = 8
 LEAST_SHARE = 0.05
 """Share of dirty pages in the memory that programs could have, below which no writer waits."""
 
-LEVEL = 0.01
 LEAST_FACTOR = 1.5
 _NEAR = 0.7
-_DRAWS = 400
 
 
 def _check(run: Run) -> None:
@@ -119,11 +117,8 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     near = level >= _NEAR * level.max()
     if near.all() or not near.any():
         return None
-    difference = float(np.median(slowness[near]) - np.median(slowness[~near]))
-    rng = np.random.default_rng(0)
-    draws = [slowness[rng.permutation(len(level))] for _ in range(_DRAWS)]
-    chance = [float(np.median(drawn[near]) - np.median(drawn[~near])) for drawn in draws]
-    p = (1 + sum(value >= difference for value in chance)) / (1 + _DRAWS)
+    difference = _difference(slowness, near)
+    p = p_of_chance(difference, lambda rng: _difference(rng.permutation(slowness), near))
     factor = float(np.exp(difference))
     if p > LEVEL or factor < LEAST_FACTOR:
         return None
@@ -143,6 +138,10 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     evidence = {"dirty_share": float(level.max()), "slowdown": factor, "p": p, "intervals": len(level)}
     # The bytes have to reach the disk: what is gained is at most what computation can hide.
     return Remedy(rows, saved, title, checks, evidence, np.zeros(len(case)), saved)
+
+
+def _difference(slowness: np.ndarray, near: np.ndarray) -> float:
+    return float(np.median(slowness[near]) - np.median(slowness[~near]))
 
 
 rule = EvidenceRule(

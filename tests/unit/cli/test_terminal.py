@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from ensembles.cli import terminal
-from ensembles.model.wrapped import WIDTH, with_wrapped_lines
 from ensembles.workloads.synthetic import synthetic_run
 
 ESCAPE = "\x1b["
@@ -140,16 +139,6 @@ def test_messages_keep_words_whole_on_a_terminal(tmp_path: Path) -> None:
     lines = text.replace("\r", "").strip().split("\n")
     assert len(lines) > 1
     assert all(len(line) <= 60 or " " not in line.removeprefix("ensio: ") for line in lines)
-
-
-def test_sentences_are_broken_and_tables_are_not() -> None:
-    table = "  ".join(["column"] * 20)
-    text = f"  where   {'a sentence ' * 12}\n{table}"
-    *broken, last = with_wrapped_lines(text).split("\n")
-    assert last == table
-    assert len(broken) > 1
-    assert all(len(line) <= WIDTH for line in broken)
-    assert all(line.startswith(" " * 10) for line in broken[1:])
 
 
 COMPLETED = [

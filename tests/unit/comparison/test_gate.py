@@ -15,6 +15,7 @@ from ensembles.comparison.gate import gate
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.times import time_changes
 from ensembles.comparison.totals import ComparedSums
+from ensembles.faces.words import sentence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 BASE = {("posix", "sync"): (48, 15e-3), ("posix", "open"): (104, 2e-3), ("posix", "write"): (1152, 50e-6)}
@@ -130,7 +131,8 @@ def test_one_run_each_that_is_not_decided_is_said():
     assert "I/O of critical path: " in said
     assert "× 1.4, which variation from run to run may explain (p 0.29 if runs vary by 25 %): " in said
     assert said.endswith(" runs per group to know")
-    assert judged.answer("slower=10%") == "passes --fail-on slower=10%, which these runs do not decide"
+    said = answer_comparisons(compared(before, after), judged, "slower=10%").statements[0]
+    assert sentence(said) == "passes --fail-on slower=10%, which these runs do not decide"
     assert gate(compared(before, after), 1.5).undecided == []
 
 

@@ -11,7 +11,6 @@ from made_io import KIB, MIB, Made, io_run
 import ensembles as en
 from ensembles.diagnosis.account import Entry
 from ensembles.diagnosis.summed.case import SummedCase
-from ensembles.diagnosis.text import account_text
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -48,9 +47,7 @@ def test_calls_on_a_folder_that_no_call_wrote_to_are_named_with_their_time(tmp_p
     assert first.share_s == pytest.approx(39 * 5e-3, rel=0.01)
     assert first.gain_s is not None
     assert first.gain_s[0] == 0
-    assert account_text(found).startswith(
-        "I/O is > 99 % of 200 ms. Explained: 97 % of it (97 % fewer-calls)."
-    )
+    assert str(found).startswith("I/O is > 99 % of 200 ms. Explained: 97 % of it (97 % fewer-calls).")
 
 
 def test_threads_together_are_in_calls_for_no_longer_than_the_run(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from made_darshan_logs import MadeLog, Segment
 
 import ensembles as en
+from ensembles.answers.diagnose import answer_diagnosis
 from ensembles.diagnosis.finding import Diagnosis, Finding
-from ensembles.diagnosis.text import diagnosis_text
 from ensembles.run.information import collect_information
 
 INPUT = Path(darshan.__file__).parent / "tests" / "input"
@@ -245,7 +245,9 @@ def test_the_bound_of_a_traced_log_holds_what_was_only_counted(tmp_path):
 
 
 def test_the_text_gives_one_reason_for_all_causes_that_need_single_calls(tmp_path):
-    text = " ".join(diagnosis_text(diagnosed(shared_file([3], 40), tmp_path)).split())
+    text = " ".join(
+        str(answer_diagnosis(**vars(diagnosed(shared_file([3], 40), tmp_path))).in_full()).split()
+    )
     assert text.count("DXT_ENABLE_IO_TRACE=1") == 1
     assert "lock-contention: the nodes of the tasks are not known" in text
 

@@ -12,7 +12,8 @@ from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
 import ensembles.diagnosis.rules
-from ensembles.diagnosis.diagnose import RULES, diagnose
+from ensembles.answers.diagnose import diagnose
+from ensembles.diagnosis.diagnose import RULES
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, rate_confidence, rate_severity
 from ensembles.diagnosis.rules import one_run
 from ensembles.model.events import Events
@@ -145,7 +146,7 @@ def test_rules_share_a_pass_and_the_strongest_finding_comes_first(tmp_path):
     assert {finding.evidence["calls"] for finding in found.findings} == {len(program.events)}
     assert found.examined == ("a", "b", "c")
     assert [(entry.id, entry.reason) for entry in found.not_examined] == [("d", "there is no d")]
-    assert "not examined: d: there is no d" in str(found)
+    assert "Not examined: d: there is no d." in str(found.in_full())
 
 
 def test_each_rule_is_one_file_of_at_most_300_lines():

@@ -12,9 +12,10 @@ from made_io import KIB, MIB, Made, found_ids, io_run
 from made_spools import spool
 
 import ensembles as en
+from ensembles.answers.diagnose import DiagnosisAnswer
 from ensembles.cli.main import main
-from ensembles.diagnosis.finding import Diagnosis, NotExamined
-from ensembles.diagnosis.text import diagnosis_text, screen_text, undecided_text, unexplained_text
+from ensembles.diagnosis.finding import NotExamined
+from ensembles.faces.words import sentence
 from ensembles.structure.phases.outside import LateOutside
 
 
@@ -38,15 +39,15 @@ def test_what_could_cost_much_and_is_not_decided_stands_on_the_first_screen_and_
     assert refused, "the run has nothing undecided, and the test no subject"
     assert found.undecided
     assert all(each.at_most_s >= 0.1 * found.run_s for each in found.undecided)
-    told = words(screen_text(found))
+    told = words(str(found))
     for each in found.undecided:
         assert each.id in told.split("could not be")[0]
     page = tmp_path / "report.html"
     assert main(["report", found.run, "-o", str(page)]) == 0
     text = html.unescape(page.read_text().replace("\xa0", " "))
-    assert undecided_text(found)
-    for sentence in undecided_text(found):
-        assert sentence[1:] in text
+    assert found.of_undecided
+    for said in found.of_undecided:
+        assert sentence(said) in text
     kept = {each["id"]: each["at_most_s"] for each in found.to_json()["not_examined"]}
     assert all(kept[name] == each.at_most_s for name, each in refused.items())
 
@@ -58,11 +59,11 @@ def test_signs_of_a_cause_come_with_their_reason_and_others_in_one_line() -> Non
         NotExamined("cache-cliff", "it could cost up to 0.9 s of this run", 0.9),
         NotExamined("single-stripe", "the layout of the files is not known"),
     )
-    found = Diagnosis("run", (), (), not_examined, run_s=10.0)
+    found = DiagnosisAnswer("run", (), (), not_examined, run_s=10.0)
     assert [each.id for each in found.undecided] == ["small-requests", "interference"]
-    assert undecided_text(found) == [
-        "not decided: small-requests: it could cost up to 2 s of this run, or nothing",
-        "one run alone does not show interference (up to 8.00 s)",
+    assert [sentence(each) for each in found.of_undecided] == [
+        "Not decided: small-requests: it could cost up to 2 s of this run, or nothing.",
+        "One run alone does not show interference (up to 8.00 s).",
     ]
 
 
@@ -77,8 +78,8 @@ def test_clean_is_said_of_causes_whose_calls_a_run_has(tmp_path: Path) -> None:
     assert without["sync-per-write"] == "no sync was recorded"
     assert not set(without) & set(found.examined)
     assert {"small-requests", "close-cost", "metadata-storm"} <= set(found.examined)
-    assert "record half the bytes for each node" in words(screen_text(found))
-    assert f"{len(found.examined)} causes examined, " in words(screen_text(found))
+    assert "record half the bytes for each node" in words(str(found))
+    assert f"{len(found.examined)} causes examined, " in words(str(found))
     # The other tasks of a run can be compared.
     several = en.diagnose(io_run(tmp_path / "several", [calls] * 4))
     assert "node-serialisation" in {each.id for each in several.not_examined if not each.applies}
@@ -104,8 +105,8 @@ def test_the_functions_of_most_time_are_named(tmp_path: Path) -> None:
     (most,) = found.most_time
     assert (most.call, most.calls) == ("fsync", 3)
     assert most.share == pytest.approx(4.2 / 5.0)
-    for text in (screen_text(found), diagnosis_text(found)):
-        assert "time in I/O calls: 84 % in 3 calls of fsync" in words(text)
+    for text in (str(found), str(found.in_full())):
+        assert "Time in I/O calls: 84 % in 3 calls of fsync" in words(text)
     # Of different sizes, the one that has most of the time is named: 40 of 48 ms.
     calls = [Made("pwrite", 5_000, 54 * KIB, 0)] * 8 + [Made("pwrite", 100, MIB, 0)] * 80
     different = en.diagnose(io_run(tmp_path / "b", [calls]))
@@ -113,13 +114,13 @@ def test_the_functions_of_most_time_are_named(tmp_path: Path) -> None:
     size = most.to_json()["of_size"]
     assert (size["calls"], size["mean_bytes"], size["mean_s"]) == (8, 54 * KIB, pytest.approx(0.005))
     said = "100 % in 88 calls of pwrite (83 % in 8 of 54.0 KiB, 5.00 ms each)"
-    assert said in words(screen_text(different))
+    assert said in words(str(different))
     equal = en.diagnose(io_run(tmp_path / "c", [calls[:8]]))
-    assert "100 % in 8 calls of pwrite of 54.0 KiB, 5.00 ms each" in words(screen_text(equal))
+    assert "100 % in 8 calls of pwrite of 54.0 KiB, 5.00 ms each" in words(str(equal))
     # Calls of libraries take longer with the calls inside, as ensio info states them.
     inside = [Made("MPI_File_write_at", 400, MIB, inside=[Made("pwrite", 5, MIB, 0)])] * 8
     around = en.diagnose(io_run(tmp_path / "d", [inside]))
-    assert "395 µs each without inner calls" in words(screen_text(around))
+    assert "395 µs each without inner calls" in words(str(around))
 
 
 def test_files_that_are_read_once_from_their_start_are_no_jumps(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_two_names_for_the_cost_of_the_same_calls_gain_once(tmp_path: Path) -> N
     assert {"seek-heavy", "small-requests"} <= by_id.keys()
     cause, symptom = by_id["seek-heavy"], by_id["small-requests"]
     assert cause.symptoms == ("small-requests",)
-    for text in (screen_text(found), diagnosis_text(found)):
+    for text in (str(found), str(found.in_full())):
         assert "note: small-requests (confidence 95 %), explained by seek-heavy\n" in text
     assert (symptom.severity, symptom.share_s) == ("note", 0.0)
 
@@ -207,14 +208,16 @@ def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_be
     io_run(tmp_path / "enough", tasks(), processors="4")
     main(["diagnose", str(tmp_path / "few")])
     few = words(capsys.readouterr().out)
-    assert "not decided: collective-coordination: collective calls take up to " in few
+    assert "Not decided: collective-coordination: collective calls take up to " in few
     assert "4 tasks share the 2 processors of node0000, so that messages wait for a processor" in few
     waiting = "4 tasks share the 2 processors of node0000: calls, and tasks between calls, also wait for a"
     assert waiting in few
-    late = Diagnosis("run", (), ("imbalance",), (), 1.0, run_s=2.0, late_outside=LateOutside(3, 0.3, 0.1))
+    late = DiagnosisAnswer(
+        "run", (), ("imbalance",), (), 1.0, run_s=2.0, late_outside=LateOutside(3, 0.3, 0.1)
+    )
     crowded = replace(late, crowded="2 tasks share the 1 processor of n1")
-    assert "messages; 2 tasks share" in unexplained_text(crowded)
-    assert unexplained_text(late).endswith("look at its computation and messages")
+    assert "messages. 2 tasks share" in " ".join(map(sentence, crowded.of_waiting))
+    assert " ".join(map(sentence, late.of_waiting)).endswith("look at its computation and messages.")
     main(["phases", str(tmp_path / "few")])
     below = "4 tasks share the 2 processors of node0000: communication and waits here are also those for"
     assert below in words(capsys.readouterr().out)
@@ -234,9 +237,9 @@ def test_what_was_not_recorded_stands_in_the_place_of_no_finding(
     found = en.diagnose(en.open(log))
     page = tmp_path / "report.html"
     assert main(["report", str(log), "-o", str(page)]) == 0
-    for told in (words(screen_text(found)), words(diagnosis_text(found)), html.unescape(page.read_text())):
+    for told in (words(str(found)), words(str(found.in_full())), html.unescape(page.read_text())):
         assert ("may have moved bytes of files" in told) == bool(hiding)
-        assert "no finding that matters" not in told or not hiding
+        assert "No finding that matters" not in told or not hiding
     assert ("lacks" in found.to_json()) == bool(hiding)
     assert (found.account is None) == bool(hiding)
     add = ["history", "add", "--db", str(tmp_path / "runs.db"), "--experiment", "e", str(log)]

@@ -17,7 +17,7 @@ from made_io import KIB, MIB, Made, found_ids, io_run, refusal
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.diagnosis.text import most_time_text, screen_text, unexplained_text
+from ensembles.faces.words import sentence
 from ensembles.model.events import Call, Events
 from ensembles.structure.late_entry import late_entry
 from ensembles.summaries.collective_entries import CollectiveEntries
@@ -165,8 +165,8 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     assert found.late_entry is not None
     assert (found.late_entry.rank, found.late_entry.call, found.late_entry.calls) == (2, call, 5)
     assert found.late_entry.late_s == pytest.approx(5 * 0.02, rel=0.01)
-    words = " ".join(screen_text(found).split())
-    assert "rank 2 enters collective calls later than the others" in words or found.late_outside is not None
+    words = " ".join(str(found).split())
+    assert "ank 2 enters collective calls later than the others" in words or found.late_outside is not None
     assert main(["phases", run.path]) == 0
     assert f"in 5 calls of {call}; they wait for it" in " ".join(capsys.readouterr().out.split())
     assert main(["phases", run.path, "--json"]) == 0
@@ -177,8 +177,9 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     # Also what takes the time, which is the only lead where there is no finding.
     waits = [each.title for each in found.findings if each.id == "late-task"]
     assert waits == [] or str(found.late_entry) in waits[0]
-    for sentence in filter(None, (unexplained_text(found), most_time_text(found))):
-        assert f"<p>{sentence[0].upper()}{sentence[1:]}.</p>" in text
+    assert found.below
+    for said in found.below:
+        assert f"<p>{sentence(said)}</p>" in text
 
 
 def test_a_task_that_is_late_because_of_its_io_is_left_to_findings(
@@ -319,7 +320,7 @@ def test_time_above_storage_in_counters_is_told_and_bounds_sieving() -> None:
     # STDIO has 17 short calls.
     above_s = (times["H5D"][0] - times["POSIX"][0]) / 16
     assert 0 < above.time_s < above_s < found.account.io_s  # a part may be of read-modify-write
-    assert "in a library outside of storage calls" in " ".join(screen_text(found).split())
+    assert "in a library outside of storage calls" in " ".join(str(found).split())
 
 
 def writer(rank: int, mib: float = 4.0, others: str | None = None, late: bool = True) -> list[Made]:

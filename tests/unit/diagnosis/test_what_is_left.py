@@ -10,7 +10,6 @@ from made_io import MIB, Made, io_run
 import ensembles as en
 from ensembles import viz
 from ensembles.cli.main import main
-from ensembles.diagnosis.text import diagnosis_text, screen_text
 from ensembles.run.information import collect_information
 from ensembles.run.selection import Selection
 from ensembles.structure.phases.outside import late_outside
@@ -41,10 +40,10 @@ def test_waiting_for_a_task_that_computes_is_a_note_with_its_reason(waiting: en.
     assert [each for each in found.findings if each.severity != "note"] == []
     assert found.unexplained_s is not None
     assert found.unexplained_s > 0.4 * STEPS * 0.15
-    for text in (screen_text(found), diagnosis_text(found)):
+    for text in (str(found), str(found.in_full())):
         words = " ".join(text.split())
         assert "note: late-task" in words
-        assert "waiting for tasks that are late again and again" not in words  # one number for one waiting
+        assert "aiting for tasks that are late again and again" not in words  # one number for one waiting
         assert "rank 1 is late because it was 1.20 s outside of I/O calls" in words
     late = found.to_json()["late_outside"]
     assert late["rank"] == 1
@@ -61,7 +60,7 @@ def test_a_task_that_leaves_a_barrier_late_does_not_compute(tmp_path: Path) -> N
     late = found.to_json()["late_outside"]
     assert (late["rank"], late["call"]) == (1, "MPI_Barrier")
     assert late["left_s"] == pytest.approx(STEPS * 0.15, rel=0.01)
-    words = " ".join(screen_text(found).split())
+    words = " ".join(str(found).split())
     assert "rank 1 is late because it leaves MPI_Barrier 1.20 s later than the others in all" in words
     assert "look at its computation" not in words
 
@@ -138,7 +137,7 @@ def test_nothing_left_is_not_told(tmp_path: Path) -> None:
     found = en.diagnose(io_run(tmp_path / "run", [alike, alike]))
     assert found.unexplained_s is not None
     assert found.unexplained_s < 1e-3 * STEPS * 4e-3
-    assert "waiting that" not in screen_text(found) + diagnosis_text(found)
+    assert "aiting for tasks that" not in str(found) + str(found.in_full())
 
 
 def test_a_task_whose_calls_made_it_late_was_not_outside() -> None:

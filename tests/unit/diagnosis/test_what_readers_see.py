@@ -12,11 +12,12 @@ import pytest
 from made_io import KIB, Made, io_run
 
 import ensembles as en
+from ensembles.answers.diagnose import gain_of
 from ensembles.answers.info import answer_info
 from ensembles.cli.main import main
 from ensembles.diagnosis.call_sites import symbol_hint, with_sites
 from ensembles.diagnosis.finding import Finding, Where
-from ensembles.diagnosis.text import screen_text
+from ensembles.faces.words import cell
 from ensembles.run.information import collect_information
 
 SYNCED = [Made("pwrite", 20, 4 * KIB), Made("fsync", 5000)] * 60
@@ -56,7 +57,7 @@ def test_all_shares_are_of_the_whole_run(tmp_path: Path, capsys: pytest.CaptureF
     assert {each.evidence["run_s"] for each in diagnosis.findings} == {diagnosis.run_s}
     assert not any("span_s" in each.evidence for each in diagnosis.findings)
     assert found["not-io"].evidence["io_share"] == pytest.approx(0.301 / 20, rel=0.01)
-    assert screen_text(diagnosis).startswith("I/O is 2 % of 20.0 s. Explained: 98 % of it.")
+    assert str(diagnosis).startswith("I/O is 2 % of 20.0 s. Explained: 98 % of it.")
     assert main(["diagnose", run.path, "--json", "--fail-on", "warning"]) == 0
     assert json.loads(capsys.readouterr().out)["run_s"] == diagnosis.run_s
 
@@ -175,7 +176,7 @@ def test_the_loop_around_small_calls_is_told_apart(tmp_path: Path) -> None:
     assert found.gain_s[1] - found.loop_s <= 2000 * 5e-6 * (1 + 1e-9)
     # The loop of 15 us goes at most with each of the calls that are left out.
     assert 0.9 * 2000 * 15e-6 < found.loop_s <= 2000 * 15e-6 * (1 + 1e-9)
-    assert "in the loop around the calls" in found.gain_text
+    assert "in the loop around the calls" in cell(gain_of(found), "")
     assert found.to_json()["loop_s"] == found.loop_s
 
 

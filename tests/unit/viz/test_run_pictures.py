@@ -15,9 +15,11 @@ from made_runs import run_of
 
 import ensembles
 from ensembles import viz
+from ensembles.answers.diagnose import gain_of
 from ensembles.answers.phases import answer_phases
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, Where
+from ensembles.faces.words import cell
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
@@ -213,7 +215,7 @@ def test_findings_have_their_gains_and_severities() -> None:
     # What would be cut is left out: parts of the gain.
     unsure = replace(found[0], gain_s=(0.1, 5.0), share_s=0.5, loop_s=4.5)
     (label,) = find(viz.findings(Diagnosis("run", (unsure,), (), ())), "labels").data_source.data["text"]
-    assert "in the loop" in unsure.gain_text
+    assert "in the loop" in cell(gain_of(unsure), "")
     assert label == "small-requests: 100 ms to 5.00 s shorter, 500 ms by the best estimate"
 
 

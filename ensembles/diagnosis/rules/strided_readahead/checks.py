@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.diagnosis.case import LEVEL as TASK_LEVEL
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.rules.strided_readahead.profile import (
     HEALTHY_READS,
+    MOST_GROUPS,
     StridedRuns,
     by_task,
     p_of_ordinals,
@@ -19,9 +21,6 @@ from ensembles.model.units import number_text, share_text
 
 LEVEL = 0.05
 """Significance level of the test by positions, whose only sample is the positions."""
-
-TASK_LEVEL = 0.01
-"""Significance level of the test by tasks."""
 
 LEAST_RATIO = 1.5
 """Least ratio of the reads after the stride is recognised to the slowest before."""
@@ -39,9 +38,6 @@ memory of the client is full only then."""
 UPPER_TENTH = 0.9
 """Quantile over the tasks at which the slow reads may begin earlier than at the median: a weak fault slows
 the first of them in the tasks whose memory fills first."""
-
-MOST_GROUPS = 64
-"""Largest number of groups whose positions are permuted."""
 
 _SHARE = 0.5
 _GETS_WORSE = 1.1

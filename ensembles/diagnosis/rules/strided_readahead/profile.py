@@ -23,8 +23,8 @@ _EXACT = 7
 
 _ORDERS = 9_999
 
-_MOST_GROUPS = 64
-"""Largest number of groups whose scatter is computed."""
+MOST_GROUPS = 64
+"""Largest number of groups whose scatter is computed, or whose positions are permuted."""
 
 _OF_MEDIAN = 1.4826
 """Ratio of the standard deviation to the median absolute deviation of a normal distribution."""
@@ -117,7 +117,7 @@ class StridedRuns:
             jumps do not count; 0 without data.
         """
         steps: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        for number in np.unique(self.run)[:_MOST_GROUPS]:
+        for number in np.unique(self.run)[:MOST_GROUPS]:
             group = self.some(self.run == number)
             typical = _median(group.writing[:, 1:].T)
             for found, levels in zip(steps, (group.levels()[1:], typical[~np.isnan(typical)]), strict=True):

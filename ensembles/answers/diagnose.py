@@ -1,0 +1,297 @@
+"""The diagnosis of a run: the account of its time, findings, and what one run does not decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ensembles.diagnosis import diagnose as diagnosis
+from ensembles.diagnosis.account import Account, CallTime, Entry
+from ensembles.diagnosis.finding import LEAST_LOW, WORTH_A_LINE, Diagnosis, Finding
+from ensembles.diagnosis.principles import (
+    FEWER_CALLS,
+    LATE_TASK,
+    RATE,
+    SLOW_TASK,
+    TURNS,
+    UNDECIDED,
+    WAITING,
+    cause_of,
+)
+from ensembles.faces.answer import Answer, PlainAnswer, shown_as
+from ensembles.model.notebook_html import intervals_svg
+from ensembles.model.statement import Facts, Paragraph, Part, Statement
+from ensembles.model.units import seconds_text
+from ensembles.structure.library_time import LIBRARIES
+
+if TYPE_CHECKING:
+    pass
+
+_MOST_SHORT = 5
+"""Findings that one screen shows."""
+
+_LEAST_LIKELY = 0.1
+"""Best estimate, as a part of the upper end of a gain, below which the sentence begins with it."""
+
+_WIDE = 3.0
+"""Ratio of the ends of a gain from which its best estimate is said."""
+
+_LEAST_LOOP = 0.05
+"""Part of the upper end of a gain from which the loop around the calls is stated."""
+
+_MOST_DRAWN = 8
+_COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
+_MARKS = {True: "yes", False: "no ", None: "?  "}
+
+
+@dataclass(frozen=True)
+class FindingAnswer(Finding, Answer):
+    """A finding as text and HTML, with all its evidence."""
+
+    question = "diagnose"
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What happens, where, the evidence, the gain and the advice."""
+        return (finding_facts(self, is_whole=True),)
+
+    def _repr_html_(self) -> str:
+        return _gains_svg((self,)) + super()._repr_html_()
+
+
+@dataclass(frozen=True)
+class DiagnosisAnswer(Diagnosis, Answer):
+    """A diagnosis as text and HTML."""
+
+    question = "diagnose"
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """One screen: the account, the strongest findings, and what was checked."""
+        large = [each for each in self.findings if not self.is_small(each)]
+        small = [each.id for each in self.findings if self.is_small(each)]
+        shown: list[Part] = [finding_facts(each, self.cause_of(each)) for each in large[:_MOST_SHORT]]
+        said = [*self.below]
+        if small:
+            said.append(Statement("diagnose.small", {"causes": small}))
+        said += self.of_examined
+        more: list[Part] = []
+        if len(large) > _MOST_SHORT:
+            more = [(Statement("diagnose.more", {"count": len(large) - _MOST_SHORT}),)]
+        return self.above, *(shown or [self.nothing]), *more, tuple(said)
+
+    def in_full(self) -> PlainAnswer:
+        """Return everything: evidence of each finding, and why causes could not be examined."""
+        shown: list[Part] = [
+            finding_facts(each, self.cause_of(each), is_whole=True) for each in self.findings
+        ]
+        named = {finding.id for finding in self.findings}
+        clean = [
+            name
+            for name in self.examined
+            if name not in named and not (FEWER_CALLS in named and cause_of(name).principle == FEWER_CALLS)
+        ]
+        reasons: dict[str, list[str]] = {}
+        for entry in self.not_examined:
+            reasons.setdefault(entry.reason, []).append(entry.id)
+        parts: list[Part] = [self.above, *(shown or [self.nothing])]
+        parts += [(Statement("diagnose.clean", {"causes": clean}),)] * bool(clean)
+        parts.append(tuple(said for said in self.below if said not in self.of_undecided))
+        parts += [
+            (Statement("diagnose.not_examined", {"causes": causes, "reason": reason}),)
+            for reason, causes in reasons.items()
+        ]
+        return PlainAnswer("diagnose", tuple(parts), self.to_json(), self.notes)
+
+    def _repr_html_(self) -> str:
+        return _gains_svg(self.findings) + super()._repr_html_()
+
+    @property
+    def above(self) -> Paragraph:
+        """What the record lacks, and where the time of the run goes."""
+        is_why = {self.lacks} == {entry.reason for entry in self.not_examined} and not self.examined
+        said = [Statement("diagnose.partial", {"lacks": self.lacks})] if self.lacks and not is_why else []
+        return (*said, *([] if self.account is None else [self._of_account(self.account)]))
+
+    @property
+    def below(self) -> Paragraph:
+        """What was lost, is not decided or not explained, and which functions take most of the time."""
+        said = [Statement("diagnose.lost", {"lost": self.lost_data})] if self.lost_data else []
+        return (*said, *self.of_undecided, *self.of_waiting, *self._of_calls())
+
+    @property
+    def of_undecided(self) -> Paragraph:
+        """What could cost much although one run does not decide it."""
+        said = [
+            Statement("diagnose.undecided", {"id": each.id, "reason": each.reason})
+            for each in self.undecided
+            if each.suspected
+        ]
+        others = [
+            Statement(
+                "diagnose.could_cost", {name: getattr(each, name) for name in ("id", "at_most_s", "record")}
+            )
+            for each in self.undecided
+            if not each.suspected
+        ]
+        return (*said, *([Statement("diagnose.one_run", {"causes": others})] if others else []))
+
+    @property
+    def of_waiting(self) -> Paragraph:
+        """What tasks wait beyond what findings explain, and which share processors."""
+        said, late = [], self.late_outside or self.late_entry
+        left_s, is_found = self.unexplained_s, bool(self.findings)
+        if not any(
+            each.id in (SLOW_TASK, LATE_TASK, TURNS) for each in self.findings
+        ):  # else it has its finding
+            if left_s is not None and self.run_s and left_s >= WORTH_A_LINE * self.run_s:
+                said.append(Statement("diagnose.waiting", {"left_s": left_s, "is_beyond": is_found}, left_s))
+            if late is not None:
+                said.append(Statement("diagnose.late", {"how": str(late)}))
+        if self.crowded:
+            values = {"tasks": self.crowded, "is_also": bool(said), "is_alone": not said}
+            said.append(Statement("diagnose.crowded", values))
+        return tuple(said)
+
+    @property
+    def of_examined(self) -> Paragraph:
+        """How many causes could be examined, and how many not."""
+        counts = {"examined": len(self.examined), "left": len(self.not_examined)}
+        return (Statement("diagnose.examined", counts),) if self.not_examined else ()
+
+    def _of_account(self, account: Account) -> Statement:
+        """Say where the time of the run goes."""
+        run_s, io_s = account.run_s, account.io_s
+        notable = [each for each in account.entries if each.time_s >= self.SMALL_SHARE * run_s]
+        parts: list[Statement] = []
+        for what, time_s, names in (
+            ("Explained", account.explained_s, {each.principle for each in notable} - {RATE, UNDECIDED}),
+            ("Bytes at this machine's rate", account.of(RATE), ()),
+            ("Undecided", account.of(UNDECIDED), (UNDECIDED,)),
+        ):
+            if time_s >= WORTH_A_LINE * run_s:
+                inside = [_entry(each, io_s) for each in notable if each.is_in_io and each.principle in names]
+                values = {"what": what, "share": time_s / io_s, "is_first": not parts, "entries": inside}
+                parts.append(Statement("diagnose.part", values))
+        outside = [_entry(each, run_s) for each in notable if not each.is_in_io]
+        parts += [Statement("diagnose.outside", {"entries": outside})] * bool(outside)
+        values = {"share": io_s / run_s, "run_s": run_s, "is_of_one": not account.is_of_run, "parts": parts}
+        return Statement("diagnose.account", values)
+
+    def _of_calls(self) -> Iterator[Statement]:
+        """Say which functions take most of the time in I/O calls."""
+        inside = [each for each in self.most_time if each.in_library]
+        if self.most_time:
+            values = {
+                "calls": [_time_of_call(each) for each in self.most_time],
+                "functions": [each.call for each in inside],
+                "libraries": [*dict.fromkeys(LIBRARIES[each.layer] for each in inside)],
+            }
+            yield Statement("diagnose.calls", values)
+
+    @property
+    def nothing(self) -> Paragraph:
+        """That there is no finding that matters, of what."""
+        if not self.examined:
+            reasons = {entry.reason for entry in self.not_examined}
+            return (Statement("diagnose.unread", {"why": reasons.pop() if len(reasons) == 1 else None}),)
+        account, is_part = self.account, bool(self.lacks)
+        waits = account is not None and any(
+            each.principle == WAITING and each.time_s >= self.SMALL_SHARE * account.run_s
+            for each in account.entries
+        )
+        values = {"is_waiting": waits and not is_part, "is_whole": not (waits or is_part)}
+        return (Statement("diagnose.none", values | {"is_part": is_part}),)
+
+
+def answer_diagnosis(findings: Sequence[Finding], **found: Any) -> DiagnosisAnswer:
+    """Return a diagnosis of these attributes that shows itself, as do its findings."""
+    return DiagnosisAnswer(findings=tuple(FindingAnswer(**vars(each)) for each in findings), **found)
+
+
+diagnose = shown_as(diagnosis.diagnose, lambda: answer_diagnosis)
+
+
+def finding_facts(finding: Finding, cause: str = "", *, is_whole: bool = False) -> Facts:
+    """Return a finding with labels.
+
+    Parameters
+    ----------
+    cause : str
+        Id of the finding that explains it: then it is a note whatever it gains alone.
+    is_whole : bool
+        With all evidence.
+    """
+    head = {name: getattr(finding, name) for name in ("severity", "id", "confidence")}
+    rows: list[tuple[str, Statement | str]] = [("what", finding.title), ("where", str(finding.where))]
+    for number, check in enumerate(finding.checks if is_whole else ()):
+        label = "" if number else "evidence"
+        rows.append(
+            (label, Statement("diagnose.check", {"holds": _MARKS[check.holds], "seen": check.sentence}))
+        )
+    if finding.gain_s is not None:
+        rows.append(("gain", gain_of(finding)))
+    rows.append(("advice", finding.advice))
+    if finding.symptoms:
+        rows.append(("explains", ", ".join(finding.symptoms)))
+    return Facts(rows, Statement("diagnose.finding", head | {"cause": cause}), width=10, indent=2)
+
+
+def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
+    """Say by how much the run would be shorter; briefly, without what single calls show.
+
+    Examples
+    --------
+    >>> from ensembles.answers.diagnose import gain_of
+    >>> from ensembles.diagnosis.finding import Finding, Where
+    >>> from ensembles.faces.words import sentence
+    >>> finding = Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "", loop_s=0.015)
+    >>> sentence(gain_of(finding, is_whole=False))
+    'Up to 20.0 ms shorter'
+    """
+    if finding.gain_s is None:
+        return Statement("diagnose.gain_unknown")
+    low_s, high_s = finding.gain_s
+    likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
+    is_open = low_s < LEAST_LOW * high_s
+    has_loop = is_whole and finding.loop_s > 0 and finding.loop_s >= _LEAST_LOOP * high_s
+    values: dict[str, Any] = {
+        "is_whole": is_whole,
+        "high_s": high_s,
+        "loop": Statement("diagnose.loop", {"loop_s": finding.loop_s}) if has_loop else None,
+        "likely_s": likely_s if is_open or high_s >= _WIDE * low_s else None,
+    }
+    if is_open and likely_s is not None and likely_s < _LEAST_LIKELY * high_s:
+        return Statement("diagnose.gain_likely", values, likely_s)
+    if is_open:
+        return Statement("diagnose.gain_open", values, likely_s or 0.0)
+    values["low_s"] = None if seconds_text(low_s) == seconds_text(high_s) else low_s
+    return Statement("diagnose.gain", values, likely_s or low_s)
+
+
+def _entry(entry: Entry, whole_s: float) -> Statement:
+    """Return the share of an entry, what it is of, and where most of it is."""
+    values = {"share": entry.time_s / whole_s, "words": entry.words, "call": entry.call}
+    return Statement("diagnose.entry", values, entry.time_s)
+
+
+def _time_of_call(each: CallTime) -> Statement:
+    values: dict[str, Any] = {name: getattr(each, name) for name in ("share", "calls", "call")}
+    if (size := each.of_size) is not None:
+        long = vars(size) | {"mean_bytes": round(size.mean_bytes), "is_library": each.layer in LIBRARIES}
+        if size.calls == each.calls:
+            values["all"] = Statement("diagnose.size_of_all", long)
+        else:
+            values["some"] = Statement("diagnose.size_of_some", long)
+    return Statement("diagnose.time_of_call", values, each.time_s)
+
+
+def _gains_svg(findings: Sequence[Finding]) -> str:
+    """Draw the gains of findings; empty if none is known."""
+    known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:_MOST_DRAWN]
+    top_s = max((gain_s[1] for _, gain_s in known), default=0.0)
+    if top_s <= 0:
+        return ""
+    rows = [(one.id, low / top_s, high / top_s, _COLOURS[one.severity]) for one, (low, high) in known]
+    return intervals_svg(rows, "0 s", seconds_text(top_s), "by how much the run would be shorter without it")
