@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 _FILE_CALLS = (
-    "dup dup2 dup3 fallocate fchmod fcntl fcntl_lock flock fstat ftruncate lockf posix_fadvise "
-    "posix_fallocate readdir"
+    "dup dup2 dup3 fallocate fchmod fchown fcntl fcntl_lock fgetxattr flistxattr flock fremovexattr fsetxattr "
+    "fstat fstatfs fstatvfs ftruncate futimens futimes lockf posix_fadvise posix_fallocate readahead readdir"
 )
 ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
 """Functions of the operation ``meta`` that take an open file: they ask for no path."""
 
 REMOVING = frozenset(("remove", "unlink", "unlinkat"))
 MOVING = frozenset(("rename", "renameat", "renameat2"))
-_CHANGES = "link linkat mkdir mkdirat mkstemp rmdir symlink symlinkat"
+_CHANGES = "link linkat mkdir mkdirat mkfifo mkfifoat mknod mknodat mkstemp rmdir symlink symlinkat"
 CHANGING = REMOVING | MOVING | frozenset(_CHANGES.split(" "))
 """Functions that make, move or remove a path: none of them can be answered from memory."""
 

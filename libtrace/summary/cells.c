@@ -17,7 +17,7 @@
 #define BLOCK_BYTES (ENSIO_BLOCK_BINS * sizeof(uint64_t))
 
 /* Cells and blocks that are reserved for the coarser classes, by level: the last level has a cell for each call. */
-#define CELLS_BY_CALL 384
+#define CELLS_BY_CALL 448
 _Static_assert(ENSIO_CALL_COUNT <= CELLS_BY_CALL, "the cells that are reserved for all calls do not suffice");
 static const uint32_t cells_for[] = {MOST_CELLS / 2, MOST_CELLS - CELLS_BY_CALL, MOST_CELLS};
 static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST_BLOCKS};

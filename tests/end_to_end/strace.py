@@ -56,12 +56,24 @@ SYSTEM_CALLS = {
     "fadvise64": "posix_fadvise",
     "sendfile": "sendfile",
     "copy_file_range": "copy_file_range",
+    **dict.fromkeys(("utime", "utimes", "utimensat", "futimesat"), "utimensat"),
+    **dict.fromkeys(("mknod", "mknodat"), "mknodat"),
+}
+SYSTEM_CALLS |= {
+    name: name
+    for name in (
+        *("syncfs", "readahead", "chown", "fchown", "lchown", "fchownat", "statfs", "fstatfs"),
+        *(f"{on}{what}xattr" for on in ("", "l", "f") for what in ("get", "set", "list", "remove")),
+    )
 }
 
 # Recorded functions that share a system call: counted together.
 SHARED = {
     "openat": "open", "mkstemp": "open", "opendir": "open", "closedir": "close", "lstat": "stat",
     "fstat": "stat", "fstatat": "stat", "posix_fallocate": "fallocate", "remove": "unlink",
+    "utime": "utimensat", "utimes": "utimensat", "lutimes": "utimensat", "futimes": "utimensat",
+    "futimesat": "utimensat", "futimens": "utimensat", "statvfs": "statfs", "fstatvfs": "fstatfs",
+    "mknod": "mknodat", "mkfifo": "mknodat", "mkfifoat": "mknodat",
 }  # fmt: skip
 
 # A string among their arguments is what they move, and no path.

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ enum {
 #define AT_OR_POSITION (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? AT_POSITION : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
 #define ERRNO (result < 0 ? errno : 0)
+#define STATFS_BYTES sizeof(struct statfs64)
 
 /* A call on a descriptor whose calls are not recorded. `bytes_` may read a vector, which needs `moved`. */
 #define LEFT_OUT(call, symbol, arguments, bytes_) \
@@ -103,6 +105,20 @@ enum {
         TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
         ensio_store(thread, CALL_##call, file, -1, 0, -(int64_t)ERRNO, start, duration); \
         return result; \
+    }
+
+/* A call that concerns no file, and cannot fail. */
+#define SYNC_ALL(call, symbol) \
+    ENSIO_WRAPPER(void, symbol, (void)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) { \
+            ENSIO_REAL(symbol)(); \
+            return; \
+        } \
+        int64_t result; \
+        TIMED(thread, result, (ENSIO_REAL(symbol)(), 0)); \
+        ensio_store(thread, CALL_##call, 0, -1, 0, result, start, duration); \
     }
 
 /* A path may mean another file after a removal or a renaming, and the working folder may have another name. */

@@ -12,7 +12,12 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+#include <utime.h>
 
 #define SAY(call) \
     do { \
@@ -67,6 +72,44 @@ int main(int count, char **arguments)
     SAY(sync_file_range(fd, 0, 4096, SYNC_FILE_RANGE_WRITE));
     SAY(posix_fadvise(fd, 0, 4096, POSIX_FADV_DONTNEED));
     SAY(posix_fadvise(fd, 0, 4096, 12345));
+    SAY(readahead(fd, 0, 4096));
+    SAY((sync(), 0));
+    SAY(syncfs(fd));
+    SAY(syncfs(-1));
+    SAY(chown("a.data", -1, -1));
+    SAY(fchown(fd, -1, -1));
+    SAY(lchown("d.link", -1, -1));
+    SAY(fchownat(folder, "a.data", -1, -1, 0));
+    SAY(utime("a.data", NULL));
+    SAY(utimes("a.data", NULL));
+    SAY(lutimes("d.link", NULL));
+    SAY(futimes(fd, NULL));
+    SAY(futimesat(folder, "a.data", NULL));
+    SAY(utimensat(folder, "a.data", NULL, 0));
+    SAY(utimensat(fd, NULL, NULL, 0));
+    SAY(futimens(fd, NULL));
+    struct statfs system;
+    struct statvfs volume;
+    SAY(statfs("a.data", &system));
+    SAY(fstatfs(fd, &system));
+    SAY(statvfs("missing", &volume));
+    SAY(fstatvfs(fd, &volume));
+    SAY(setxattr("a.data", "user.one", "value", 5, 0));
+    SAY(lsetxattr("a.data", "user.two", "value", 5, 0));
+    SAY(fsetxattr(fd, "user.one", "value", 5, XATTR_CREATE));
+    SAY(getxattr("a.data", "user.one", buffer, room));
+    SAY(lgetxattr("a.data", "user.none", buffer, room));
+    SAY(fgetxattr(fd, "user.two", NULL, 0));
+    SAY(listxattr("a.data", buffer, room) > 0);
+    SAY(llistxattr("missing", buffer, room));
+    SAY(flistxattr(fd, buffer, 1));
+    SAY(removexattr("a.data", "user.one"));
+    SAY(lremovexattr("a.data", "user.two"));
+    SAY(fremovexattr(fd, "user.one"));
+    SAY(mkfifo("pipe", 0600));
+    SAY(mkfifoat(folder, "pipe", 0600));
+    SAY(mknod("node", S_IFIFO | 0600, 0));
+    SAY(mknodat(folder, "node", S_IFIFO | 0600, 0));
     int to = open("i.data", O_RDWR | O_CREAT | O_TRUNC, 0600);
     off_t at = 100;
     SAY(sendfile(to, fd, &at, 50));
