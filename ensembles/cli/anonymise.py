@@ -14,9 +14,6 @@ DESCRIPTION = (
     "endings such as .h5 and paths of the system stay. All commands read the file."
 )
 
-_LEAST_BYTES = 16
-_MOST_BYTES = 4096
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
@@ -39,12 +36,12 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.model.units import count_text
     from ensembles.run.anonymise import anonymise
 
-    key = secrets.token_bytes(_LEAST_BYTES)
+    key = secrets.token_bytes(16)
     if args.key is not None:
         with Reading(args.key):
-            key = read_whole(args.key, _MOST_BYTES).strip()
-        if len(key) < _LEAST_BYTES:
-            raise EnsioError(f"{args.key} has {len(key)} bytes: a key has at least {_LEAST_BYTES}")
+            key = read_whole(args.key, 4096).strip()
+        if len(key) < 16:
+            raise EnsioError(f"{args.key} has {len(key)} bytes: a key has at least 16")
     events = anonymise(open_run(args, args.run), args.output, key)
     warn(f"{count_text(events, 'call')} in {args.output}, without names")
     return 0

@@ -20,7 +20,7 @@ from pathlib import Path
 from ensembles._compiled import read_counter
 from ensembles.cli.options import add_new_run_directory, warn
 from ensembles.files.names import LAUNCHER_SUFFIX, SPOOL_SUFFIX
-from ensembles.files.site_settings import setting
+from ensembles.files.site_settings import setting, site_table
 from ensembles.model.errors import EnsioError
 from ensembles.model.masked_command import mask_command
 from ensembles.model.units import STRACE
@@ -38,32 +38,7 @@ DEFAULT_LAYERS = "default"
 _MOST_OF_COMMAND = 2000
 """Bytes of the command that are handed on: the recorder stores 2 KiB of a variable."""
 
-LAUNCHERS = frozenset(
-    [
-        "mpiexec",
-        "mpirun",
-        "orterun",
-        "prun",
-        "prterun",
-        "srun",
-        "aprun",
-        "jsrun",
-        "env",
-        "nice",
-        "ionice",
-        "time",
-        "timeout",
-        "stdbuf",
-        "taskset",
-        "numactl",
-        "nohup",
-        "setsid",
-        "xargs",
-        "sh",
-        "bash",
-        "dash",
-    ]
-)
+LAUNCHERS = frozenset(site_table("ENSIO_LAUNCHERS"))
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)

@@ -14,6 +14,14 @@ from ensembles.model.errors import EnsioError
 _LINE = re.compile(r"(always[ \t\r]+)?([A-Z_]+)=([^\0]*)")
 
 
+@cache
+def site_table(name: str) -> list[str]:
+    """Return the words of a text of ``site.h``."""
+    header = (get_data("ensembles.headers", "site.h") or b"").decode().replace("\\\n", "")
+    (line,) = re.findall(rf"#define {name} (.*)", header)
+    return " ".join(re.findall(r'"([^"]*)"', line)).split()
+
+
 def setting(name: str) -> str | None:
     """Return the value of a setting; None: it has none.
 
@@ -23,25 +31,25 @@ def setting(name: str) -> str | None:
         The site's file is not as it must be.
     """
     given = os.environ.get(name)
-    for always, of, value in _lines(os.environ.get("ENSIO_CONF")):
+    named = os.environ.get("ENSIO_CONF")
+    (path,) = site_table("ENSIO_SITE_FILE") if named is None else [named]
+    is_there = bool(path) and (named is not None or os.path.lexists(path))
+    for always, of, value in _lines(path) if is_there else ():
         if of == name and (always or given is None):
             return value
     return given
 
 
 @cache
-def _lines(named: str | None) -> list[tuple[bool, str, str]]:
+def _lines(path: str) -> list[tuple[bool, str, str]]:
     """Return the settings of the file: whether always, name and value."""
-    texts = _header()
-    path = texts["ENSIO_SITE_FILE"] if named is None else named
-    own = texts["ENSIO_SITE_USERS_OWN"].split()
-    found = []
-    for number, raw in enumerate(_content(path, named is not None).split("\n"), 1):
+    own, found = site_table("ENSIO_SITE_USERS_OWN"), []
+    for number, raw in enumerate(_content(path).split("\n"), 1):
         line = raw.strip(" \t\r")
         if not line or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)
-        if match is None or match[2] not in (*texts["ENSIO_SITE_NAMES"].split(), *own):
+        if match is None or match[2] not in (*site_table("ENSIO_SITE_NAMES"), *own):
             raise _wrong(f"line {number} of {path}", "not a setting of it, such as ENSIO_MODE=profile")
         if match[1] and match[2] in own:
             raise _wrong(f"line {number} of {path}", "always, but users have the last word on it")
@@ -49,29 +57,18 @@ def _lines(named: str | None) -> list[tuple[bool, str, str]]:
     return found
 
 
-def _content(path: str, is_named: bool) -> str:
-    """Read the file: "" if there is none."""
-    if not path or not (is_named or os.path.lexists(path)):
-        return ""
+def _content(path: str) -> str:
     try:
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
-            content = file.read()
+            content = file.read(status.st_size)
     except OSError as error:
         raise _wrong(path, f"not readable ({error.strerror or error})") from None
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise _wrong(path, "not a file of root or of you that only its owner or group can write")
-    if len(content) > int(_header()["ENSIO_SITE_FILE_BYTES"]):
+    if len(content) > 16 << 10:
         raise _wrong(path, "longer than 16 KiB")
     return os.fsdecode(content)
-
-
-@cache
-def _header() -> dict[str, str]:
-    """Return the definitions of the header."""
-    text = (get_data("ensembles.headers", "site.h") or b"").decode().replace("\\\n", " ")
-    found = re.findall(r"^#define (ENSIO_\w+) +(.+)$", re.sub(r"/\*.*?\*/", "", text, flags=re.S), re.M)
-    return {name: "".join(re.findall(r'"([^"]*)"', value)) or value.strip() for name, value in found}
 
 
 def _wrong(what: str, problem: str) -> EnsioError:

@@ -14,7 +14,6 @@ from ensembles.model.sites import SiteTable
 from ensembles.run.run import Run
 from ensembles.writers.tracefile.tracefile import write_trace_file
 
-_DIGITS = 12
 _OF_SYSTEM = re.compile(r"/(usr|lib\w*|proc|sys|dev|etc)(/|$)")
 _ENDING = re.compile(r"\.[a-z][a-z0-9]{0,4}$")
 _PATH = re.compile(r"/[^\s,;:'\"()]+")
@@ -38,7 +37,7 @@ class Names:
     def word(self, text: str) -> str:
         """Hash a word; "" stays."""
         hashed = hmac.digest(self._key, text.encode(errors="surrogateescape"), "sha256").hex()
-        return text and hashed[:_DIGITS]
+        return text and hashed[:12]
 
     def path(self, text: str) -> str:
         """Hash each name of a path; its ending stays, and so do paths of the system."""
@@ -58,12 +57,12 @@ def anonymise(run: Run, path: str, key: bytes) -> int:
     Raises
     ------
     EnsioError
-        The run holds counters of another tool, or the file cannot be written.
+        The file cannot be written.
     """
-    if run.counters.modules:
-        raise EnsioError(f"{run.path} holds counters: hash its names with darshan-convert --obfuscate")
-    source, names = run.reading.source, Names(key)
-    _hash_metadata(source.metadata, names)
+    source = run.reading.source
+    _hash_metadata(source.metadata, Names(key))
+    for module in run.counters.modules:
+        source.metadata.note(f"the counters of {module} are not in this file")
     try:
         return write_trace_file(source, path, find_readership(run.path))
     except OSError as error:

@@ -5,6 +5,7 @@
 #include "rawsys.h"
 #include "site_settings.h"
 
+#include <ensio/site.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -20,13 +21,6 @@ static const char left_out[] =
     "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
     "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config:"
     "*.darshan:*.darshan_partial*";
-
-/* Programs between the user's command and the tasks. */
-static const char launchers[] =
-    "mpirun mpiexec orterun orted prte prted prterun prun mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich "
-    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh "
-    "bash dash zsh ksh "
-    "csh tcsh env time timeout nohup nice ionice numactl taskset setsid stdbuf sudo";
 
 /* Variables with rank and number of ranks, by launcher. Variables that a batch script inherits from its job come last,
  * because inside a job those of mpiexec are the right ones. */
@@ -264,8 +258,8 @@ static int is_launcher(void)
     char word[256];
     struct ensio_string first = ensio_string_in(word, sizeof word);
     ensio_add_bytes(&first, ensio_settings.command, (uint32_t)strcspn(ensio_settings.command, "\x1f"));
-    return ensio_word_in(ensio_base_name(ensio_settings.program), launchers) ||
-           (first.length && ensio_word_in(ensio_base_name(word), launchers));
+    return ensio_word_in(ensio_base_name(ensio_settings.program), ENSIO_LAUNCHERS) ||
+           (first.length && ensio_word_in(ensio_base_name(word), ENSIO_LAUNCHERS));
 }
 
 static void read_command(void)

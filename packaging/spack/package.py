@@ -23,7 +23,16 @@ class Ensio(CMakePackage):
     depends_on("otf2@3:", when="+otf2")
     depends_on("pkgconfig", type="build", when="+otf2")
     extends("python@3.11:", when="+python")
-    for package in ("h5py@3.10:", "jinja2", "msgspec", "numpy@1.26:", "pillow", "rich", "scipy@1.13:", "sqlalchemy@2:"):
+    for package in (
+        "h5py@3.10:",
+        "jinja2",
+        "msgspec",
+        "numpy@1.26:",
+        "pillow",
+        "rich",
+        "scipy@1.13:",
+        "sqlalchemy@2:",
+    ):
         depends_on(f"py-{package}", type=("build", "run"), when="+python")
     depends_on("py-pip", type="build", when="+python")
 

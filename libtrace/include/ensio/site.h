@@ -1,4 +1,4 @@
-/* site.h: what a site's file of settings may hold. The recorder and the Python commands read it by these names.
+/* site.h: texts that the recorder and the Python commands share: what a site's file of settings may hold, launchers.
  *
  * A line is NAME=value, "always NAME=value", empty, or begins with '#'. After "always" the value holds in any case.
  * Else it is a default: it holds where the environment has no variable of this name and, of the recorder, in programs
@@ -10,6 +10,12 @@
  */
 #define ENSIO_SITE_FILE "/etc/ensio.conf"
 #define ENSIO_SITE_FILE_BYTES 16384 /* at most */
+
+/* Programs between the user's command and the tasks, which are not recorded. */
+#define ENSIO_LAUNCHERS \
+    "mpirun mpiexec orterun orted prte prted prterun prun mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich " \
+    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh " \
+    "bash dash zsh ksh csh tcsh env time timeout nohup nice ionice numactl taskset setsid stdbuf sudo xargs"
 
 /* Names that it may hold, */
 #define ENSIO_SITE_NAMES \
