@@ -177,9 +177,8 @@ def services() -> Iterator[Callable[[str], Service]]:
     folder = Path(tempfile.mkdtemp(prefix="ensio-servers-"))
     try:
         folder.chmod(0o755)
-        library = folder / PRELOAD.name
-        shutil.copy(PRELOAD, library)
-        library.chmod(0o755)
-        yield lambda mode: Service(folder / mode, library, mode)
+        for library in PRELOAD.parent.glob("libensio-*.so"):
+            shutil.copy(library, folder)
+        yield lambda mode: Service(folder / mode, folder / PRELOAD.name, mode)
     finally:
         shutil.rmtree(folder)

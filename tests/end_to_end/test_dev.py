@@ -192,7 +192,7 @@ def test_run_starts_nothing_else_in_a_tree_that_is_up_to_date(machine):
     ("name", "configures"), [("libtrace/CMakeLists.txt", True), ("libtrace/core/bounded_string.c", False)]
 )
 def test_run_builds_what_was_changed(machine, name, configures):
-    library = machine.tree / "build/lib/libensio-preload.so"
+    library = machine.tree / "build/lib/libensio-recorder.so"
     before = library.stat().st_mtime_ns
     changed = (machine.tree / name).read_text() + ("\n# a word\n" if configures else "\nint ensio_changed;\n")
     machine.run("sh", "-c", f'printf %s "$0" >{machine.tree / name}', changed)

@@ -17,10 +17,7 @@ def shared(preload, tmp_path):
     """A world-writable folder; programs and recorder for all."""
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)
-    library = tmp_path / "preload.so"
-    library.write_bytes(preload.library.read_bytes())
-    library.chmod(0o755)
-    preload.library = library
+    preload.copy_library(tmp_path)
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o777)
