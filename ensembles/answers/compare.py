@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ensembles.comparison import compare as comparison
-from ensembles.comparison.difference import RUN_LABELS
+from ensembles.comparison.difference import OF_ALL_TASKS, RUN_LABELS
 from ensembles.comparison.gate import Gate
 from ensembles.comparison.report import Comparison, Effect, Move
 from ensembles.comparison.times import LEAST_SHARE
@@ -28,7 +28,7 @@ _LABELS = {
     "bytes_written": "bytes written",
     "files": "files",
     "phases": "phases",
-    **RUN_LABELS,
+    **{what: label + ", all tasks" * (what in OF_ALL_TASKS) for what, label in RUN_LABELS.items()},
 }
 
 
@@ -112,13 +112,14 @@ def _of_whole_runs(found: Comparison) -> Iterator[Statement]:
         yield Statement("compare.runs", values)
 
 
-def verdict_of_kind(found: Comparison) -> Statement:
+def verdict_of_kind(found: Comparison, *, is_named: bool = True) -> Statement:
     """Say what durations show of a kind of calls whose time does not hold the difference of the runs.
 
     A median that goes the other way than what moved is left out: "slower (median × 0.94)" would be misread.
     """
     shift, several = found.shift, len(found.groups) > 2
-    values: dict[str, Any] = {"what": _what(found), "verdict": found.verdict, "direction": found.direction}
+    values: dict[str, Any] = {"verdict": found.verdict, "direction": found.direction}
+    values["what"] = _what(found) if is_named else ""
     if found.blocked is not None:
         values["why"] = found.reason
     elif shift is not None and shift.median_ratio is not None:

@@ -32,13 +32,15 @@ WAITING, OUTSIDE = "waiting for other tasks", "outside of these calls"
 """Entries of an account besides those of kinds of calls."""
 
 RUN_LABELS = {
-    "io_time_s": "time in I/O, all tasks",
+    "io_time_s": "time in I/O",
     "critical_path_s": "I/O of critical path",
     "slowest_task_s": "I/O of slowest task",
-    "wait_time_s": "waiting, all tasks",
+    "wait_time_s": "waiting",
     "span_s": "span",
     "run_time_s": "run time",
 }
+OF_ALL_TASKS = ("io_time_s", "wait_time_s")
+"""Of these times, those that are summed over tasks."""
 
 
 @dataclass(frozen=True)
@@ -248,8 +250,7 @@ class Difference:
 
     def label(self, what: str) -> str:
         """Name a time of whole runs; sums over tasks are called so where there are several."""
-        label = RUN_LABELS[what]
-        return label.replace(", all", " of all") if self.tasks > 1 else label.removesuffix(", all tasks")
+        return RUN_LABELS[what] + " of all tasks" * (self.tasks > 1 and what in OF_ALL_TASKS)
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict with the names of the attributes; entries have their ``loss_s``, too."""

@@ -113,15 +113,15 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         return None
     share = np.minimum(asked + temporary.share, 1.0)
     counted = again.counted | temporary.counted | ((shared > 0) & (case.op != "close"))
-    likely, high = (_habitual_ns(case, rows, most) * share for most in (False, True))
-    saved = np.minimum(likely, share * without_the_flush_ns(case, counted))
+    high = _habitual_ns(case, rows) * share
+    saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     removes = float((saved * temporary.share)[counted].sum()) > float((saved * asked)[counted].sum())
     moves = removes and temporary.check is not None and temporary.check.name == "made-and-moved"
     if moves:  # other lookups, such as of a search, are another habit
         counted, share, again = temporary.counted, temporary.share, Avoidable(again.share, counted, None)
         rows = share > 0
-        likely, high = (_habitual_ns(case, rows, most) * share for most in (False, True))
-        saved = np.minimum(likely, share * without_the_flush_ns(case, counted))
+        high = _habitual_ns(case, rows) * share
+        saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     count = int(case.rows["n"][counted].sum())
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * counted)))
@@ -156,14 +156,13 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-def _habitual_ns(case: Case, rows: np.ndarray, most: bool) -> np.ndarray:
+def _habitual_ns(case: Case, rows: np.ndarray) -> np.ndarray:
     """Take single long calls off (`Case.habitual_ns`), but of removals: those are of the same file again.
 
-    Where tasks share processors, such as those that ask until a file is there, long calls wait for one; at
-    most, they do so anywhere.
+    Where tasks share processors, long calls wait for one.
     """
     asking = rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING))
     each_ns = case.habitual_ns(asking) / case.rows["n"]
-    found_ns = np.maximum(each_ns, usual_where_shared_ns(case, asking, each_ns, with_others=most))
+    found_ns = np.maximum(each_ns, usual_where_shared_ns(case, asking, each_ns))
     found: np.ndarray = case.rows["n"] * found_ns
     return found

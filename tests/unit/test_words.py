@@ -14,7 +14,7 @@ from ensembles.model.statement import LowerBound, Statement
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = ("readers", "recorder", "workloads")  # they read what others wrote
-PROSE = re.compile(r"(.*_)?(note|reason|sentence|caveat|advice|refused)s?|why")
+PROSE = re.compile(r"(.*_)?(note|reason|sentence|caveat|advice|refused)s?|why", re.IGNORECASE)
 READING = {
     "startswith",
     "endswith",

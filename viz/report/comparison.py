@@ -15,7 +15,7 @@ from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import Comparison
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.faces.html import answer_html
-from ensembles.faces.words import sentence
+from ensembles.faces.words import cell
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model import __version__
@@ -98,7 +98,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         diagnosis = answer_diagnosis(**vars(examination.evaluate(group)))
         diagnoses.append(answer_html(diagnosis.parts, 20, "ensio diagnose"))
         information = None if summaries.sums is None else collect_information(run, summaries.sums)
-        figures.append(facts(run, summaries, information))
+        figures.append(facts(run, summaries, information, ""))  # no table of failed calls
     pictures = _traces(names, data)
     traces = list(pictures)
     answer, minor = answer_comparisons(found), minor_kinds(found)
@@ -107,7 +107,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
     for each in drawn[:_MOST_PICTURED]:
         name = _name(each)
         pictures[f"comparison_{name}"] = comparison_of_kind(
-            each, runs, (names[0], names[1]), sentence(verdict_of_kind(each)).partition(": ")[2]
+            each, runs, (names[0], names[1]), cell(verdict_of_kind(each, is_named=False), "")
         )
         pictured.append(name)
     script, divisions = embed_pictures(pictures, traces, selects=False)
@@ -198,11 +198,7 @@ def _side_by_side(
 ) -> list[tuple[str, list[tuple[str, str]], str]]:
     """Return the key figures by name: value and meaning of each run, and the factor between both."""
     order = list(dict.fromkeys(name for each in figures for name, _, _ in each))
-    known = [
-        # The page has no table of failed calls.
-        {name: (value, meaning.removesuffix("; see Failed calls")) for name, value, meaning in each}
-        for each in figures
-    ]
+    known = [{name: (value, meaning) for name, value, meaning in each} for each in figures]
     totals = {total.what: total for total in found.run_totals}
     rows = []
     for name in order:

@@ -58,7 +58,10 @@ def headline(run: Any) -> dict[str, str]:
 
 
 def facts(
-    run: Any, summaries: ReportData, information: dict[str, Any] | None = None
+    run: Any,
+    summaries: ReportData,
+    information: dict[str, Any] | None = None,
+    of_failed: str = "; see Failed calls",
 ) -> list[tuple[str, str, str]]:
     """Return the key figures at the top of the page: name, value and meaning of each."""
     table = summaries.table
@@ -87,8 +90,8 @@ def facts(
     if run.info.crowded_text:
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     if information is not None and information["python_lines"]:
-        shown.append(("recorder", "lines of Python", information["python_lines"].partition(": ")[2]))
-    failed = _failed_facts(run, summaries)
+        shown.append(("recorder", "slower", information["python_lines"]))
+    failed = _failed_facts(run, summaries, of_failed)
     lost = [each for each in failed if each[0] == DATA_LOST]  # nothing is more important
     shown = [*lost, *shown, *(each for each in failed if each not in lost)]
     if run.info.lost_calls:
@@ -101,7 +104,7 @@ def facts(
     return shown
 
 
-def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
+def _failed_facts(run: Any, summaries: ReportData, of_failed: str) -> list[tuple[str, str, str]]:
     """Return how many calls failed; those that only found that something is not there are not errors."""
     totals = summaries.table.totals
     failed = {call.name: each.errors for call, each in totals.items() if each.errors}
@@ -123,10 +126,10 @@ def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]
     facts = []
     if others:
         name = DATA_LOST if lost_data_sentence(others, run.tasks) else "errors"
-        said = f"failed. {failure_sentences(others, run.tasks)[0]}; see Failed calls"
+        said = f"failed. {failure_sentences(others, run.tasks)[0]}{of_failed}"
         facts.append((name, count_text(sum(row["count"] for row in others), "call"), said))
     if searches:
-        said = f"{'. '.join(failure_sentences(searches, run.tasks))}; see Failed calls"
+        said = f"{'. '.join(failure_sentences(searches, run.tasks))}{of_failed}"
         facts.append(("not there", count_text(sum(row["count"] for row in searches), "call"), said))
     return facts
 

@@ -27,13 +27,13 @@ _LOCKS = (
     "are mounted with flock"
 )
 
-ADVICE = (
+_AT_ONCE = (
     "write all pieces of all tasks at once: a collective write (MPI_File_write_all, HDF5: "
     "H5FD_MPIO_COLLECTIVE) leaves no holes to be read, if the pieces of all tasks fill the range; where "
     "pieces are 1 MiB and larger, let each be "
     "written by itself (romio_ds_write=disable); store the array so that a task's part is contiguous. "
-    f"{_LOCKS}"
 )
+ADVICE = _AT_ONCE + _LOCKS
 
 _HOLES = (
     "the pieces of each call leave holes between them: write all pieces of a step in one call (a file view, "
@@ -52,7 +52,7 @@ WHOLE_ADVICE = (
 )
 """Where the pieces of a call leave no holes."""
 
-BOTH_ADVICE = f"{ADVICE.removesuffix(_LOCKS)}Where writes are collective already, {_HOLES}{_LOCKS}"
+BOTH_ADVICE = f"{_AT_ONCE}Where writes are collective already, {_HOLES}{_LOCKS}"
 """For logs that count collective writes, and do not tell which of the writes have holes."""
 
 
