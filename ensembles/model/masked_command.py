@@ -1,4 +1,4 @@
-"""Mask passwords and tokens in command lines: reports and histories are passed on (docs/reference/formats)."""
+"""Mask passwords and tokens in command lines, which reports and histories show (docs/reference/formats)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,14 @@ from ensembles.cli.replay import ANY_TASKS
 from ensembles.run.collect import collect
 from ensembles.workloads.synthetic import synthetic_run
 
-COMMUNITY = ("LICENSE", "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
+COMMUNITY = (
+    "LICENSE",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+)
 
 
 SITE = "docs/site/user/recording.html"
