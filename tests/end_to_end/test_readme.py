@@ -10,7 +10,7 @@ import sysconfig
 import pytest
 from places import BUILD, PROGRAMS, ROOT
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 README = (ROOT / "README.md").read_text()
 LINES = [line[4:] for line in README.splitlines() if line.startswith("    ")]
