@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
 from ensembles.cli.options import add_json, add_new_run_directory, warn
 from ensembles.cli.pattern_args import add_pattern_arguments, find_pattern, planned
-from ensembles.cli.replay_of_run import add_directory, add_launcher, add_run_arguments, execute_replay
+from ensembles.cli.replay_of_run import (
+    add_directory,
+    add_launcher,
+    add_run_arguments,
+    add_with,
+    execute_replay,
+)
 from ensembles.cli.replay_program import (
     INTERRUPTED,
     PROGRAM,
@@ -48,13 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_new_run_directory(parser)
     add_launcher(parser)
     add_run_arguments(parser)
-    parser.add_argument(
-        "--with",
-        dest="remedy",
-        metavar="REMEDY",
-        default="none",
-        help="of a recorded run: what to do otherwise, such as join=1MiB (see ensio try --help)",
-    )
+    add_with(parser)
     add_model_arguments(parser, required=False)
     add_json(parser, "print the result as one JSON object")
 

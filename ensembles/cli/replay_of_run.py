@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from ensembles.cli.replay_program import (
     INTERRUPTED,
     PROGRAM,
     find_launcher,
+    interrupt_on_signals,
     mpi_environment,
     run_launcher,
     steps_of_table,
@@ -29,8 +30,11 @@ from ensembles.recorder.run_directory import new_run_directory, removed_unless_m
 if TYPE_CHECKING:
     from ensembles.workloads.recorded.accesses import Accesses
     from ensembles.workloads.recorded.files_before import FilesBefore
+    from ensembles.workloads.recorded.target import Places
 
 _READ_BYTES = 1 << 20
+
+_REMEDIES = "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K or none"
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +69,18 @@ def add_directory(parser: argparse.ArgumentParser, where: str) -> None:
     )
 
 
+def add_with(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """Declare the remedy."""
+    parser.add_argument(
+        "--with",
+        dest="remedy",
+        metavar="REMEDY",
+        default="none",
+        required=required,
+        help=f"what the recorded program does otherwise: {_REMEDIES} (docs/user/workloads.md)",
+    )
+
+
 @dataclass(frozen=True)
 class Replay:
     """A recorded run that can be made again in a folder.
@@ -78,34 +94,40 @@ class Replay:
     before : FilesBefore
         What has to be there before.
     folder : Path
+    places : Places
+        Of the files in the folder.
     launcher : str
     is_cold, keeps_think_time : bool
+    seed : int
+        Of what is written.
     """
 
     run: str
     found: Accesses
     before: FilesBefore
     folder: Path
+    places: Places
     launcher: str = "mpiexec"
     is_cold: bool = False
     keeps_think_time: bool = True
+    seed: int = field(default_factory=lambda: secrets.randbits(64))
 
     def once(self, directory: Path, quiet: bool = True) -> float:
         """Make the calls again, record them in a directory, and return the time that they took, s."""
         from ensembles.workloads.recorded.plan_of_run import PlanOfRun
-        from ensembles.workloads.recorded.target import prepare, safe_places
+        from ensembles.workloads.recorded.target import prepare
 
         plan = PlanOfRun(self.found, self.keeps_think_time)
-        places = safe_places(self.found, {*plan.files, *self.before.sizes}, self.folder, self.run)
-        prepare(self.folder, self.before, places, self.run, self.is_cold)
+        prepare(self.before, self.places, self.found.files, self.is_cold)
         path = directory / "replay.plan"
         layers = frozenset(name.partition(".")[0] for name in self.found.names)
+        environment = {"ENSIO_BANNER": "none", "ENSIO_CALLPATH": "0", **mpi_environment(directory, layers)}
         try:
-            plan.write(path, places, secrets.randbits(64))
+            plan.write(path, self.places.of, self.seed)
             command = [str(installed(f"bin/{PROGRAM}")), "--as-recorded", str(path)]
             if self.found.tasks > 1 or self.launcher != "mpiexec":
                 command = [*find_launcher(self.launcher), "-n", str(self.found.tasks), *command]
-            status, lines = run_launcher(command, mpi_environment(directory, layers), quiet)
+            status, lines = run_launcher(command, environment, quiet)
         finally:
             path.unlink(missing_ok=True)
         steps = steps_of_table(lines, 1)
@@ -137,15 +159,17 @@ def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.accesses import read_accesses
     from ensembles.workloads.recorded.files_before import files_before
-    from ensembles.workloads.recorded.target import check_space, safe_places
+    from ensembles.workloads.recorded.target import Places, check_space
 
     found = read_accesses(open_as(Run, run))
     before = files_before(found)
-    safe_places(found, before.ends, folder, run)
+    places = Places(folder, (found.files[number] for number in before.ends), run)
     check_space(folder, before)
     if found.tasks > 1:
         find_launcher(args.launcher)
-    return Replay(run, found, before, folder, args.launcher, args.cache == "cold", args.think_time == "keep")
+    return Replay(
+        run, found, before, folder, places, args.launcher, args.cache == "cold", args.think_time == "keep"
+    )
 
 
 def execute_replay(args: argparse.Namespace) -> int:
@@ -154,6 +178,7 @@ def execute_replay(args: argparse.Namespace) -> int:
     from ensembles.workloads.recorded.target import empty_folder
 
     remedy = remedy_named(args.remedy)
+    interrupt_on_signals()
     with empty_folder(args.directory, args.keep) as folder:
         whole = read_replay(args, args.pattern, folder)
         changed = replace(whole, found=remedy.apply(whole.found))

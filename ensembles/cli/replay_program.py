@@ -67,6 +67,12 @@ def find_launcher(line: str) -> list[str]:
     return words
 
 
+def interrupt_on_signals() -> None:
+    """Let signals that end a program raise, so that the data is removed."""
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)
+
+
 def run_launcher(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[int, list[str]]:
     """Run the launcher; return its exit status and its output.
 
@@ -74,7 +80,7 @@ def run_launcher(command: list[str], environment: dict[str, str], quiet: bool) -
     unless `quiet`.
     """
     lines = []
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed on SIGTERM too
+    interrupt_on_signals()
     with subprocess.Popen(
         command,
         env=environment,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ensembles.diagnosis.principles import Cause, cause_of
+from ensembles.diagnosis.trials import remedy_of
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -255,6 +256,7 @@ class Finding:
             "share_s": self.share_s,
             "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
+            "try": remedy_of(self.id, self.where.op) or None,
             **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 
@@ -267,6 +269,8 @@ class Finding:
         if self.gain_s is not None:
             lines.append(f"  gain      {self.gain_text}")
         lines.append(f"  advice    {self.advice}")
+        if remedy := remedy_of(self.id, self.where.op):
+            lines.append(f"  try       ensio try RUN --with {remedy}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -82,11 +83,11 @@ static int flags_of(const struct plan_operation *operation)
     return operation->bytes ? (int)operation->bytes : O_RDWR | O_CREAT;
 }
 
-/* Asks for a lock and takes none: the record does not say which locks the program took. */
-static int ask_for_lock(int descriptor)
+/* Gives a lock back and takes none: the record does not say which locks the program took. */
+static int give_lock_back(int descriptor)
 {
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-    return fcntl(descriptor, F_GETLK, &lock);
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_SETLK, &lock);
 }
 
 static int read_folder(struct open_file *file)
@@ -123,7 +124,8 @@ DO(make_fdatasync, fdatasync(file->descriptor))
 DO(make_ftruncate, ftruncate(file->descriptor, operation->bytes))
 DO(make_fallocate, fallocate(file->descriptor, 0, 0, operation->bytes))
 DO(make_fstat, fstat(file->descriptor, &ignored))
-DO(make_lock, ask_for_lock(file->descriptor))
+DO(make_lock, give_lock_back(file->descriptor))
+DO(make_flock, flock(file->descriptor, LOCK_UN))
 DO(make_stat, stat(file->path, &ignored))
 DO(make_lstat, lstat(file->path, &ignored))
 DO(make_fstatat, fstatat(AT_FDCWD, file->path, &ignored, 0))
@@ -167,6 +169,7 @@ static const struct call calls[] = {
     {.name = "fallocate", .make = make_fallocate, .on = OPEN_FILE},
     {.name = "fstat", .make = make_fstat, .on = OPEN_FILE},
     {.name = "fcntl_lock", .make = make_lock, .on = OPEN_FILE},
+    {.name = "flock", .make = make_flock, .on = OPEN_FILE},
     {.name = "stat", .make = make_stat, .on = NAMED_FILE},
     {.name = "lstat", .make = make_lstat, .on = NAMED_FILE},
     {.name = "fstatat", .make = make_fstatat, .on = NAMED_FILE},

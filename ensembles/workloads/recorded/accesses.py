@@ -28,8 +28,8 @@ _COLUMNS = tuple(name for name in COLUMNS if name not in MISSING)
 
 _SAME_NAMES = {
     "posix": "open openat creat close lseek read write pread pwrite readv writev preadv pwritev fsync "
-    "fdatasync ftruncate fallocate fstat fcntl_lock stat lstat fstatat access unlink unlinkat remove mkdir "
-    "rmdir opendir readdir closedir readlink rename chmod truncate sync_file_range",
+    "fdatasync ftruncate fallocate fstat fcntl_lock flock stat lstat fstatat access unlink unlinkat remove "
+    "mkdir rmdir opendir readdir closedir readlink rename chmod truncate sync_file_range",
     "stdio": "fopen fdopen fclose fseek rewind ftell fread fwrite fprintf fputc fgetc fflush setvbuf",
     "mpiio": "open close read_at write_at read_at_all write_at_all read_all write_all read write seek sync "
     "set_size set_view",
@@ -188,23 +188,31 @@ def read_accesses(run: Run) -> Accesses:
     why_below = why_not_as_mpiio(events)
     wanted = ("posix", "stdio", "mpisync", "mpimsg", *(() if why_below else ("mpiio",)))
     layers = np.array([call.layer for call in events.calls])
-    events = _some(among_themselves(_some(events, np.isin(layers, wanted)[events.call])))
+    used_layers = set(layers[np.unique(events.call)].tolist())
+    events = _some(events, np.isin(layers, wanted)[events.call])
+    access = events.carried & np.uint8(ACCESS_READ | ACCESS_WRITE)
+    events = among_themselves(events)
+    outermost = events.depth == 0
+    events, access = _some(events, outermost), access[outermost]
     is_io = np.array([call.layer in ("posix", "stdio", "mpiio") for call in events.calls])[events.call]
     if not (is_io & (events.file > 0)).any():
         why = f": {why_below}, and the calls inside of MPI-IO were not recorded" if why_below else ""
         raise EnsioError(f"{run.path} has no calls on files that can be replayed{why}")
-    return _columns(
-        run, events, is_io, [f"MPI-IO is replayed as the calls inside of it: {why_below}"][: bool(why_below)]
-    )
+    notes = [f"MPI-IO is replayed as the calls inside of it: {why_below}"] if why_below else []
+    above = {"hdf5": "HDF5", "netcdf": "NetCDF", "pnetcdf": "PnetCDF"}
+    used = [words for layer, words in above.items() if layer in used_layers]
+    notes += [f"{' and '.join(used)} calls are replayed as the calls inside of them"] if used else []
+    return _columns(run, events, access, is_io, notes)
 
 
-def _some(events: Events, which: np.ndarray | None = None) -> Events:
-    """Return these of the events, by default those that are in no other one."""
-    which = events.depth == 0 if which is None else which
+def _some(events: Events, which: np.ndarray) -> Events:
+    """Return some events, without a copy if these are all."""
     return events if which.all() else events[which]
 
 
-def _columns(run: Run, events: Events, is_io: np.ndarray, notes: Sequence[str]) -> Accesses:
+def _columns(
+    run: Run, events: Events, access: np.ndarray, is_io: np.ndarray, notes: Sequence[str]
+) -> Accesses:
     """Choose what is made again, and say what is not."""
     calls = events.calls
     used = set(np.unique(events.call).tolist())
@@ -239,7 +247,7 @@ def _columns(run: Run, events: Events, is_io: np.ndarray, notes: Sequence[str]) 
         moved=events.moved,
         start=start - first_ns,
         gap=np.maximum(start - np.maximum(before, first_ns), 0),
-        access=events.carried & np.uint8(ACCESS_READ | ACCESS_WRITE),
+        access=access,
         slot=np.zeros(len(events), np.int16),
         span_s=float(end[is_io].max() - first_ns) * 1e-9,
         notes=tuple(notes),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -76,15 +76,15 @@ class PlanOfRun:
         columns["plane_stride"][at] = _may_fail(found)[part]
         return rows
 
-    def write(self, path: Path, places: Mapping[int, str], seed: int) -> None:
-        """Write the plan; `places` has the path of each file in the replay."""
+    def write(self, path: Path, place: Callable[[str], str], seed: int) -> None:
+        """Write the plan; `place` gives the path of a file in the replay."""
         write_plan(
             path,
             seed=seed,
             tasks=self._found.tasks,
             tasks_per_node=self._found.tasks,
             calls=(*self._found.names, _COMPUTE),
-            files=[places[number] for number in self.files],
+            files=[place(self._found.files[number]) for number in self.files],
             hints={},
             steps=["run 0"],
             counts=self.counts,
@@ -147,7 +147,7 @@ def flags_of_opens(found: Accesses) -> np.ndarray:
     reads, writes = found.access & ACCESS_READ > 0, found.access & ACCESS_WRITE > 0
     is_stream = found.is_call("stdio.fopen", "stdio.fdopen")
     flags = np.where(reads & writes, os.O_RDWR, np.where(writes, os.O_WRONLY, os.O_RDONLY))
-    flags = np.where(writes & ~is_stream, flags | os.O_CREAT, flags)
+    flags = np.where(writes & ~is_stream & (found.moved >= 0), flags | os.O_CREAT, flags)
     empties = writes & ~reads & at_start & (users[found.file] == 1)
     empties |= is_stream & writes & at_start & (~reads | writes_first)
     flags = np.where(empties, flags | os.O_TRUNC, flags)

@@ -81,11 +81,7 @@ def remedy_named(text: str) -> Remedy:
         return Remedy(text, once)
     if name == "split" and value:
         return Remedy(text, partial(split, parts=_at_least(2, _count(value, text), text)))
-    raise EnsioError(f'there is no remedy "{text}": it is one of {REMEDIES}')
-
-
-REMEDIES = "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K, none"
-"""The remedies, in the words of the command line."""
+    raise EnsioError(f'there is no remedy "{text}": see --with in ensio try --help')
 
 
 def _count(text: str, remedy: str) -> int:

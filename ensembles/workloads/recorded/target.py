@@ -7,39 +7,58 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
-from ensembles.workloads.recorded.accesses import Accesses
 from ensembles.workloads.recorded.files_before import FilesBefore
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_PATH = 4095
 
 
-def safe_places(found: Accesses, numbers: Iterable[int], folder: Path, run: str) -> dict[int, str]:
-    """Return the path below a folder for each file.
+class Places:
+    """Where the files of a run are in a replay: below a folder, without the folder that all have in common.
+
+    Parameters
+    ----------
+    folder : Path
+    paths : iterable of str
+        All paths of the run.
+    run : str
+        For messages.
 
     Raises
     ------
     EnsioError
         A name could lead out of the folder, or is too long.
     """
-    return {number: _below(folder, found.files[number], run) for number in numbers}
 
+    def __init__(self, folder: Path, paths: Iterable[str], run: str) -> None:
+        self._folder = folder
+        folders = set()
+        longest = 0
+        for path in paths:
+            if not (path.startswith("/") and os.path.normpath(path) == path and path.isprintable()):
+                raise EnsioError(f"{run} has a file of the name {path!r}, which is not an absolute path")
+            folders.add(os.path.dirname(path))
+            longest = max(longest, len(os.fsencode(path)))
+        self._common = os.path.commonpath(folders).rstrip("/")
+        if len(os.fsencode(folder)) + longest > _LONGEST_PATH:
+            raise EnsioError(
+                f"{folder}: the names of the files would be too long below it: choose a shorter one"
+            )
 
-def _below(folder: Path, path: str, run: str) -> str:
-    is_plain = path.startswith("/") and os.path.normpath(path) == path and "//" not in path
-    if not is_plain or not path.isprintable():
-        raise EnsioError(
-            f"{run} has the file name {path!r}, which is not an absolute path: it is not replayed"
+    def of(self, path: str) -> str:
+        """Return the place of a path; folders above all files are the folder itself."""
+        return (
+            f"{self._folder}{path.removeprefix(self._common)}" if path != self._common else str(self._folder)
         )
-    found = f"{folder}{path}"
-    if len(os.fsencode(found)) > _LONGEST_PATH:
-        raise EnsioError(f"{folder}: the names of the files would be too long below it: choose a shorter one")
-    return found
+
+    def is_inside(self, path: str) -> bool:
+        """Whether a path has a place of its own."""
+        return path.startswith(f"{self._common}/")
 
 
 @contextlib.contextmanager
@@ -95,15 +114,15 @@ def check_space(folder: Path, before: FilesBefore) -> None:
         )
 
 
-def prepare(folder: Path, before: FilesBefore, places: Mapping[int, str], run: str, is_cold: bool) -> None:
+def prepare(before: FilesBefore, places: Places, files: Sequence[str], is_cold: bool) -> None:
     """Make the folders and the files that the run found, written to the disk; cold: not in memory."""
-    for path in before.folders:
-        Path(_below(folder, path, run)).mkdir(parents=True, exist_ok=True)
+    for path in filter(places.is_inside, before.folders):
+        Path(places.of(path)).mkdir(parents=True, exist_ok=True)
     content = random.Random(0).randbytes(
         _CHUNK_BYTES
     )  # the same in every replay, so that contents can be compared
     for number, size in before.sizes.items():
-        path = places[number]
+        path = places.of(files[number])
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
         try:
