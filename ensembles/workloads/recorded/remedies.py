@@ -191,7 +191,7 @@ def sync_less(found: Accesses, every: int = 0) -> Accesses:
 def keep_open(found: Accesses) -> Accesses:
     """Open each file once in each task, and close it after its last call.
 
-    Files that are emptied by a later open, removed or renamed stay as they are. What a program asks about a
+    Files that are emptied by a later open, or removed or renamed in between, stay as they are. What a program asks about a
     file right after opening it goes with the open.
     """
     order, _ = by_file(found)
@@ -208,10 +208,10 @@ def keep_open(found: Accesses) -> Accesses:
     np.maximum.at(last_close, group[closes], place[closes])
     later = opens & (place > first_open[group])
     empties = later & (flags_of_opens(found)[order] & os.O_TRUNC > 0)
+    changes = found.is_call(*_CHANGES_PATH)[order] & (place > first_open[group]) & (place < last_close[group])
+    changes |= empties | found.is_call("stdio.fdopen")[order] | (found.slot[order] > 0)
     stays_as_is = np.zeros(group[-1] + 1, bool)
-    stays_as_is[
-        group[empties | found.is_call(*_CHANGES_PATH, "stdio.fdopen")[order] | (found.slot[order] > 0)]
-    ] = True
+    stays_as_is[group[changes]] = True
     after_open = np.maximum.accumulate(np.where(later, place, -1))
     after_data = np.maximum.accumulate(np.where(np.isin(op, [READ, WRITE]) | begins, place, -1))
     asks = (after_open > after_data) & found.is_call("posix.fstat", "posix.lseek", "stdio.ftell")[order]
