@@ -324,8 +324,8 @@ WORDS = {
         "takes {low:s} to {high:s} now. Record the program again here, and try it then."
     ),
     "try.how": (
-        "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think time: "
-        "{think_time}."
+        "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "
+        "time: {think_time}."
     ),
     "split.refused": "{calls:n call}: {why}.",
     "compare.judged": "{judged}",

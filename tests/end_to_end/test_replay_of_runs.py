@@ -12,7 +12,6 @@ import pytest
 from places import BUILD, ROOT
 
 import ensembles
-
 from ensembles.cli.replay_program import ANY_TASKS
 
 BIN = os.path.dirname(sys.executable)

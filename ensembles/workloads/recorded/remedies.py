@@ -191,8 +191,8 @@ def sync_less(found: Accesses, every: int = 0) -> Accesses:
 def keep_open(found: Accesses) -> Accesses:
     """Open each file once in each task, and close it after its last call.
 
-    Files that are emptied by a later open, or removed or renamed in between, stay as they are. What a program asks about a
-    file right after opening it goes with the open.
+    Files that are emptied by a later open, or removed or renamed in between, stay as they are. What a
+    program asks about a file right after opening it goes with the open.
     """
     order, _ = by_file(found)
     key = found.pair[order]
