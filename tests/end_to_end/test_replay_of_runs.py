@@ -34,6 +34,8 @@ data = os.open(os.path.join(folder, "data"), os.O_CREAT | os.O_RDWR | os.O_TRUNC
 for i in range(count):
     os.write(data, b"x" * 100)
     os.fsync(data)
+for i in range(20):
+    os.write(data, b"y" * 50)
 os.lseek(data, 500, os.SEEK_SET)
 os.read(data, 1000)
 os.close(data)
@@ -131,10 +133,10 @@ def test_files_keep_their_names_and_lengths(folder, tmp_path):
 @pytest.mark.parametrize(
     ("remedy", "calls"),
     [
-        ("sync=end", {"fsync": 1, "write": 80}),
+        ("sync=end", {"fsync": 1, "write": 100}),
         ("keep-open", {"open": 2, "close": 2}),
-        ("join=1KiB", {"write": 80}),
-        ("split=2", {"write": 160}),
+        ("join=1KiB", {"write": 81}),
+        ("split=2", {"write": 200}),
     ],
 )
 def test_a_remedy_changes_calls_and_no_contents(folder, tmp_path, remedy, calls):
@@ -215,8 +217,8 @@ class TestRefusals:
         assert "no-such-launcher" in told
 
     def test_names_that_lead_out_of_the_folder(self, tmp_path):
-        log = '1000.000000 openat(AT_FDCWD, "/data/../../etc/x", O_WRONLY|O_CREAT) = 3 <0.000010>\n'
-        log += '1000.000100 write(3, "x", 1) = 1 <0.000010>\n'
+        log = '1700000000.000000 openat(AT_FDCWD, "/data/../../etc/x", O_WRONLY|O_CREAT) = 3 <0.000010>\n'
+        log += '1700000000.000100 write(3, "x", 1) = 1 <0.000010>\n'
         (tmp_path / "log.strace").write_text(log)
         told = ensio(tmp_path, "replay", tmp_path / "log.strace", "-o", "again", status=None)
         assert not (tmp_path / "etc").exists()
