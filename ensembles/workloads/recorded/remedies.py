@@ -191,8 +191,8 @@ def sync_less(found: Accesses, every: int = 0) -> Accesses:
 def keep_open(found: Accesses) -> Accesses:
     """Open each file once in each task, and close it after its last call.
 
-    Files that are emptied by a later open, or removed or renamed in between, stay as they are. What a
-    program asks about a file right after opening it goes with the open.
+    Files that are emptied by a later open, removed or renamed in between, or opened both as a descriptor and
+    as a stream, stay as they are. What a program asks about a file right after opening it goes with the open.
     """
     order, _ = by_file(found)
     key = found.pair[order]
@@ -212,6 +212,9 @@ def keep_open(found: Accesses) -> Accesses:
     changes |= empties | found.is_call("stdio.fdopen")[order] | (found.slot[order] > 0)
     stays_as_is = np.zeros(group[-1] + 1, bool)
     stays_as_is[group[changes]] = True
+    is_stream = np.array([name.startswith("stdio.") for name in found.names])[found.call[order]]
+    streams = np.bincount(group, opens & is_stream)
+    stays_as_is |= (streams > 0) & (streams < np.bincount(group, opens))  # a descriptor and a stream
     after_open = np.maximum.accumulate(np.where(later, place, -1))
     after_data = np.maximum.accumulate(np.where(np.isin(op, [READ, WRITE]) | begins, place, -1))
     asks = (after_open > after_data) & found.is_call("posix.fstat", "posix.lseek", "stdio.ftell")[order]
