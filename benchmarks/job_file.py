@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).parents[1] / "build"))
 PROGRAM = BUILD / "bin/ensio-bench-job"

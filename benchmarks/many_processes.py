@@ -18,7 +18,7 @@ from pathlib import Path
 from job_file import PROGRAM
 from tabulate import tabulate
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.c_layout import JOB, JOB_PROCESS, SPOOL
 
 STEPS = {

@@ -15,7 +15,7 @@ from typing import Any
 from calibration.evaluate.drishti import triggers
 from calibration.habits.habit import OWN_PROGRAMS, Habit, Planted
 from calibration.habits.places import BUILD, Places, Skipped
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 SOURCES = Path(__file__).parent / "programs"
 TIMEOUT_S = 120

@@ -9,70 +9,64 @@ import os
 import secrets
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
-from ensembles.cli.options import add_json, add_new_run_directory, parse_path, warn
-from ensembles.cli.pattern_args import add_pattern_arguments, planned
-from ensembles.cli.run import find_preload_library, preloaded
+from ensembles.cli.options import add_json, add_new_run_directory, warn
+from ensembles.cli.pattern_args import add_pattern_arguments, find_pattern, planned
+from ensembles.cli.replay_of_run import (
+    add_directory,
+    add_launcher,
+    add_run_arguments,
+    add_with,
+    execute_replay,
+)
+from ensembles.cli.replay_program import (
+    INTERRUPTED,
+    PROGRAM,
+    find_launcher,
+    mpi_environment,
+    run_launcher,
+    steps_of_table,
+    steps_text,
+)
 from ensembles.model.errors import EnsioError
-from ensembles.model.table import table_text
-from ensembles.model.units import bytes_text, count_text, seconds_text
-from ensembles.passes.progress import advance, announced, clear, is_listened_to
+from ensembles.passes.progress import announced, is_listened_to
 from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
     from ensembles.workloads.patterns import Pattern, Plan
 
-HELP = "execute a pattern with real MPI and real I/O, and record it"
-
-PROGRAM = "ensio-replay"
-
-_COLUMNS = ["phase", "repetition", "tasks", "calls", "bytes", "slowest_task_s", "phase_s", "MiB_per_s"]
-
-_DONE = "steps done: "
-"""Begin of a line of progress of testbed/replay/replay.c."""
-
-_INTERRUPTED = 130
+HELP = "execute a pattern, or a recorded run again, with real MPI and real I/O, and record it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_pattern_arguments(parser)
-    parser.add_argument(
-        "--directory",
-        metavar="DIR",
-        type=parse_path("folder"),
-        default=".",
-        help="folder for the data files (default: the current folder)",
-    )
+    add_directory(parser, "default: the current folder; of a recorded run an empty one, by default a new one")
     parser.add_argument(
         "--keep", action="store_true", help="keep the data files (default: remove them at the end)"
     )
     add_new_run_directory(parser)
-    parser.add_argument(
-        "--launcher",
-        default="mpiexec",
-        help="command that starts the tasks; it is given -n N and a program (default: %(default)s)",
-    )
+    add_launcher(parser)
+    add_run_arguments(parser)
+    add_with(parser)
     add_model_arguments(parser, required=False)
     add_json(parser, "print the result as one JSON object")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Replay a pattern; return 0 for success, 1 if it failed, 2 if it cannot be started."""
+    if _is_run(args.pattern):
+        return execute_replay(args)
     program = str(installed(f"bin/{PROGRAM}"))
     pattern, plan = planned(args)
-    launcher = _launcher(args.launcher)
-    data = _data_paths(plan, args.directory)
+    launcher = find_launcher(args.launcher)
+    data = _data_paths(plan, args.directory or ".")
     directory = new_run_directory(args.output, pattern.name)
     folder = data[0].parent  # unlike /tmp, all nodes see it
     with (
@@ -87,17 +81,28 @@ def execute(args: argparse.Namespace) -> int:
         warn(shlex.join(command))
         environment = under_model(mpi_environment(directory, pattern.layers))
         with announced("replaying", pattern.name, len(plan.steps), "steps"):
-            status, lines = _run(command, environment, quiet=args.json)
-    steps = _steps(plan, lines)
+            status, lines = run_launcher(command, environment, quiet=args.json)
+    steps = steps_of_table(lines, len(plan.steps))
     if status:
         warn(f"the replay failed (exit status {status}): its record is in {shown(directory)}")
-        return _INTERRUPTED if status == _INTERRUPTED else 1
+        return INTERRUPTED if status == INTERRUPTED else 1
     if args.json:
         print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], steps)))
     else:
-        print(_table(plan, steps))
+        print(steps_text(plan.tasks, steps))
         print(f"\nrecorded in {shown(directory)}: look at it with ensio info {shlex.quote(shown(directory))}")
     return 0
+
+
+def _is_run(name: str) -> bool:
+    """Whether a name is that of a recorded run: a path that is there, and not the name of a pattern."""
+    if not os.path.exists(name) or name.endswith(".toml") or "/" in name:
+        return os.path.exists(name) and not name.endswith(".toml")
+    try:
+        find_pattern(name)
+    except EnsioError:
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -116,40 +121,6 @@ def _under_model(
         yield lambda environment: environment_for(model, [folder], environment, without=[scratch])
         for sentence in held_back(model).sentences():
             warn(sentence)
-
-
-ANY_TASKS = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
-"""Variables by which Open MPI 4 and 5 start more tasks than there are cores, for root as well."""
-
-
-def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
-    """Return the launcher's environment; a preloaded recorder alone sees calls inside shared libraries."""
-    from ensembles.workloads.patterns.calls import COLLECTIVELY_OPENED
-
-    environment = {**ANY_TASKS, **os.environ, "ENSIO_DIR": str(directory).replace("%", "%%")}
-    if not layers.isdisjoint(COLLECTIVELY_OPENED):
-        others = os.environb.get(b"LD_PRELOAD", b"")
-        environment["LD_PRELOAD"] = os.fsdecode(preloaded(os.fsencode(find_preload_library()), others))
-    return environment
-
-
-def _launcher(line: str) -> list[str]:
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise EnsioError(f"the launcher {line} is not a command line: {error}") from None
-    if not words or not shutil.which(words[0]):
-        raise EnsioError(
-            f'the launcher "{line}" is not found: install an MPI (Debian: openmpi-bin), '
-            "or name another launcher with --launcher"
-        )
-    return words
 
 
 def _data_paths(plan: Plan, directory: str) -> list[Path]:
@@ -183,91 +154,6 @@ def _removed(paths: list[Path], keep: bool) -> Iterator[None]:
         if not keep:
             for path in paths:
                 path.unlink(missing_ok=True)
-
-
-def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[int, list[str]]:
-    """Run the launcher; return its exit status and its output.
-
-    Lines that are neither of the table of testbed/replay/summary.c nor of progress are printed as they come,
-    unless `quiet`.
-    """
-    lines = []
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed on SIGTERM too
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if is_listened_to() else None,
-        text=True,
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None
-        messages = None
-        if process.stderr is not None:
-            messages = threading.Thread(target=_pass_on, args=(process.stderr,), daemon=True)
-            messages.start()
-        try:
-            for line in process.stdout:
-                if is_listened_to() and line.startswith(_DONE):
-                    advance(1)
-                    continue
-                lines.append(line)
-                if not quiet and not _is_of_table(line):
-                    print(line, end="", flush=True)
-            return process.wait(), lines
-        except KeyboardInterrupt:
-            process.terminate()
-            process.wait()
-            return _INTERRUPTED, lines
-        finally:
-            if messages is not None:
-                messages.join()
-
-
-def _pass_on(messages: TextIO) -> None:
-    """Print what the tasks write to standard error, such as the banner: not beside a bar of progress."""
-    for line in messages:
-        clear()
-        print(line, end="", file=sys.stderr, flush=True)
-
-
-def _is_of_table(line: str) -> bool:
-    fields = line.split()
-    return fields[:3] == _COLUMNS[:3] or (len(fields) == len(_COLUMNS) and fields[1].isdecimal())
-
-
-def _steps(plan: Plan, lines: list[str]) -> list[dict[str, Any]]:
-    """Return the rows of the table of testbed/replay/summary.c."""
-    rows = [line.split() for line in lines if _is_of_table(line)][1:]
-    return [
-        {
-            "phase": phase,
-            "repetition": int(repetition),
-            "calls": int(calls),
-            "bytes": int(moved),
-            "slowest_task_s": float(slowest_task),
-            "phase_s": float(phase_s),
-        }
-        for phase, repetition, _, calls, moved, slowest_task, phase_s, _ in rows[-len(plan.steps) :]
-    ]
-
-
-def _table(plan: Plan, steps: list[dict[str, Any]]) -> str:
-    """Format the steps: the time in calls of the slowest task, and the time from barrier to barrier."""
-    rows = [
-        (
-            step["phase"],
-            step["repetition"],
-            f"{step['calls']:,}",
-            bytes_text(step["bytes"]) if step["bytes"] else "",
-            seconds_text(step["slowest_task_s"]),
-            seconds_text(step["phase_s"]),
-            f"{bytes_text(step['bytes'] / step['phase_s'])}/s" if step["bytes"] and step["phase_s"] else "",
-        )
-        for step in steps
-    ]
-    headers = ("phase", "repetition", "calls", "bytes", "slowest task", "time", "rate")
-    return f"{count_text(plan.tasks, 'task')}\n\n{table_text(headers, rows)}"
 
 
 def _result(

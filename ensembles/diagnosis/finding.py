@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ensembles.diagnosis.principles import Cause, cause_of
+from ensembles.diagnosis.trials import remedy_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, share_text
@@ -226,6 +227,7 @@ class Finding:
             "share_s": self.share_s,
             "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
+            "try": remedy_of(self.id, self.where.op) or None,
             **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 

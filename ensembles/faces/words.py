@@ -322,6 +322,19 @@ WORDS = {
         "coefficient of variation of the time of one task."
     ),
     "split.assumes": "Assumes that {assumed}.",
+    "try.result": (
+        "{remedy}: [predicted {from:s} to {to:s} shorter; ][is_seen?measured {gain:s} {how} "
+        "({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to {high:s})] of {of:s}, "
+        "{contents}."
+    ),
+    "try.refused": (
+        "this replay does not stand for the run: {recorded:s} were recorded, and without the remedy it "
+        "takes {low:s} to {high:s} now. Record the program again here, and try it then."
+    ),
+    "try.how": (
+        "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "
+        "time: {think_time}."
+    ),
     "split.refused": "{calls:n call}: {why}.",
     "compare.judged": "{what} --fail-on {asked}[: {why}][is_open?, which these runs do not decide]",
     "compare.fewer_tasks": (

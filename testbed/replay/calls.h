@@ -4,6 +4,7 @@
 
 #include "plan.h"
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +15,10 @@
 struct open_file {
     const char *path;
     int descriptor;           /* posix; -1: closed */
+    DIR *folder;              /* posix, open for reading its names */
     FILE *stream;             /* stdio; NULL: closed */
+    char *buffer;             /* stdio: of setvbuf */
+    int64_t position;         /* posix, of plans of recorded runs */
     int stream_is_own;        /* stdio: no other task opens the file */
     struct mpiio_file *mpiio; /* NULL: no call of this layer uses the file */
     struct hdf5_file *hdf5;
@@ -28,6 +32,7 @@ struct call_target {
     const struct plan_operation *operation;
     struct open_file *file; /* NULL: the call has none */
     unsigned char *data;
+    int is_single; /* posix: a call that moves fewer bytes is not continued */
     int64_t moved; /* bytes of a file, summed over all system calls */
     /* number of calls made: more than one if the system moved less than requested */
     int64_t made;
@@ -55,8 +60,9 @@ struct call {
     int (*make)(struct call_target *targets, long count);
     int together; /* consecutive calls are started together and waited for together */
     enum call_object on;
-    int is_idle;  /* not a call */
-    int in_boxes; /* its data may be in several boxes */
+    int is_idle;     /* not a call */
+    int in_boxes;    /* its data may be in several boxes */
+    int at_position; /* it begins at the position of the open file, or sets that */
 };
 
 struct layer {
@@ -76,6 +82,9 @@ extern const struct layer netcdf_layer;
 extern const struct layer pnetcdf_layer;
 extern const struct layer mpi_layer;
 extern const struct layer task_layer;
+
+/* Sets the position of a task in a file of MPI-IO, which is not recorded. */
+void mpiio_seek(const struct open_file *file, int64_t offset);
 
 /* Finds the layer and the call of a name like "posix.write"; either is NULL if it does not exist. */
 void call_named(const char *name, const struct layer **layer, const struct call **call);

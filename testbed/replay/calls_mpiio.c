@@ -288,6 +288,18 @@ static int make_set_size(struct call_target *target, long count)
     return mpi_succeeded(target, MPI_File_set_size(target->file->mpiio->all, target->operation->bytes)) ? 0 : -1;
 }
 
+/* Of plans of recorded runs, whose offsets count from the start of the file. */
+static int make_plain_view(struct call_target *target, long count)
+{
+    (void)count;
+    return set_view(target, target->file->mpiio->all, NULL) ? 0 : -1;
+}
+
+void mpiio_seek(const struct open_file *file, int64_t offset)
+{
+    PMPI_File_seek(file->mpiio->all, offset, MPI_SEEK_SET);
+}
+
 static int is_open(const struct open_file *file)
 {
     return file->mpiio && file->mpiio->is_open;
@@ -413,7 +425,7 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     PMPI_Allreduce(MPI_IN_PLACE, bits, (int)plan->file_count, MPI_UNSIGNED_CHAR, MPI_BOR, MPI_COMM_WORLD);
     for (long i = 0; i < plan->file_count; i++)
         if (files[i].mpiio) {
-            files[i].mpiio->has_views = bits[i] & VIEWS;
+            files[i].mpiio->has_views = !plan->is_recorded && bits[i] & VIEWS;
             files[i].mpiio->has_independent = bits[i] & INDEPENDENT;
             files[i].mpiio->is_tiled = !(bits[i] & (UNTILED | INDEPENDENT));
             files[i].mpiio->array = bits[i] & NO_ARRAY ? 0 : ends[i];
@@ -431,13 +443,19 @@ static const struct call calls[] = {
     {.name = "write_at", .make = make_write_at, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "read_at_all", .make = make_read_at_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "write_at_all", .make = make_write_at_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
-    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
+    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1, .at_position = 1},
+    {.name = "write_all",
+     .make = make_write_all,
+     .data = &data_written,
+     .on = OPEN_FILE,
+     .in_boxes = 1,
+     .at_position = 1},
+    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE, .at_position = 1},
+    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE, .at_position = 1},
     {.name = "seek", .make = make_seek, .on = OPEN_FILE},
     {.name = "sync", .make = make_sync, .on = OPEN_FILE},
     {.name = "sync_alone", .make = make_sync, .on = OPEN_FILE},
+    {.name = "set_view", .make = make_plain_view, .on = OPEN_FILE},
     {.name = "set_size", .make = make_set_size, .on = OPEN_FILE},
     {.name = "set_size_alone", .make = make_set_size, .on = OPEN_FILE},
     {.name = NULL},

@@ -43,7 +43,8 @@ struct plan_hint {
 struct plan {
     uint64_t seed;
     int tasks;
-    int rank; /* of this task */
+    int rank;        /* of this task */
+    int is_recorded; /* made from a recorded run (as_recorded.h) */
     long tasks_per_node;
     long call_count;
     char **calls;

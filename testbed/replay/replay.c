@@ -1,11 +1,12 @@
-/* ensio-replay [--progress] PLAN: makes the calls of a plan, on real files, with real MPI.
+/* ensio-replay [--progress] [--as-recorded] PLAN: makes the calls of a plan, on real files, with real MPI.
  *
  * A step is what a task does between two barriers. Before it the task fills the data that it will write; after it, it
  * checks the data that it read; neither is part of the step, so that all tasks begin their calls together. The barrier
  * at a step's end is recorded, and each step is a separate phase to the recorder. With --progress, task 0 prints a
- * line after each step.
+ * line after each step. With --as-recorded, the plan has one step, the calls of a recorded run (as_recorded.h).
  */
 #define _GNU_SOURCE
+#include "as_recorded.h"
 #include "calls.h"
 #include "fail.h"
 #include "plan.h"
@@ -182,7 +183,7 @@ static void run_step(struct replay *replay, long step, long first, long end)
     check_step(replay, count);
 }
 
-/* A line that ensembles/cli/replay.py reads. */
+/* A line that ensembles/cli/replay_program.py reads. */
 static void tell_progress(const struct replay *replay, long steps)
 {
     char line[64];
@@ -239,6 +240,10 @@ static void run(struct replay *replay)
         replay->files[i] = (struct open_file){.path = plan->files[i], .descriptor = -1};
     replay->results = allocate((size_t)plan->step_count, sizeof *replay->results);
     look_ahead(replay);
+    if (plan->is_recorded) {
+        make_as_recorded(plan, replay->layers, replay->calls, replay->files, replay->results);
+        return;
+    }
     allocate_step(replay);
 
     long first = 0;
@@ -254,18 +259,22 @@ int main(int argc, char **argv)
 {
     struct replay replay = {0};
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        puts("usage: mpiexec -n TASKS ensio-replay [--progress] PLAN\n\n"
+        puts("usage: mpiexec -n TASKS ensio-replay [--progress] [--as-recorded] PLAN\n\n"
              "Make the calls of a plan, on real files, with real MPI. `ensio replay` writes the plan of a pattern\n"
-             "and starts this program; --progress: task 0 prints a line after each step.");
+             "and starts this program; --progress: task 0 prints a line after each step; --as-recorded: the plan is "
+             "that\n"
+             "of a recorded run, whose calls follow each other without barriers between steps.");
         return EXIT_SUCCESS;
     }
     MPI_Init(&argc, &argv);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (argc == 3 && strcmp(argv[1], "--progress") == 0) {
-        replay.tells_progress = 1;
-        argc--;
-        argv++;
-    }
+    for (; argc > 2; argc--, argv++)
+        if (strcmp(argv[1], "--progress") == 0)
+            replay.tells_progress = 1;
+        else if (strcmp(argv[1], "--as-recorded") == 0)
+            replay.plan.is_recorded = 1;
+        else
+            break;
     if (argc != 2)
         fail(EXIT_USAGE, "it takes one argument, a plan: start it through ensio replay");
     plan_distribute(argv[1], &replay.plan);

@@ -13,7 +13,7 @@ from plans import Row
 from test_hdf5 import flags
 from test_pnetcdf import LIBRARIES
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 SOURCES = ROOT / "testbed" / "replay"
 SEED = 987654321987654321

@@ -10,7 +10,7 @@ from test_mpi import FLAVOURS
 from test_together import Job
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.units import BINARY_UNITS, bytes_text
 from ensembles.run.information import collect_information
 

@@ -13,7 +13,7 @@ from places import PRELOAD, PROGRAMS, ROOT
 from test_together import LIMIT_S
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
 TASKS = 3

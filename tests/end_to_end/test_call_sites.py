@@ -13,7 +13,7 @@ from test_hdf5 import flags
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 _MARK = re.compile(r"site \w+: (\d+ \w+(?:, \d+ \w+)*)")
 

@@ -9,7 +9,7 @@ from places import BUILD
 
 import ensembles
 from ensembles.answers.info import answer_run_list
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 DD = "dd if=/dev/zero of=data bs=1k count=3 status=none"
 

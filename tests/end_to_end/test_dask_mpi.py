@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.workloads.synthetic import synthetic_run
 
 BIN = Path(sys.executable).parent

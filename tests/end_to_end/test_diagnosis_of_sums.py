@@ -9,7 +9,7 @@ from places import ROOT
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.holds import Holds
 
 PROGRAMS = ROOT / "calibration" / "habits" / "programs"

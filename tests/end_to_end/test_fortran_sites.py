@@ -9,7 +9,7 @@ from places import ENSIO_CC, PROGRAMS
 from test_hdf5 import flags
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 SOURCE = PROGRAMS / "site_fortran.F90"
 MARK = re.compile(r"! (posix|mpiio|hdf5): (\d+) (\w+)")

@@ -12,7 +12,7 @@ import pytest
 from test_stdio import counts, done
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 WHEELS = Path(h5py.__file__).parent.parent / "h5py.libs"
 

@@ -8,7 +8,7 @@ import pytest
 from places import ENSIO_CC, PROGRAMS
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 MODES = ("trace", "profile", "tail")
 BUILDS = {

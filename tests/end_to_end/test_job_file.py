@@ -16,7 +16,7 @@ from test_mpi import FLAVOURS
 from test_together import Job
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.units import count_text
 from ensembles.readers.native.job_file import read_job_file
 from ensembles.readers.native.spool import read_spool

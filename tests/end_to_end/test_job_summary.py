@@ -11,7 +11,7 @@ from test_mpi import FLAVOURS
 from test_together import Job, on_nodes
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.c_layout import JOB
 from ensembles.readers.native.job_file import read_job_file
 

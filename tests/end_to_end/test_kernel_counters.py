@@ -11,7 +11,7 @@ from test_mpi import FLAVOURS
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.surroundings import COUNTERS, UNKNOWN
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ import pytest
 from commands_here import executed
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 
 def counts(events) -> Counter:

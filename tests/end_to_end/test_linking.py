@@ -11,7 +11,7 @@ from places import BUILD, ENSIO_CC, PROGRAMS
 from test_calls import names
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 HDF5_STATIC = ["-Wl,-Bstatic", "-lhdf5", "-Wl,-Bdynamic", "-lcrypto", "-lcurl", "-lsz", "-lz", "-lm", "-ldl"]
 

@@ -9,7 +9,7 @@ from test_space import CALLS, small_disk
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 __all__ = ["small_disk"]
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 FILE = "out"
 

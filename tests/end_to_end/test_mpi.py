@@ -13,7 +13,7 @@ import strace
 from places import BUILD, ENSIO_CC, PROGRAMS, ROOT
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.run.collect import collect
 from ensembles.run.information import collect_information
 

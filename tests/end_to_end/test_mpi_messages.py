@@ -12,7 +12,7 @@ from test_mpi import FLAVOURS, check_of_calls_of_mpi, compiled, executed
 import ensembles
 from ensembles.answers.totals import waiting_s
 from ensembles.cli.main import main
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.run.information import collect_information
 from ensembles.run.tables import totals_by_rank
 

@@ -14,7 +14,7 @@ from test_mpi import compiled, executed
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.events import COLUMNS, Events
 from ensembles.writers.exchange.otf2 import PARADIGMS, estimate_cost, write_otf2
 

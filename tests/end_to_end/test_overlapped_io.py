@@ -13,7 +13,7 @@ import pytest
 from places import PROGRAMS
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
 ENSIO = Path(sys.executable).with_name("ensio")

@@ -16,7 +16,7 @@ import pytest
 from places import ROOT
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.run.collect import collect
 from ensembles.workloads.synthetic import synthetic_run
 

@@ -8,7 +8,7 @@ from places import BUILD, ENSIO_CC, PROGRAMS
 from test_mpi import FLAVOURS
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 PARTS = {
     "S_w": 4,

@@ -12,7 +12,7 @@ from test_netcdf import fortran, info
 from test_stdio import counts, done
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 COMMAND = ["gcc", "-print-file-name=libpnetcdf.so"]
 LIBRARIES = Path(subprocess.run(COMMAND, capture_output=True, text=True).stdout).parent

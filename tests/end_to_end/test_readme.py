@@ -10,7 +10,7 @@ import sysconfig
 import pytest
 from places import BUILD, PROGRAMS, ROOT
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 README = (ROOT / "README.md").read_text()
 SHOWN, OTHERS = re.search(r"```\n(.*?)```", README, re.S)[1], re.sub(r"(?s)```.*?```", "", README)

@@ -16,7 +16,7 @@ from replaying import SEED, check_written, start
 from test_replay_layers import ALL_LAYERS, FILES, TASKS
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 pytestmark = pytest.mark.real
 

@@ -9,7 +9,7 @@ from places import PROGRAMS
 
 import ensembles
 from ensembles.answers.info import answer_info
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Events
 from ensembles.readers.native.spool import read_spool

@@ -11,7 +11,7 @@ from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.run.collect import collect
 
 INCLUDE = f"-I{BUILD}/include"

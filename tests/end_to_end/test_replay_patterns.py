@@ -13,7 +13,7 @@ from places import BUILD, ROOT
 from replaying import calls_of, recorded_as
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.workloads.patterns import expand, read_pattern
 from ensembles.workloads.patterns.task_block import FURTHER_BOX
 

@@ -10,7 +10,7 @@ import pytest
 from test_mpi import FLAVOURS
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "do-not-tell-1",

@@ -7,7 +7,7 @@ from places import ENSIO_CC, PRELOAD, PROGRAMS
 from test_mpi import FLAVOURS
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
 LIMIT_S = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.events import COLUMNS
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect

@@ -10,7 +10,7 @@ import pytest
 from test_mpi import FLAVOURS, compiled
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.structure.collective_steps import NO_STORAGE
 
 TASKS = 6

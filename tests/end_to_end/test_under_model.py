@@ -13,7 +13,7 @@ from places import BUILD, PRELOAD
 from places import PROGRAMS as SOURCES
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 

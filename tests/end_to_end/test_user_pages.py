@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests" / "unit" / "readers" / "foreign"))
 
 from made_recorder_traces import MadeCall, MadeTrace
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.diagnosis.principles import CAUSES
 
 USER = ROOT / "docs" / "user"

@@ -11,7 +11,7 @@ from places import ENSIO_CC, PRELOAD, PROGRAMS
 from test_mpi import FLAVOURS, done
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 LIMIT_S = 120
 TASKS = 2

@@ -17,7 +17,7 @@ from places import ENSIO_CC, PRELOAD, PROGRAMS
 from test_calls import names
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 DARSHAN = os.environ.get("ENSIO_TEST_DARSHAN")
 pytestmark = pytest.mark.skipif(not DARSHAN, reason="ENSIO_TEST_DARSHAN names no libdarshan.so")

@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 INDENT = "    "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,23 +91,50 @@ class Plan:
         seed : int
             Seed of the content of the files, from 0 to 2**64 - 1.
         """
-        lines = [f"seed {seed}", f"tasks {self.tasks}", f"tasks_per_node {self.tasks_per_node}"]
-        lines += [f"calls {len(self.calls)}", *self.calls]
-        lines += [f"files {len(self.files)}", *(str(directory / name) for name in self.files)]
-        lines += [f"hints {len(self.hints)}", *(f"{key} {value}" for key, value in self.hints.items())]
-        lines += [f"steps {len(self.steps)}", *(f"{step.phase} {step.repetition}" for step in self.steps)]
-        lines.append(f"operations {self.operations}")
-        text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-        try:
-            with path.open("wb") as file:
-                file.write(b"ensio-plan %d %d\n" % (VERSION, len(text)) + text)
-                file.write(self.counts.data)
-                for block in self.blocks():
-                    file.write(block.rows.data)
-        except OSError as error:
-            raise EnsioError(
-                f"{path}: the plan of {72 * self.operations:,} bytes cannot be written: {error.strerror}"
-            ) from None
+        write_plan(
+            path,
+            seed=seed,
+            tasks=self.tasks,
+            tasks_per_node=self.tasks_per_node,
+            calls=self.calls,
+            files=[str(directory / name) for name in self.files],
+            hints=self.hints,
+            steps=[f"{step.phase} {step.repetition}" for step in self.steps],
+            counts=self.counts,
+            rows=(block.rows for block in self.blocks()),
+        )
+
+
+def write_plan(
+    path: Path,
+    *,
+    seed: int,
+    tasks: int,
+    tasks_per_node: int,
+    calls: Sequence[str],
+    files: Sequence[str],
+    hints: Mapping[str, str],
+    steps: Sequence[str],
+    counts: np.ndarray,
+    rows: Iterable[np.ndarray],
+) -> None:
+    """Write a plan for ``ensio-replay`` and ``ensio-simulate`` (layout: testbed/replay/plan.h)."""
+    operations = int(counts.sum())
+    lines = [f"seed {seed}", f"tasks {tasks}", f"tasks_per_node {tasks_per_node}"]
+    lines += [f"calls {len(calls)}", *calls, f"files {len(files)}", *files]
+    lines += [f"hints {len(hints)}", *(f"{key} {value}" for key, value in hints.items())]
+    lines += [f"steps {len(steps)}", *steps, f"operations {operations}"]
+    text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    try:
+        with path.open("wb") as file:
+            file.write(b"ensio-plan %d %d\n" % (VERSION, len(text)) + text)
+            file.write(counts.data)
+            for block in rows:
+                file.write(block.data)
+    except OSError as error:
+        raise EnsioError(
+            f"{path}: the plan of {72 * operations:,} bytes cannot be written: {error.strerror}"
+        ) from None
 
 
 def expand(

@@ -1,0 +1,206 @@
+"""What a remedy gains: a recorded run, made again with the remedy and without it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.trials import remedy_of
+from ensembles.faces.answer import Answer
+from ensembles.faces.words import sentence
+from ensembles.model.statement import Part, Statement, Table
+
+if TYPE_CHECKING:
+    from ensembles.diagnosis.finding import Diagnosis
+    from ensembles.run.run import Run
+
+LEVEL = 0.9
+"""Least coverage of the interval of a measured gain."""
+
+_LEAST_PAIRS = 5
+_TOLERANCE = 0.1
+"""Part of the recorded time by which replays may differ from it, beyond what they differ among each other."""
+
+_ACCOUNT = {"time": "", "recorded": "s", "made again": "s", "with the remedy": "s"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialAnswer(Answer):
+    """A remedy, predicted and measured.
+
+    Attributes
+    ----------
+    run, remedy : str
+    recorded_s : float
+        From the first call of the recorded run to the end of its last.
+    control_s : tuple of float
+        The same of each replay without the remedy, in their order.
+    pairs_s : tuple of (float, float)
+        Replays without the remedy and with it, which followed each other.
+    predicted_s : (float, float) or None
+        Gain by the finding of ``ensio diagnose`` whose remedy it is; None: there is no such finding.
+    finding : str
+        Its id.
+    same_contents : bool or None
+        Whether both leave the same files; None: not compared.
+    calls : (int, int)
+        Of the recorded run that are made again, and with the remedy.
+    entries : tuple of (str, float, float, float)
+        Entries of the account in I/O: recorded, made again, and with the remedy, s.
+    conditions : mapping of str to str
+        State of the cache and time between calls.
+    """
+
+    question: str = field(default="try", init=False)
+
+    run: str
+    remedy: str
+    recorded_s: float
+    control_s: tuple[float, ...]
+    pairs_s: tuple[tuple[float, float], ...] = ()
+    predicted_s: tuple[float, float] | None = None
+    finding: str = ""
+    same_contents: bool | None = None
+    calls: tuple[int, int] = (0, 0)
+    entries: tuple[tuple[str, float, float, float], ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether the replays took as long as the run."""
+        return stands_for(self.recorded_s, self.control_s)
+
+    @property
+    def gain_s(self) -> float:
+        """Median of the differences of pairs, s."""
+        return statistics.median(without - with_it for without, with_it in self.pairs_s)
+
+    @property
+    def interval_s(self) -> tuple[float, float]:
+        """Its interval, s (`median_interval`)."""
+        return median_interval([without - with_it for without, with_it in self.pairs_s])
+
+    @property
+    def refused(self) -> Statement | None:
+        """Why nothing is said of the remedy; None: it is."""
+        if self.stands and self.pairs_s:
+            return None
+        values = {"recorded": self.recorded_s, "low": min(self.control_s), "high": max(self.control_s)}
+        return Statement("try.refused", values)
+
+    @property
+    def result(self) -> Statement:
+        """What was predicted and measured."""
+        low, high = self.interval_s
+        gain_s = self.gain_s
+        predicted = self.predicted_s or (None, None)
+        values = {
+            "remedy": self.remedy,
+            "from": predicted[0],
+            "to": predicted[1],
+            "gain": abs(gain_s),
+            "how": "shorter" if gain_s >= 0 else "longer",
+            "low": math.copysign(1, gain_s) * (low if gain_s >= 0 else high),
+            "high": math.copysign(1, gain_s) * (high if gain_s >= 0 else low),
+            "of": statistics.median(without for without, _ in self.pairs_s),
+            "pairs": len(self.pairs_s),
+            "is_seen": low > 0 or high < 0,
+            "is_unseen": not (low > 0 or high < 0),
+            "contents": "same contents" if self.same_contents else "OTHER CONTENTS",
+        }
+        return Statement("try.result", values, loss_s=max(gain_s, 0.0))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The result, how it was measured, and both accounts."""
+        how = {"before": self.calls[0], "after": self.calls[1], "pairs": len(self.pairs_s)} | dict(
+            self.conditions
+        )
+        head = (self.result,) if self.refused is None else (self.refused,)
+        table = (Table.of_rows("entry", _ACCOUNT, list(self.entries)),) if self.entries else ()
+        return (head, (Statement("try.how", how),), *table)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the keys of ``ensio try --json``."""
+        is_known = self.refused is None
+        return {
+            "run": self.run,
+            "with": self.remedy,
+            "refused": None if self.refused is None else sentence(self.refused),
+            "predicted_s": None if self.predicted_s is None else list(self.predicted_s),
+            "finding": self.finding or None,
+            "gain_s": list(self.interval_s) if is_known else None,
+            "median_s": self.gain_s if is_known else None,
+            "level": LEVEL,
+            "recorded_s": self.recorded_s,
+            "control_s": list(self.control_s),
+            "pairs_s": [list(pair) for pair in self.pairs_s],
+            "same_contents": self.same_contents,
+            "calls": list(self.calls),
+            "account": [
+                {"id": name, "recorded_s": one, "replayed_s": two, "remedied_s": three}
+                for name, one, two, three in self.entries
+            ],
+            **self.conditions,
+            "notes": list(self.notes),
+        }
+
+
+def stands_for(recorded_s: float, control_s: Sequence[float]) -> bool:
+    """Check whether replays take as long as the run, within their spread and a tenth of it."""
+    slack_s = _TOLERANCE * recorded_s + max(control_s) - min(control_s)
+    return abs(statistics.median(control_s) - recorded_s) <= slack_s
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Compute an interval of the median by order statistics, of a coverage of at least `LEVEL`.
+
+    Between the k-th smallest and the k-th largest of n values lies the median of any continuous
+    distribution with the probability that a binomial of n and 1/2 is from k to n - k. Below five values there
+    is no such interval, and the smallest and the largest are returned.
+    """
+    ordered, n = sorted(values), len(values)
+    below, cut = 0.0, 0
+    while cut < n // 2:
+        below += math.comb(n, cut) * 0.5**n
+        if 2 * below > 1 - LEVEL:
+            break
+        cut += 1
+    cut = max(cut - 1, 0)
+    return ordered[cut], ordered[n - 1 - cut]
+
+
+def decides(values: Sequence[float]) -> bool:
+    """Whether enough pairs show that the gain is not zero."""
+    low, high = median_interval(values)
+    return len(values) >= _LEAST_PAIRS and (low > 0 or high < 0)
+
+
+def predicted_gain(found: Diagnosis, remedy: str) -> tuple[str, tuple[float, float] | None]:
+    """Return the finding that a remedy of this kind mends, and its predicted gain, s."""
+    kind = remedy.partition("=")[0]
+    for finding in found.findings:
+        if finding.gain_s is not None and remedy_of(finding.id, finding.where.op).partition("=")[0] == kind:
+            return finding.id, finding.gain_s
+    return "", None
+
+
+def accounts_beside(
+    recorded: Diagnosis, replayed: Run, remedied: Run
+) -> tuple[tuple[str, float, float, float], ...]:
+    """Put the entries in I/O of three accounts beside each other, the longest first."""
+    tables = []
+    for found in (recorded, diagnose(replayed), diagnose(remedied)):
+        entries = found.account.entries if found.account is not None else ()
+        tables.append({each.id: (each.words, each.time_s) for each in entries if each.is_in_io})
+    words = {name: said for table in reversed(tables) for name, (said, _) in table.items()}
+    one, two, three = ({name: time_s for name, (_, time_s) in table.items()} for table in tables)
+    rows = [
+        (said, one.get(name, 0.0), two.get(name, 0.0), three.get(name, 0.0)) for name, said in words.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -max(row[1:])))

@@ -1,0 +1,211 @@
+"""``ensio replay RUN``: make the calls of a recorded run again."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import secrets
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ensembles.cli.options import parse_path, warn
+from ensembles.cli.replay_program import (
+    INTERRUPTED,
+    PROGRAM,
+    find_launcher,
+    interrupt_on_signals,
+    mpi_environment,
+    run_launcher,
+    steps_of_table,
+)
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.recorder.install_paths import installed
+from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
+
+if TYPE_CHECKING:
+    from ensembles.workloads.recorded.accesses import Accesses
+    from ensembles.workloads.recorded.files_before import FilesBefore
+    from ensembles.workloads.recorded.target import Places
+
+_READ_BYTES = 1 << 20
+
+_REMEDIES = "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K or none"
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a replay of a recorded run."""
+    parser.add_argument(
+        "--think-time",
+        choices=("keep", "none"),
+        default="keep",
+        help="of a recorded run: wait between calls as the program did, or not (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--cache",
+        choices=("cold", "warm"),
+        default="warm",
+        help="of a recorded run: whether files that it read are in memory before (default: %(default)s)",
+    )
+
+
+def add_launcher(parser: argparse.ArgumentParser) -> None:
+    """Declare the command that starts tasks."""
+    parser.add_argument(
+        "--launcher",
+        default="mpiexec",
+        help="command that starts the tasks; it is given -n N and a program (default: %(default)s)",
+    )
+
+
+def add_directory(parser: argparse.ArgumentParser, where: str) -> None:
+    """Declare the folder of the data files."""
+    parser.add_argument(
+        "--directory", metavar="DIR", type=parse_path("folder"), help=f"folder for the data files ({where})"
+    )
+
+
+def add_with(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """Declare the remedy."""
+    parser.add_argument(
+        "--with",
+        dest="remedy",
+        metavar="REMEDY",
+        default="none",
+        required=required,
+        help=f"what the recorded program does otherwise: {_REMEDIES} (docs/user/workloads.md)",
+    )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A recorded run that can be made again in a folder.
+
+    Attributes
+    ----------
+    run : str
+        Its path.
+    found : Accesses
+        Its calls, perhaps with a remedy.
+    before : FilesBefore
+        What has to be there before.
+    folder : Path
+    places : Places
+        Of the files in the folder.
+    launcher : str
+    is_cold, keeps_think_time : bool
+    seed : int
+        Of what is written.
+    """
+
+    run: str
+    found: Accesses
+    before: FilesBefore
+    folder: Path
+    places: Places
+    launcher: str = "mpiexec"
+    is_cold: bool = False
+    keeps_think_time: bool = True
+    seed: int = field(default_factory=lambda: secrets.randbits(64))
+
+    def once(self, directory: Path, quiet: bool = True) -> float:
+        """Make the calls again, record them in a directory, and return the time that they took, s."""
+        from ensembles.workloads.recorded.plan_of_run import PlanOfRun
+        from ensembles.workloads.recorded.target import prepare
+
+        plan = PlanOfRun(self.found, self.keeps_think_time)
+        prepare(self.before, self.places, self.found.files, self.is_cold)
+        path = directory / "replay.plan"
+        layers = frozenset(name.partition(".")[0] for name in self.found.names)
+        environment = {"ENSIO_BANNER": "none", "ENSIO_CALLPATH": "0", **mpi_environment(directory, layers)}
+        try:
+            plan.write(path, self.places.of, self.seed)
+            command = [str(installed(f"bin/{PROGRAM}")), "--as-recorded", str(path)]
+            if self.found.tasks > 1 or self.launcher != "mpiexec":
+                command = [*find_launcher(self.launcher), "-n", str(self.found.tasks), *command]
+            status, lines = run_launcher(command, environment, quiet)
+        finally:
+            path.unlink(missing_ok=True)
+        steps = steps_of_table(lines, 1)
+        if status == INTERRUPTED:
+            raise KeyboardInterrupt
+        if status or not steps:
+            raise EnsioError(f"{self.run}: its replay failed (exit status {status}): {shlex.join(command)}")
+        return float(steps[0]["phase_s"])
+
+    def contents(self) -> dict[str, str]:
+        """Return a digest of each file in the folder, by its path below it."""
+        found = {}
+        for place, _, names in os.walk(self.folder):
+            for name in names:
+                digest = hashlib.blake2b(digest_size=16)
+                path = Path(place) / name
+                if path.is_symlink() or not path.is_file():
+                    continue
+                with path.open("rb") as file:
+                    while chunk := file.read(_READ_BYTES):
+                        digest.update(chunk)
+                found[str(path.relative_to(self.folder))] = digest.hexdigest()
+        return found
+
+
+def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:
+    """Read a run that is to be made again; refuse what cannot be."""
+    from ensembles.run.open import open_as
+    from ensembles.run.run import Run
+    from ensembles.workloads.recorded.accesses import read_accesses
+    from ensembles.workloads.recorded.files_before import files_before
+    from ensembles.workloads.recorded.target import Places, check_space
+
+    found = read_accesses(open_as(Run, run))
+    before = files_before(found)
+    places = Places(folder, (found.files[number] for number in before.ends), run)
+    check_space(folder, before)
+    if found.tasks > 1:
+        find_launcher(args.launcher)
+    return Replay(
+        run, found, before, folder, places, args.launcher, args.cache == "cold", args.think_time == "keep"
+    )
+
+
+def execute_replay(args: argparse.Namespace) -> int:
+    """Make a recorded run again, and record that."""
+    from ensembles.workloads.recorded.remedies import remedy_named
+    from ensembles.workloads.recorded.target import empty_folder
+
+    remedy = remedy_named(args.remedy)
+    interrupt_on_signals()
+    with empty_folder(args.directory, args.keep) as folder:
+        whole = read_replay(args, args.pattern, folder)
+        changed = replace(whole, found=remedy.apply(whole.found))
+        for note in changed.found.notes:
+            warn(f"note: {note}")
+        warn(f"note: the files need up to {bytes_text(whole.before.needed_bytes)} in {folder}")
+        directory = new_run_directory(args.output, Path(args.pattern).name)
+        with removed_unless_made(directory):
+            time_s = changed.once(directory, args.json)
+        result = {
+            "run": str(directory),
+            "of": args.pattern,
+            "with": remedy.name,
+            "tasks": whole.found.tasks,
+            "calls": len(changed.found),
+            "time_s": time_s,
+            "recorded_s": whole.found.span_s,
+            "cache": args.cache,
+            "think_time": args.think_time,
+            "data": str(folder) if args.keep else None,
+            "notes": list(changed.found.notes),
+        }
+    if args.json:
+        print(json.dumps(result))
+        return 0
+    calls, tasks = count_text(len(changed.found), "call"), count_text(whole.found.tasks, "task")
+    recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.found.span_s)}"
+    print(f"{calls} of {tasks}: {recorded} ({args.cache} cache, think time: {args.think_time})")
+    print(f"recorded in {shown(directory)}: ensio fingerprint {shlex.quote(shown(directory))} --against RUN")
+    return 0

@@ -1,0 +1,147 @@
+"""``ensio try``: make a recorded run again with a remedy and without it, in turns."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ensembles.cli.options import add_json, add_output, add_run, parse_count
+from ensembles.cli.questions import show
+from ensembles.cli.replay_of_run import (
+    Replay,
+    add_directory,
+    add_launcher,
+    add_run_arguments,
+    add_with,
+    read_replay,
+)
+from ensembles.cli.replay_program import interrupt_on_signals
+from ensembles.passes.progress import advance, announced
+from ensembles.recorder.run_directory import new_run_directory
+
+if TYPE_CHECKING:
+    from ensembles.answers.trial import TrialAnswer
+    from ensembles.run.run import Run
+    from ensembles.workloads.recorded.remedies import Remedy
+
+HELP = "predict what a remedy gains, and measure it: the run is made again, with the remedy and without it"
+
+_CONTROLS, _FEWEST_PAIRS, _MOST_PAIRS = 3, 5, 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add_run(parser)
+    add_with(parser, required=True)
+    add_directory(parser, "an empty one; default: a new one in the current folder")
+    add_output(
+        parser, "DIR", "folder to keep the records of the replays in (default: remove them)", what="folder"
+    )
+    parser.add_argument(
+        "--time",
+        dest="most_s",
+        metavar="SECONDS",
+        type=parse_count("seconds", least=1),
+        default=600,
+        help="after this time no further pair of replays begins, once there are five (default: %(default)s)",
+    )
+    add_launcher(parser)
+    add_run_arguments(parser)
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Measure the gain; return 1 if the replay does not stand for the run, or the contents differ."""
+    from ensembles.run.open import open_as
+    from ensembles.run.run import Run
+    from ensembles.workloads.recorded.remedies import remedy_named
+    from ensembles.workloads.recorded.target import empty_folder
+
+    remedy = remedy_named(args.remedy)
+    interrupt_on_signals()
+    with ExitStack() as stack:
+        folder = stack.enter_context(empty_folder(args.directory, keep=False))
+        whole = read_replay(args, args.run, folder)
+        changed = replace(whole, found=remedy.apply(whole.found))
+        if args.output is None:
+            records = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ensio-try-")))
+        else:
+            records = new_run_directory(args.output, "try")
+        found = _Rounds(whole, changed, records).measure(args, remedy, open_as(Run, args.run))
+    status = show(args, found)
+    return status or int(found.refused is not None or found.same_contents is False)
+
+
+class _Rounds:
+    """Replays in turns, with their records in a folder."""
+
+    def __init__(self, whole: Replay, changed: Replay, records: Path) -> None:
+        self.whole, self.changed, self.records = whole, changed, records
+        self.contents: dict[str, dict[str, str]] = {}
+        self.times: dict[str, list[tuple[float, Path]]] = {"without": [], "with": []}
+
+    def once(self, which: str) -> float:
+        """Make one replay in the empty folder."""
+        from ensembles.workloads.recorded.target import empty
+
+        replay = self.whole if which == "without" else self.changed
+        empty(replay.folder)
+        directory = self.records / f"{which}-{len(self.times[which]) + 1}"
+        directory.mkdir()
+        time_s = replay.once(directory)
+        self.times[which].append((time_s, directory))
+        if which not in self.contents:
+            self.contents[which] = replay.contents()
+        advance(1)
+        return time_s
+
+    def measure(self, args: argparse.Namespace, remedy: Remedy, run: Run) -> TrialAnswer:
+        """Make the control, then pairs until they decide or the time is over."""
+        from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, predicted_gain, stands_for
+        from ensembles.diagnosis.diagnose import diagnose
+
+        recorded = diagnose(run)
+        begin_s = time.monotonic()
+        pairs: list[tuple[float, float]] = []
+        with announced("making again", args.run, _CONTROLS + 2 * _FEWEST_PAIRS, "replays"):
+            control = [self.once("without") for _ in range(_CONTROLS)]
+            while stands_for(self.whole.found.span_s, control) and len(pairs) < _MOST_PAIRS:
+                order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
+                made = {which: self.once(which) for which in order}
+                pairs.append((made["without"], made["with"]))
+                if len(pairs) < _FEWEST_PAIRS:
+                    continue
+                if decides([one - other for one, other in pairs]) or remedy.name == "none":
+                    break
+                if time.monotonic() - begin_s > args.most_s:
+                    break
+        finding, predicted_s = predicted_gain(recorded, remedy.name)
+        return TrialAnswer(
+            run=args.run,
+            remedy=remedy.name,
+            recorded_s=self.whole.found.span_s,
+            control_s=tuple(control),
+            pairs_s=tuple(pairs),
+            predicted_s=predicted_s,
+            finding=finding,
+            same_contents=self.contents["without"] == self.contents["with"] if pairs else None,
+            calls=(len(self.whole.found), len(self.changed.found)),
+            entries=accounts_beside(recorded, *map(self.middle, ("without", "with"))) if pairs else (),
+            conditions={"cache": args.cache, "think_time": args.think_time},
+            notes=self.changed.found.notes,
+        )
+
+    def middle(self, which: str) -> Run:
+        """Open the record of the replay of median time."""
+        from ensembles.run.open import open_as
+        from ensembles.run.run import Run
+
+        times = self.times[which]
+        middle_s = statistics.median_low([time_s for time_s, _ in times])
+        return open_as(Run, str(next(path for time_s, path in times if time_s == middle_s)))

@@ -1,0 +1,1 @@
+"""Recorded runs as plans: their calls are made again, perhaps with a remedy."""

@@ -1,0 +1,269 @@
+"""Remedies: what a program could do otherwise, as functions of the columns of its calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.filters import parse_size
+from ensembles.workloads.recorded.accesses import (
+    ACCESS_WRITE,
+    CLOSE,
+    OPEN,
+    READ,
+    SEEK,
+    SYNC,
+    WRITE,
+    Accesses,
+)
+from ensembles.workloads.recorded.plan_of_run import flags_of_opens
+
+_LOOKUPS = ("posix.stat", "posix.lstat", "posix.fstatat", "posix.access", "posix.readlink")
+_CHANGES_PATH = ("posix.unlink", "posix.unlinkat", "posix.remove", "posix.rename", "posix.truncate")
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A change of the calls of a run.
+
+    Attributes
+    ----------
+    name : str
+        As it is asked for, such as ``join=1MiB``.
+    change : callable
+        Changes the columns.
+    """
+
+    name: str
+    change: Callable[[Accesses], Accesses]
+
+    def apply(self, found: Accesses) -> Accesses:
+        """Change the calls.
+
+        Raises
+        ------
+        EnsioError
+            There is nothing to change, or other bytes would be written than before.
+        """
+        changed = self.change(found)
+        if self.name != "none" and len(changed) == len(found):
+            raise EnsioError(f"{self.name} changes no call of this run")
+        if not np.array_equal(written(found), written(changed)):
+            raise EnsioError(f"{self.name} would write other bytes of this run than its program did")
+        return changed
+
+
+def remedy_named(text: str) -> Remedy:
+    """Return the remedy of a text such as ``join=1MiB``.
+
+    Raises
+    ------
+    EnsioError
+        There is no such remedy, or its value is none.
+    """
+    name, _, value = text.partition("=")
+    if name == "none" and not value:
+        return Remedy(text, lambda found: found)
+    if name == "join" and value:
+        return Remedy(text, partial(join, most_bytes=_at_least(1, parse_size(value), text)))
+    if text == "sync=end":
+        return Remedy(text, sync_less)
+    if text.startswith("sync=every:"):
+        return Remedy(text, partial(sync_less, every=_count(value.removeprefix("every:"), text)))
+    if name == "keep-open" and not value:
+        return Remedy(text, keep_open)
+    if name == "once" and not value:
+        return Remedy(text, once)
+    if name == "split" and value:
+        return Remedy(text, partial(split, parts=_at_least(2, _count(value, text), text)))
+    raise EnsioError(f'there is no remedy "{text}": see --with in ensio try --help')
+
+
+def _count(text: str, remedy: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise EnsioError(f'"{remedy}": "{text[:20]}" is not a number')
+    return _at_least(1, int(text), remedy)
+
+
+def _at_least(least: int, value: int, remedy: str) -> int:
+    if value < least:
+        raise EnsioError(f'"{remedy}": the number must be at least {least}')
+    return value
+
+
+def by_file(found: Accesses) -> tuple[np.ndarray, np.ndarray]:
+    """Order calls by task, file and start; return the places, and whether one begins the calls on a file."""
+    order = np.lexsort((found.slot, found.file, found.task))
+    keys = [column[order] for column in (found.task, found.file, found.slot)]
+    begins = np.r_[True, np.any([key[1:] != key[:-1] for key in keys], axis=0)]
+    return order, begins
+
+
+def _epoch(found: Accesses) -> np.ndarray:
+    """Number the parts of the run between barriers."""
+    return np.cumsum(found.is_call("mpi.barrier"))
+
+
+def written(found: Accesses) -> np.ndarray:
+    """Return the extents of files that are written, joined: rows of file, begin and end."""
+    writes = (found.op == WRITE) & (found.moved > 0) & (found.offset >= 0)
+    order = np.lexsort((found.offset[writes], found.file[writes]))
+    file, begin = found.file[writes][order], found.offset[writes][order]
+    end = begin + found.moved[writes][order]
+    if not len(file):
+        return np.empty((0, 3), np.int64)
+    known, place = np.unique(end, return_inverse=True)
+    shift = np.searchsorted(np.unique(file), file) * len(known)
+    reach = known[np.maximum.accumulate(place + shift) - shift]
+    first = np.r_[True, (file[1:] != file[:-1]) | (begin[1:] > reach[:-1])]
+    last = np.r_[np.flatnonzero(first)[1:], len(file)] - 1
+    return np.column_stack([file[first], begin[first], reach[last]])
+
+
+def join(found: Accesses, most_bytes: int) -> Accesses:
+    """Join successive transfers of adjacent bytes, such as a buffer does, up to a size.
+
+    A write is made when the buffer is full, a read when its first byte is needed; barriers and all other
+    calls on the file but seeks end a run of transfers.
+    """
+    order, _ = by_file(found)
+    rest = order[found.op[order] != SEEK]
+    op, epoch = found.op[rest], _epoch(found)[rest]
+    moves = np.isin(op, [READ, WRITE]) & (found.moved[rest] >= 0) & (found.offset[rest] >= 0)
+    goes_on = moves[1:] & moves[:-1] & (epoch[1:] == epoch[:-1])
+    for column in (found.task, found.file, found.slot, found.call):
+        goes_on &= column[rest][1:] == column[rest][:-1]
+    goes_on &= found.moved[rest][:-1] == found.bytes[rest][:-1]
+    goes_on &= found.offset[rest][1:] == (found.offset + found.moved)[rest][:-1]
+    run = np.cumsum(np.r_[True, ~goes_on]) - 1
+    total = np.cumsum(found.bytes[rest])
+    first_of_run = np.flatnonzero(np.r_[True, ~goes_on])
+    in_run = total - (total - found.bytes[rest])[first_of_run][run]
+    part = np.where(moves, np.maximum(in_run - 1, 0) // most_bytes, 0)
+    first = np.r_[True, (run[1:] != run[:-1]) | (part[1:] != part[:-1])]
+    group = np.cumsum(first) - 1
+    last = np.r_[first[1:], True]
+    columns = {name: getattr(found, name).copy() for name in ("offset", "bytes", "moved")}
+    at = np.where(op == WRITE, last, first)
+    for name in ("bytes", "moved"):
+        sums = np.bincount(group, columns[name][rest]).astype(np.int64)
+        columns[name][rest] = np.where(moves, sums[group], columns[name][rest])
+    columns["offset"][rest] = np.where(
+        moves, found.offset[rest][np.flatnonzero(first)][group], found.offset[rest]
+    )
+    stays = np.ones(len(found), bool)
+    stays[rest] = at | ~moves
+    begins_one = np.ones(len(found), bool)
+    begins_one[rest] = first | ~moves
+    stays &= (found.op != SEEK) | begins_one[_next_on_file(found, order)]
+    return found.taken(stays, **columns)
+
+
+def _next_on_file(found: Accesses, order: np.ndarray) -> np.ndarray:
+    """Return for each call the next one on its file that is no seek, else itself."""
+    places = np.where(found.op[order] != SEEK, np.arange(len(order)), len(order) - 1)
+    later = order[np.minimum.accumulate(places[::-1])[::-1]]
+    following = np.empty(len(order), np.int64)
+    following[order] = later
+    same = (found.file[following] == found.file) & (found.task[following] == found.task)
+    return np.where(same, following, np.arange(len(order)))
+
+
+def sync_less(found: Accesses, every: int = 0) -> Accesses:
+    """Leave out syncs of a file but the last of each task, and each n-th."""
+    order, _ = by_file(found)
+    syncs = order[(found.op[order] == SYNC) & (found.file[order] > 0)]
+    if not len(syncs):
+        return found
+    key = found.pair[syncs]
+    begins = np.r_[True, key[1:] != key[:-1]]
+    number = np.arange(len(syncs)) - np.flatnonzero(begins)[np.cumsum(begins) - 1] + 1
+    stays = np.ones(len(found), bool)
+    stays[syncs] = np.r_[begins[1:], True] | ((number % every == 0) if every else False)
+    return found.taken(stays)
+
+
+def keep_open(found: Accesses) -> Accesses:
+    """Open each file once in each task, and close it after its last call.
+
+    Files that are emptied by a later open, removed or renamed in between, or opened both as a descriptor and
+    as a stream, stay as they are. What a program asks about a file right after opening it goes with the open.
+    """
+    order, _ = by_file(found)
+    key = found.pair[order]
+    op, succeeds = found.op[order], found.moved[order] >= 0
+    begins = np.r_[True, key[1:] != key[:-1]]
+    group = np.cumsum(begins) - 1
+    opens, closes = (op == OPEN) & succeeds, (op == CLOSE) & succeeds
+    opens &= ~found.is_call("stdio.fdopen", "posix.opendir")[order]
+    closes &= ~found.is_call("posix.closedir")[order]
+    place = np.arange(len(order))
+    first_open, last_close = np.full(group[-1] + 1, len(order)), np.full(group[-1] + 1, -1)
+    np.minimum.at(first_open, group[opens], place[opens])
+    np.maximum.at(last_close, group[closes], place[closes])
+    later = opens & (place > first_open[group])
+    empties = later & (flags_of_opens(found)[order] & os.O_TRUNC > 0)
+    changes = found.is_call(*_CHANGES_PATH)[order] & (place > first_open[group]) & (place < last_close[group])
+    changes |= empties | found.is_call("stdio.fdopen")[order] | (found.slot[order] > 0)
+    stays_as_is = np.zeros(group[-1] + 1, bool)
+    stays_as_is[group[changes]] = True
+    is_stream = np.array([name.startswith("stdio.") for name in found.names])[found.call[order]]
+    streams = np.bincount(group, opens & is_stream)
+    stays_as_is |= (streams > 0) & (streams < np.bincount(group, opens))  # a descriptor and a stream
+    after_open = np.maximum.accumulate(np.where(later, place, -1))
+    after_data = np.maximum.accumulate(np.where(np.isin(op, [READ, WRITE]) | begins, place, -1))
+    asks = (after_open > after_data) & found.is_call("posix.fstat", "posix.lseek", "stdio.ftell")[order]
+    left_out = later | (closes & (place < last_close[group])) | asks
+    left_out &= ~stays_as_is[group] & (found.file[order] > 0)
+    access = np.zeros(group[-1] + 1, np.int64)
+    np.bitwise_or.at(access, group[opens], found.access[order][opens])
+    columns = found.access.copy()
+    is_first = opens & (place == first_open[group]) & ~stays_as_is[group]
+    columns[order[is_first]] = access[group[is_first]]
+    stays = np.ones(len(found), bool)
+    stays[order[left_out]] = False
+    return found.taken(stays, access=columns)
+
+
+def once(found: Accesses) -> Accesses:
+    """Look each path up once in each task, and read the same bytes once, until the file is changed."""
+    changes = (found.op == WRITE) | found.is_call(*_CHANGES_PATH, "posix.mkdir", "posix.rmdir")
+    changes |= (found.op == OPEN) & (found.access & ACCESS_WRITE > 0) & (found.moved >= 0)
+    by_time = np.lexsort((found.start, found.file))
+    version = np.empty(len(found), np.int64)
+    version[by_time] = np.cumsum(changes[by_time])
+    is_stream = np.array([name.startswith("stdio.") for name in found.names])[found.call]
+    asks = found.is_call(*_LOOKUPS) | (
+        (found.op == READ) & (found.moved > 0) & (found.offset >= 0) & ~is_stream
+    )
+    rows = np.column_stack(
+        [each[asks] for each in (found.task, found.file, found.call, found.offset, found.bytes)]
+    )
+    _, first = np.unique(np.column_stack([rows, version[asks]]), axis=0, return_index=True)
+    stays = ~asks
+    stays[np.flatnonzero(asks)[first]] = True
+    return found.taken(stays)
+
+
+def split(found: Accesses, parts: int) -> Accesses:
+    """Make several calls of each transfer, of equal sizes but for the last."""
+    moves = np.isin(found.op, [READ, WRITE]) & (found.moved == found.bytes) & (found.offset >= 0)
+    moves &= found.bytes >= parts
+    times = np.where(moves, parts, 1)
+    which = np.repeat(np.arange(len(found)), times)
+    number = np.arange(len(which)) - (np.cumsum(times) - times)[which]
+    share = (found.bytes // np.maximum(times, 1))[which]
+    is_last = number == times[which] - 1
+    size = np.where(is_last, found.bytes[which] - share * number, share)
+    is_moved = moves[which]
+    return replace(
+        found.taken(which),
+        offset=np.where(is_moved, found.offset[which] + share * number, found.offset[which]),
+        bytes=size,
+        moved=np.where(is_moved, size, found.moved[which]),
+    )

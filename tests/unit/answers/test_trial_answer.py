@@ -1,0 +1,61 @@
+"""What ``ensio try`` says of measured times."""
+
+import math
+
+import pytest
+
+from ensembles.answers.trial import LEVEL, TrialAnswer, decides, median_interval, stands_for
+
+
+def answer(pairs, recorded_s=1.0, control=(1.0, 1.02, 0.99), **more):
+    return TrialAnswer(
+        run="run",
+        remedy="join=1MiB",
+        recorded_s=recorded_s,
+        control_s=control,
+        pairs_s=pairs,
+        same_contents=True,
+        conditions={"cache": "warm", "think_time": "keep"},
+        **more,
+    )
+
+
+PAIRS = ((1.0, 0.4), (1.1, 0.5), (1.0, 0.45), (1.2, 0.5), (1.0, 0.41))
+
+
+@pytest.mark.parametrize("n", range(5, 40))
+def test_interval_of_the_median_covers_what_it_promises(n):
+    low, high = median_interval(range(n))
+    inside = sum(math.comb(n, below) for below in range(low + 1, high + 1)) / 2**n
+    assert inside >= LEVEL
+    assert low == n - 1 - high
+    if n > 7:  # one value narrower, it would not
+        assert sum(math.comb(n, below) for below in range(low + 2, high)) / 2**n < LEVEL
+
+
+def test_gain_and_its_interval_are_those_of_the_pairs():
+    found = answer(PAIRS, predicted_s=(0.3, 0.7))
+    assert found.gain_s == pytest.approx(0.6)
+    assert found.interval_s == pytest.approx((0.55, 0.7))
+    text = " ".join(str(found).split())
+    assert "predicted 300 ms to 700 ms shorter; measured 600 ms shorter (550 ms to 700 ms) of 1.00 s" in text
+    assert "same contents" in text
+
+
+def test_a_loss_is_called_longer():
+    text = " ".join(str(answer(tuple((after, before) for before, after in PAIRS))).split())
+    assert "measured 600 ms longer (550 ms to 700 ms)" in text
+
+
+def test_what_is_not_seen_is_not_a_gain():
+    pairs = ((1.0, 1.1), (1.0, 0.9), (1.0, 1.05), (1.0, 0.98), (1.0, 1.0))
+    assert not decides([one - other for one, other in pairs])
+    assert "no gain is seen" in str(answer(pairs)).replace("\n", " ")
+
+
+def test_a_replay_that_takes_other_time_than_the_run_is_refused():
+    assert stands_for(1.0, (1.0, 1.1, 1.05))
+    assert not stands_for(1.0, (1.5, 1.52, 1.51))
+    found = answer((), control=(1.5, 1.52, 1.51))
+    assert "does not stand for the run" in found.to_json()["refused"]
+    assert found.to_json()["gain_s"] is None

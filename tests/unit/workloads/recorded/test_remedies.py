@@ -1,0 +1,152 @@
+"""Remedies change the calls of a run, and leave the bytes that it writes where they were."""
+
+import numpy as np
+import pytest
+
+from ensembles.model.calls import OPS
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.recorded.accesses import Accesses, running_maximum
+from ensembles.workloads.recorded.files_before import files_before
+from ensembles.workloads.recorded.plan_of_run import PlanOfRun
+from ensembles.workloads.recorded.remedies import remedy_named, written
+
+NAMES = ("posix.open", "posix.close", "posix.write", "posix.read", "posix.lseek", "posix.fsync", "posix.stat")
+KINDS = ("open", "close", "write", "read", "seek", "sync", "meta")
+FILES = ("", "/data/a", "/data/b")
+GAP_NS = 1000
+
+
+def made(*calls, tasks=1):
+    """Accesses of (task, name, file, offset, bytes), a microsecond apart."""
+    rows = [(task, NAMES.index(f"posix.{name}"), file, *at) for task, name, file, *at in calls]
+    task, call, file, offset, size = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    count = len(rows)
+    return Accesses(
+        names=NAMES,
+        ops=tuple(OPS.index(kind) for kind in KINDS),
+        files=FILES,
+        tasks=tasks,
+        task=task,
+        call=call,
+        file=file,
+        offset=offset,
+        bytes=size,
+        moved=size.copy(),
+        start=np.arange(count) * GAP_NS,
+        gap=np.full(count, GAP_NS),
+        access=np.where(call == 0, 32, 0),
+        slot=np.zeros(count, np.int64),
+        span_s=count * GAP_NS * 1e-9,
+    )
+
+
+def of(found, name):
+    """Offsets and bytes of the calls of a name."""
+    which = found.is_call(f"posix.{name}")
+    return list(zip(found.offset[which].tolist(), found.bytes[which].tolist(), strict=True))
+
+
+def writes(count, size, begin=0, task=0, file=1):
+    return [(task, "write", file, begin + size * i, size) for i in range(count)]
+
+
+OPEN, CLOSE, SYNC = (0, "open", 1, -1, 0), (0, "close", 1, -1, 0), (0, "fsync", 1, -1, 0)
+
+
+class TestJoin:
+    def test_adjacent_writes_become_one_up_to_the_size(self):
+        found = remedy_named("join=400").apply(made(OPEN, *writes(10, 100), CLOSE))
+        assert of(found, "write") == [(0, 400), (400, 400), (800, 200)]
+
+    def test_a_hole_and_a_sync_end_a_call(self):
+        calls = [OPEN, *writes(2, 100), SYNC, *writes(2, 100, 200), *writes(2, 100, 1000), CLOSE]
+        assert of(remedy_named("join=1MiB").apply(made(*calls)), "write") == [
+            (0, 200),
+            (200, 200),
+            (1000, 200),
+        ]
+
+    def test_calls_of_other_files_in_between_do_not(self):
+        calls = [
+            each for i in range(3) for each in ((0, "write", 1, i * 10, 10), (0, "write", 2, i * 10, 10))
+        ]
+        assert of(remedy_named("join=1MiB").apply(made(*calls)), "write") == [(0, 30), (0, 30)]
+
+    def test_tasks_stay_apart(self):
+        calls = [*writes(3, 10), *writes(3, 10, begin=30, task=1)]
+        assert of(remedy_named("join=1MiB").apply(made(*calls, tasks=2)), "write") == [(0, 30), (30, 30)]
+
+    def test_seeks_to_where_the_data_end_go_too(self):
+        calls = [each for i in range(4) for each in ((0, "lseek", 1, i * 10, 0), (0, "read", 1, i * 10, 10))]
+        found = remedy_named("join=20").apply(made(*calls))
+        assert of(found, "read") == [(0, 20), (20, 20)]
+        assert of(found, "lseek") == [(0, 0), (20, 0)]
+
+    def test_time_between_calls_stays(self):
+        before = made(OPEN, *writes(1000, 100), CLOSE)
+        assert remedy_named("join=1MiB").apply(before).gap.sum() == before.gap.sum()
+
+
+def test_syncs_but_the_last_and_every_third_go():
+    calls = [each for i in range(10) for each in (*writes(1, 10, i * 10), SYNC)]
+    assert len(of(remedy_named("sync=end").apply(made(*calls)), "fsync")) == 1
+    assert len(of(remedy_named("sync=every:3").apply(made(*calls)), "fsync")) == 4
+
+
+def test_a_file_stays_open_unless_a_later_open_empties_it():
+    calls = [each for i in range(5) for each in (OPEN, *writes(1, 10, i * 10), CLOSE)]
+    found = remedy_named("keep-open").apply(made(*calls))
+    assert [len(of(found, name)) for name in ("open", "write", "close")] == [1, 5, 1]
+    again = [each for _ in range(5) for each in (OPEN, *writes(1, 10), CLOSE)]
+    with pytest.raises(EnsioError, match="changes no call"):
+        remedy_named("keep-open").apply(made(*again))
+
+
+def test_paths_and_bytes_are_asked_for_once_until_the_file_changes():
+    stat, read = (0, "stat", 1, -1, 0), (0, "read", 1, 0, 10)
+    found = remedy_named("once").apply(made(stat, stat, read, read, *writes(1, 10), stat, read))
+    assert (len(of(found, "stat")), len(of(found, "read"))) == (2, 2)
+
+
+def test_split_calls_move_the_same_bytes():
+    before = made(OPEN, *writes(3, 100), CLOSE)
+    found = remedy_named("split=3").apply(before)
+    assert of(found, "write")[:4] == [(0, 33), (33, 33), (66, 34), (100, 33)]
+    assert (written(found) == written(before)).all()
+    assert found.gap.sum() == before.gap.sum()
+
+
+@pytest.mark.parametrize(
+    "text", ["join", "join=0", "sync=every:0", "sync", "split=1", "none=1", "keep-open=2", "x"]
+)
+def test_what_is_no_remedy_is_refused(text):
+    with pytest.raises(EnsioError):
+        remedy_named(text)
+
+
+def test_written_extents_are_joined_whatever_their_order():
+    found = made(
+        *writes(2, 10, 10), *writes(1, 10, 0), *writes(1, 4, 12), *writes(1, 10, 50), *writes(1, 5, file=2)
+    )
+    assert written(found).tolist() == [[1, 0, 30], [1, 50, 60], [2, 0, 5]]
+
+
+def test_files_are_there_before_if_they_are_read_before_they_are_written():
+    found = files_before(made(OPEN, *writes(2, 10), (0, "read", 1, 0, 20), (0, "read", 2, 5, 10)))
+    assert found.sizes == {2: 15}
+    assert found.ends == {1: 20, 2: 15}
+    assert found.folders == ("/", "/data")
+
+
+def test_plan_waits_as_long_as_the_run_did_between_its_calls():
+    before = made(OPEN, *writes(100, 10), CLOSE)
+    plan = PlanOfRun(before)
+    rows = np.concatenate(list(plan.rows()))
+    waits = rows[rows[:, 1] == len(NAMES)]
+    assert plan.operations == len(rows) == len(before) + len(waits)
+    assert before.gap.sum() - 20_000 < waits[:, 4].sum() <= before.gap.sum()
+    assert len(np.concatenate(list(PlanOfRun(before, keeps_think_time=False).rows()))) == len(before)
+
+
+def test_largest_so_far_is_that_of_the_group():
+    assert running_maximum(np.array([0, 0, 0, 1, 1]), np.array([3, 5, 4, 1, 2])).tolist() == [3, 5, 5, 1, 2]
