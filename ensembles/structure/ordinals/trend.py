@@ -239,8 +239,8 @@ def _share_rising(
 
 
 CORRELATIONS = (0.0, 0.4, 0.8, 0.95, 1.0)
-"""Correlations of neighbours for which the error rate holds; 1: a random walk. Of fewer than `_LONG` ordinals,
-the first three.
+"""Correlations of neighbours for which the error rate holds; 1: a random walk. Of fewer than `_LONG`
+ordinals, the first three.
 """
 
 _RULED_OUT = 0.03
