@@ -239,7 +239,7 @@ def _share_rising(
 
 
 CORRELATIONS = (0.0, 0.4, 0.8, 0.95, 1.0)
-"""Correlations of neighbours for which the error rate holds; 1: a random walk. Of fewer than `_LONG`
+"""Correlations of neighbours for which the error rate holds; 1: a random walk. Up to `_SHORT`
 ordinals, the first three.
 """
 
@@ -297,7 +297,7 @@ def ramp_p(points: np.ndarray, seed: int = 0) -> float:
 def _without_trend(n: int, seed: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Compute `_statistic` of simulated series without a trend, for each correlation."""
     random = np.random.default_rng([seed, n])
-    tried = CORRELATIONS if n >= _LONG else CORRELATIONS[:3]
+    tried = CORRELATIONS if n > _SHORT else CORRELATIONS[:3]
     return tuple(_statistic(_autoregressions(random, n, correlation)) for correlation in tried)
 
 

@@ -189,7 +189,7 @@ def test_modes_a_factor_of_1_3_apart_and_of_2_percent():
 
 
 def test_a_shallow_antimode_beside_few_calls_divides():
-    """5 % of the calls, 4.6 standard deviations away; a test of blocks finds them in four of ten ensembles."""
+    """5 % of the calls, 4.6 standard deviations away, which blocks find in four of ten ensembles."""
     numbers = []
     for seed in range(10):
         rng = np.random.default_rng([41, seed])
