@@ -251,7 +251,6 @@ correlation is ruled out.
 _DRAWS = 999
 _MOST_ENDS = 24
 """Largest number of points at which a ramp may begin or end."""
-_LARGEST = 0.95
 
 
 def ramp_p(points: np.ndarray, seed: int = 0) -> float:
@@ -345,5 +344,5 @@ def _statistic(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
     rest = series - level - along[row, best][:, None] * rise[:, best].T
     kept = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), tiny[:, 0])
-    factor = (1 - np.clip(kept, 0.0, _LARGEST)) / (1 + np.clip(kept, 0.0, _LARGEST))
-    return np.log(np.maximum(ratio[row, best], 1e-300)) + np.log(factor), kept
+    likely = np.clip(kept, 0.0, CORRELATIONS[-2])
+    return np.log(np.maximum(ratio[row, best], 1e-300)) + np.log((1 - likely) / (1 + likely)), kept
