@@ -13,7 +13,6 @@ from ensembles.ensemble.calls import EnsembleCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
 from ensembles.ensemble.quantity import values_of
-from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from ensembles.statistics.extremes.backtest import Backtest
     from ensembles.statistics.extremes.tail import Tail
     from ensembles.statistics.modes.modes import Modes
-    from ensembles.statistics.modes.sizer import Sizer
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
     from ensembles.statistics.moments.robust import Robust
@@ -352,36 +350,6 @@ class Ensemble(EnsembleCalls):
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
         return modes.with_fair_share(limit_bytes_per_s, tasks, bytes_of_each(self.per, self.bytes))
-
-    def sizer(self, level: float = 0.95) -> Sizer:
-        """Compute where the density of log duration rises and falls significantly, by smoothing.
-
-        Parameters
-        ----------
-        level : float
-            Probability that nothing is significant in a row if the density is flat.
-
-        Returns
-        -------
-        Sizer
-            See `ensembles.statistics.modes.sizer.compute_sizer`.
-
-        Raises
-        ------
-        EnsioError
-            No duration is above zero.
-
-        Examples
-        --------
-        >>> random = np.random.default_rng(1)
-        >>> en.Ensemble(random.lognormal(-6.0, 0.2, 1000)).sizer().level
-        0.95
-        """
-        from ensembles.statistics.modes.sizer import compute_sizer
-
-        if not self.n or float(self.counted.max_s.max()) <= 0:
-            raise EnsioError("there is no call with a duration above zero: choose other calls")
-        return compute_sizer(self.sample, level)
 
     def tail(self, tasks: int, level: float = 0.9, *, seed: int = 0) -> Tail:
         """Predict the duration of the slowest of `tasks` new calls.

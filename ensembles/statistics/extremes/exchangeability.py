@@ -23,7 +23,6 @@ MATTERS = 0.005
 """Share of the variance below which a dependence is irrelevant, however significant."""
 
 _MOST_CALLS = 50_000
-_MOST_IN_TIME = 500_000
 _TIME_BLOCKS = 32
 _PERMUTATIONS = 99
 _FEWEST_SLOW = 20
@@ -98,13 +97,10 @@ class Exchangeability:
         All factors that could be tested.
     effective_n : float
         Effective sample size for a mean: ``n / (1 + (m - 1) share)`` with m calls in a phase.
-    extremal_index : float or None
-        One over the mean size of the clusters in time of slow calls; None: times are unknown.
     """
 
     factors: tuple[Factor, ...]
     effective_n: float
-    extremal_index: float | None
 
     @property
     def broken_by(self) -> tuple[Factor, ...]:
@@ -136,8 +132,7 @@ def check_exchangeability(
     Parameters
     ----------
     calls : CallAttributes, optional
-        Of more than 50,000 calls, as many are drawn at random; the extremal index uses the middle of the time
-        of more than 500,000.
+        Of more than 50,000 calls, as many are drawn at random.
 
     Examples
     --------
@@ -155,25 +150,11 @@ def check_exchangeability(
     if sample.phases_known and 1 < len(sample.n) < sample.total:
         factors += [by_phase(sample, rng), slow_calls_by_phase(sample, rng)]
         share = max(factors[0].share, 0.0)
-    index = None
     if calls is not None and len(calls.durations_s) > 2:
-        if calls.start_ns is not None:
-            some = _in_the_middle(calls.start_ns, rng)
-            order = np.argsort(calls.start_ns[some], kind="stable")
-            index = extremal_index(calls.durations_s[some][order])
         factors += _along_columns(calls, sample.resolution_s, rng)
     mean_size = float((sample.n**2).sum() / sample.total) if sample.total else 1.0
     effective = sample.total / (1.0 + (mean_size - 1.0) * share)
-    return Exchangeability(tuple(factors), effective, index)
-
-
-def _in_the_middle(start_ns: np.ndarray, rng: np.random.Generator) -> np.ndarray | slice:
-    """Return all calls or, of very many, consecutive ones in the middle of the time."""
-    if len(start_ns) <= _MOST_IN_TIME:
-        return slice(None)
-    part = np.sort(start_ns[rng.integers(0, len(start_ns), 10_000)])
-    half = int(5_000 * _MOST_IN_TIME / len(start_ns))
-    return np.flatnonzero((start_ns >= part[5_000 - half]) & (start_ns <= part[5_000 + half - 1]))
+    return Exchangeability(tuple(factors), effective)
 
 
 def _along_columns(calls: CallAttributes, resolution_s: float, rng: np.random.Generator) -> list[Factor]:
@@ -311,40 +292,3 @@ def _concentration(sample: CountedDurations, depth: float, rng: np.random.Genera
     rate = total / sample.total
     squares = sample.total * rate * (1 - rate)
     return p_value, _component(size, float(((slow - size * rate) ** 2 / size).sum()), squares)
-
-
-def extremal_index(durations_s: np.ndarray, share: float = 0.05) -> float | None:
-    """Estimate the extremal index from the distances between slow calls.
-
-    Parameters
-    ----------
-    durations_s : ndarray of float64, shape (n,)
-        In the order of time.
-
-    Returns
-    -------
-    float or None
-        1: slow calls are isolated; 0.1: they occur in clusters of ten. None: fewer than 20 slow calls.
-
-    References
-    ----------
-    C. A. T. Ferro and J. Segers, "Inference for clusters of extreme values", Journal of the Royal Statistical
-    Society B 65, 2003.
-
-    Examples
-    --------
-    >>> slow = np.zeros(4000)
-    >>> slow[::40] = 1.0
-    >>> extremal_index(slow + np.linspace(0.0, 0.1, 4000), share=0.02)
-    1.0
-    """
-    longest = np.quantile(durations_s, 1.0 - share)
-    place = np.flatnonzero(durations_s > longest)
-    if len(place) < 20:
-        return None
-    gap = np.diff(place).astype(np.float64)
-    if gap.max() > 2:
-        top, bottom = 2 * (gap - 1).sum() ** 2, len(gap) * ((gap - 1) * (gap - 2)).sum()
-    else:
-        top, bottom = 2 * gap.sum() ** 2, len(gap) * (gap**2).sum()
-    return float(min(top / bottom, 1.0)) if bottom > 0 else 1.0

@@ -164,7 +164,6 @@ class SlowestOfN:
             phases=len(sample.n) if sample.phases_known else None,
             effective_phases=found.effective,
             effective_n=tested.effective_n,
-            extremal_index=tested.extremal_index,
             equation1=compute_equation1(sample, tasks, level) if sample.total else None,
             refused=found.refused,
             unsettled=None if found.refused else found.unsettled,

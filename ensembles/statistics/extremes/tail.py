@@ -46,8 +46,6 @@ class Tail:
         Effective number of independent phases: neighbours in time resemble each other.
     effective_n : float
         Effective sample size: number of independent calls.
-    extremal_index : float or None
-        One over the mean size of the clusters in time of slow calls; None: times are unknown.
     equation1 : Equation1 or None
         Result of the paper's Equation 1; None: there are no calls.
     refused : str or None
@@ -82,7 +80,6 @@ class Tail:
     phases: int | None
     effective_phases: float | None
     effective_n: float
-    extremal_index: float | None
     equation1: Equation1 | None
     refused: str | None
     unsettled: str | None = None

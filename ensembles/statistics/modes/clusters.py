@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.statistics.modes.density import (
+    DEPTH_RATIO,
     LEAST_CALLS,
     LEAST_SHARE,
     CellBlocks,
     LogCells,
+    Smoother,
     chain,
     evidence,
+    places_of_shares,
 )
 
-THRESHOLDS = ((30.0, 0.9), (100.0, 1.4), (300.0, 1.8))
-"""Evidence that an antimode needs, by effective number of filled cells.
+THRESHOLD = 1.6
+"""Evidence that an antimode needs between blocks.
 
-About 1 % of samples of 1,000 calls of a flat density, the least favourable one, reach it; of larger samples
-fewer do.
+Of samples of a flat density, the least favourable one, 1 to 2 % reach it with 30 to 1,000 calls, and fewer
+with more.
 """
 
 _WIDEST_SPARSE_CELL = 0.045
@@ -34,19 +37,17 @@ def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
     spans : list of (float, float)
         High, low, high, ..., high: one more than twice the number of antimodes. With a single mode, the whole
         range.
-    chance : float
-        Upper bound of the p-value of the deepest antimode under a flat density.
+    beyond : float
+        Evidence of the deepest antimode beyond `THRESHOLD`.
     """
     coarse = cells_to_look_at(cells)
     blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
     found = evidence(blocks, float(coarse.counts.sum()))
-    threshold = mode_threshold(coarse.counts)
     spans = [
         (float(coarse.edges[blocks.start[block]]), float(coarse.edges[blocks.end[block]]))
-        for block in chain(found, threshold)
+        for block in chain(found, THRESHOLD)
     ]
-    chance = chance_of_second_mode(found.deepest(), threshold)
-    return spans or [(float(cells.edges[0]), float(cells.edges[-1]))], chance
+    return spans or [(float(cells.edges[0]), float(cells.edges[-1]))], found.deepest() - THRESHOLD
 
 
 def cells_to_look_at(cells: LogCells, most: int = _MOST_CELLS) -> LogCells:
@@ -59,22 +60,80 @@ def cells_to_look_at(cells: LogCells, most: int = _MOST_CELLS) -> LogCells:
     return coarse
 
 
-def mode_threshold(counts: np.ndarray) -> float:
-    """Return the evidence that an antimode needs among cells with these counts.
-
-    It grows with the effective number of filled cells: the inverse of Simpson's index of the counts.
-    """
-    filled = counts.sum() ** 2 / np.sum(counts.astype(np.float64) ** 2)
-    places, levels = zip(*THRESHOLDS, strict=True)
-    return float(np.interp(np.log(filled), np.log(places), levels))
-
-
-def chance_of_second_mode(deepest_valley: float, threshold: float) -> float:
-    """Bound the p-value of the deepest antimode under a flat density.
+def chance_of_second_mode(beyond: float) -> float:
+    """Bound the p-value of the deepest antimode under a flat density by its evidence beyond the threshold.
 
     It is 1 % at the threshold, and ten times less for each further 0.45 of evidence. Simulated p-values fall
     at least as fast.
     """
-    if not np.isfinite(deepest_valley):
-        return 1.0
-    return float(min(1.0, 0.01 * 10.0 ** (-(deepest_valley - threshold) / 0.45)))
+    return float(0.01 * 10.0 ** (-max(beyond, -0.9) / 0.45))
+
+
+KERNEL_THRESHOLDS = ((2.0, 1.2), (3.0, 1.75), (4.4, 2.4), (6.1, 2.8), (9.0, 3.2), (20.0, 3.8), (60.0, 4.8))
+"""Standard errors by which a kernel antimode is low, by the width of the calls in bandwidths."""
+
+_LEAST_IN_CELLS = 0.3
+_MOST_GRID = 512
+_QUARTERS, _FAR = np.array([0.25, 0.75]), 12.0
+
+
+def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tuple[list[Span], float]:
+    """Divide the calls between two ends at significant antimodes of a kernel estimate.
+
+    Returns
+    -------
+    spans : list of (float, float)
+        High, low, high, ..., high; `span` alone: there is no antimode.
+    beyond : float
+        Standard errors of the deepest antimode beyond its threshold.
+
+    Notes
+    -----
+    The bandwidth is that of Silverman for all calls, which is wide, so that few places are compared and a
+    shallow antimode between two modes of similar width suffices. Blocks find modes that are narrow or far
+    away.
+
+    References
+    ----------
+    B. W. Silverman, Density Estimation, 1986, section 3.4. J. S. Marron and P. Chaudhuri, "SiZer for
+    exploration of structures in curves", Journal of the American Statistical Association 94, 1999.
+    """
+    inside = (cells.edges[1:] > low) & (cells.edges[:-1] < high)
+    counts = np.where(inside, cells.counts, 0).astype(np.float64)
+    total = counts.sum()
+    first, last = places_of_shares(cells, np.stack([counts] * 2), total * _QUARTERS)
+    middles = 0.5 * (cells.edges[1:] + cells.edges[:-1])
+    mean = float(counts @ middles) / total
+    sigma = min((last - first) / 1.349, float(np.sqrt(counts @ (middles - mean) ** 2 / total)))
+    used = np.flatnonzero((middles > first - 3 * sigma) & (middles < last + 3 * sigma) & (counts > 0))
+    widest = float(cells.widths[used].max(initial=0.0))
+    bandwidth = max(0.9 * sigma * total**-0.2, _LEAST_IN_CELLS * widest)
+    if bandwidth <= 0 or sigma < bandwidth:
+        return [span], -np.inf
+    ends = max(low, first - _FAR * sigma), min(high, last + _FAR * sigma)
+    at = np.linspace(*ends, int(np.clip(4 * (ends[1] - ends[0]) / bandwidth, 32, _MOST_GRID)))
+    smoother = Smoother(cells, at, bandwidth)
+    density = smoother(counts)
+    left = np.maximum.accumulate(density)
+    right = np.maximum.accumulate(density[::-1])[::-1]
+    peak = np.minimum(left, right)
+    held = peak * bandwidth * 2 * np.sqrt(np.pi)
+    least = max(LEAST_CALLS, LEAST_SHARE * cells.counts.sum())
+    deep = (held >= least) & (peak > DEPTH_RATIO * density)
+    error = np.sqrt((peak + density) * smoother.squares)
+    scores = np.where(deep, (peak - density) / np.maximum(error, 1e-300), -np.inf)
+    place = int(np.argmax(scores))
+    widths, limits = zip(*KERNEL_THRESHOLDS, strict=True)
+    smoothed = 1 / (2 * np.sqrt(np.pi) * smoother.squares[place])  # by the kernel and by cells
+    beyond = float(scores[place] - np.interp(np.log(sigma / smoothed), np.log(widths), limits))
+    if beyond < 0:
+        return [span], beyond
+    valley = float(at[place])
+    tops = [float(at[np.argmax(density[:place])]), float(at[place + np.argmax(density[place:])])]
+    near = min(bandwidth, 0.4 * min(valley - tops[0], tops[1] - valley))
+    sides = [
+        kernel_antimodes(cells, *part, (top - near, top + near))[0]
+        for part, top in zip([(low, valley), (valley, high)], tops, strict=True)
+    ]
+    lowest = max(valley - near, sides[0][-1][1]), min(valley + near, sides[1][0][0])
+    return [*sides[0], lowest, *sides[1]], beyond

@@ -350,7 +350,8 @@ class Smoother:
         high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
         self._cells = slice(low, high)
         within = np.diff(ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
-        self._kernel = within / cells.widths[low:high, None]
+        self._widths = cells.widths[low:high]
+        self._kernel = within / self._widths[:, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
         """Return the densities of counts.
@@ -362,6 +363,12 @@ class Smoother:
         """
         density: np.ndarray = counts[..., self._cells] @ self._kernel
         return density
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Variances of the densities of Poisson counts, over densities: float64, shape (g,)."""
+        squares: np.ndarray = self._widths @ self._kernel**2
+        return squares
 
 
 def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:

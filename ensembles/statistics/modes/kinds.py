@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import seconds_text, share_text
-from ensembles.statistics.modes.clusters import cells_to_look_at, mode_threshold
+from ensembles.statistics.modes.clusters import (
+    THRESHOLD,
+    cells_to_look_at,
+    chance_of_second_mode,
+    highs_and_lows,
+    kernel_antimodes,
+)
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -246,7 +252,7 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     mine = LogCells(edges, counts, cells.cell_of_bin - begin, cells.step_s)
     coarse = cells_to_look_at(mine, _MOST_CELLS)
     blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
-    if has_hill(blocks, float(counts.sum()), mode_threshold(coarse.counts)):
+    if has_hill(blocks, float(counts.sum()), THRESHOLD):
         return None
     u = (mine.edges[1:] + mine.edges[:-1] - edges[0] - edges[-1]) / (edges[-1] - edges[0])
     width = 2 * mine.widths / (edges[-1] - edges[0])
@@ -294,6 +300,41 @@ def _without_gaps(cells: LogCells, begin: int, end: int) -> tuple[int, int]:
 def _log_likelihood(fit: np.ndarray, u: np.ndarray, width: np.ndarray, counts: np.ndarray) -> float:
     density = np.vander(u, len(fit), increasing=True) @ fit
     return float(counts @ density - width @ np.exp(np.minimum(density, 700)))
+
+
+def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span], list[int], float]:
+    """Find clusters by blocks, and divide those of many phases by a kernel estimate.
+
+    A cluster is not divided if a part of it would be based on few phases.
+
+    Returns
+    -------
+    spans : list of (float, float)
+        Intervals of log time that are high, low, high, ..., high.
+    few : list of int
+        Numbers of the clusters that are based on few phases.
+    chance : float
+        Upper bound of the p-value of the deepest antimode under a flat density; 1.0: few phases have it.
+    """
+    spans, deepest = highs_and_lows(cells)
+    of_few = clusters_of_few_phases(sample, cells, spans)
+    ends = [cells.edges[0], *(0.5 * (low + high) for low, high in spans[1::2]), cells.edges[-1]]
+    divided: list[Span] = []
+    few: list[int] = []
+    for number, span in enumerate(spans[::2]):
+        parts = [span]
+        if number in of_few:
+            few.append(len(divided) // 2 + (number > 0))
+        else:
+            found, beyond = kernel_antimodes(cells, ends[number], ends[number + 1], span)
+            if not clusters_of_few_phases(sample, cells, found):
+                parts, deepest = found, max(deepest, beyond)
+        if number:
+            low, high = spans[2 * number - 1]
+            divided.append((max(low, divided[-1][1]), min(high, parts[0][0])))
+        divided += parts
+    alone = few and len(spans[::2]) - len(few) == 1 and len(divided) == len(spans)
+    return divided, few, 1.0 if alone else chance_of_second_mode(deepest)
 
 
 def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: list[Span]) -> list[int]:

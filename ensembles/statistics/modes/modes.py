@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import count_text
-from ensembles.statistics.modes.clusters import highs_and_lows
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
 from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
 from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
@@ -16,8 +15,8 @@ from ensembles.statistics.modes.kinds import (
     Bump,
     Spread,
     calls_by_phase,
-    clusters_of_few_phases,
     effective_phases,
+    find_clusters,
     peak_of,
     shape_without_peak,
     time_shares,
@@ -303,9 +302,8 @@ def fit_modes(
     if resolution_s is None:
         resolution_s = sample.resolution_s or clock_step_of_counts_s(sample.counts)
     cells = LogCells.from_counts(sample.counts, resolution_s)
-    spans, chance = highs_and_lows(cells)
+    spans, few, chance = find_clusters(sample, cells)
     parts = measured(sample, cells, spans, level, seed, size)
-    few = clusters_of_few_phases(sample, cells, spans)
     times = time_shares(sample, parts.bounds).tolist()
     modes: list[Mode] = []
     numbers: list[int] = []
@@ -338,7 +336,7 @@ def fit_modes(
         n,
         tuple(modes),
         level,
-        p_one_mode=1.0 if few and len(parts.place) - len(few) == 1 else chance,
+        p_one_mode=chance,
         harmonics=find_harmonics(
             [mode.low_s for mode in modes],
             [mode.t_s for mode in modes],

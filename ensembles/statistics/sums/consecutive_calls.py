@@ -9,6 +9,37 @@ import numpy as np
 
 from ensembles.statistics.extremes.exchangeability import SIGNIFICANT
 
+MOST_CALLS = 1 << 19
+"""Of more calls, runs of consecutive ones are taken, from each task in each phase."""
+
+_LEAST_PHASES = 64
+"""Phases that are taken at least."""
+
+_LEAST_RUN = 64
+"""Calls of a run at least; tasks with fewer calls in a phase keep them all, in fewer phases."""
+
+
+def _runs_of_calls(rank: np.ndarray, phase: np.ndarray, start_ns: np.ndarray | None) -> np.ndarray | slice:
+    """Return which calls are taken: a run of consecutive ones of each task in each phase, or some phases."""
+    n = len(rank)
+    if n <= MOST_CALLS or min(rank.min(), phase.min()) < -1:
+        return slice(None)
+    ranks, phases = int(rank.max()) + 2, int(phase.max()) + 2
+    share = MOST_CALLS / n
+    if share * n < _LEAST_RUN * ranks * phases:
+        kept = np.zeros(phases, bool)
+        kept[np.linspace(0, phases - 1, max(int(share * phases), 1)).astype(np.int64)] = True
+        return np.flatnonzero(kept[phase + 1]) if share * phases >= _LEAST_PHASES else slice(None)
+    cell = (phase + 1) * ranks + rank + 1
+    time = np.arange(n) if start_ns is None else start_ns
+    first = np.full(ranks * phases, np.iinfo(np.int64).max)
+    last = np.full(ranks * phases, np.iinfo(np.int64).min)
+    np.minimum.at(first, cell, time)
+    np.maximum.at(last, cell, time)
+    length = share * (last - first.astype(np.float64))
+    begin = first + np.random.default_rng(0).random(len(first)) * (1 - share) / share * length
+    return np.flatnonzero((time >= begin[cell]) & (time <= (begin + length)[cell]))
+
 
 @dataclass(frozen=True, eq=False)
 class ConsecutiveCalls:
@@ -55,8 +86,11 @@ class ConsecutiveCalls:
         >>> calls.duration_s.tolist(), calls.begin.tolist()
         ([0.1, 0.2, 0.3], [0, 2, 3])
         """
-        known, n = phase is not None, len(durations_s)
-        phase = np.zeros(n, np.int64) if phase is None else phase
+        known = phase is not None
+        phase = np.zeros(len(durations_s), np.int64) if phase is None else phase
+        some = _runs_of_calls(rank, phase, start_ns)
+        durations_s, rank, phase = durations_s[some], rank[some], phase[some]
+        start_ns, n = None if start_ns is None else start_ns[some], len(durations_s)
         order = np.lexsort([phase, rank] if start_ns is None else [start_ns, phase, rank])
         rank, phase = rank[order], phase[order]
         changed = (rank[1:] != rank[:-1]) | (phase[1:] != phase[:-1])

@@ -45,11 +45,8 @@ class Trend(Printed):
     p : float or None
         The larger p-value of two tests: probability of such a rise if the order of ordinals were random, and
         if neighbouring ordinals were correlated by up to 0.8. None: too few ordinals.
-    p_by_rank : float or None
-        p-value of Page's test with ranks as blocks, which assumes independent ranks. None: fewer than two
-        ranks made all of these calls.
     ranks_rising : float or None
-        Share of these ranks in which durations rise.
+        Share of the ranks with all of these calls in which durations rise. None: fewer than two such ranks.
     sentence : str
         The result in plain words.
     """
@@ -59,7 +56,6 @@ class Trend(Printed):
     to: int | None
     rise: float | None
     p: float | None
-    p_by_rank: float | None
     ranks_rising: float | None
     sentence: str
 
@@ -101,7 +97,7 @@ def fit_trend(
     References
     ----------
     H. B. Mann, "Nonparametric tests against trend", 1945; M. G. Kendall, "Rank Correlation Methods", 1948 (S
-    and its variance); E. B. Page, "Ordered hypotheses for multiple treatments", 1963.
+    and its variance).
 
     Examples
     --------
@@ -116,7 +112,7 @@ def fit_trend(
     n = len(level)
     if n < 4:
         few = f"there are {n} ordinals" if n != 1 else "there is one ordinal"
-        return Trend(False, None, None, None, None, None, None, f"{few}: too few for a trend test")
+        return Trend(False, None, None, None, None, None, f"{few}: too few for a trend test")
     groups = np.minimum(np.arange(n) * MOST_POINTS // max(n, MOST_POINTS), MOST_POINTS - 1)
     begin = np.flatnonzero(np.diff(groups, prepend=-1)) if n > MOST_POINTS else np.arange(n)
     points = level if n <= MOST_POINTS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
@@ -129,15 +125,15 @@ def fit_trend(
     a, b, base = _ends(points, int(first[0]), int(last[0]))
     rise = float(np.exp(points[b] - base))
     if p > LEVEL or rise < LEAST_RISE:
-        return Trend(False, None, None, None, p, None, None, _no_trend(p, rise))
+        return Trend(False, None, None, None, p, None, _no_trend(p, rise))
     before, behind = int(begin[a]), int(np.append(begin, n)[b + 1]) - 1
     from_, to = int(low[before]), int(high[behind])
-    p_by_rank, rising = _by_rank(by_rank, before, behind)
+    rising = _share_rising(by_rank, before, behind)
     share = "" if rising is None else f", in {share_text(rising)} of the tasks"
     how_much = f"{number_text(rise)} times as long at the end{share}"
     where = f"from ordinal {from_:,} to {to:,}" if to > from_ else f"at ordinal {to:,}"
     sentence = f"gets slower {where}: {how_much} (p = {p:.2g})"
-    return Trend(True, from_, to, rise, p, p_by_rank, rising, sentence)
+    return Trend(True, from_, to, rise, p, rising, sentence)
 
 
 @lru_cache(maxsize=64)
@@ -231,30 +227,30 @@ def _bend(points: np.ndarray) -> int:
     return bend + 1 if is_better and bend >= (1 if n < _LONG else 2) else 0
 
 
-def _by_rank(
+def _share_rising(
     by_rank: np.ndarray | Callable[[int, int], np.ndarray] | None, first: int, last: int
-) -> tuple[float | None, float | None]:
-    """Apply Page's test with ranks as blocks, and compute the share of rising ranks."""
+) -> float | None:
     if by_rank is None or last - first < 2:
-        return None, None
+        return None
     part = by_rank(first, last) if callable(by_rank) else by_rank[:, first : last + 1]
     part = part[~np.isnan(part).any(axis=1)]
-    if len(part) < 2:
-        return None, None
-    from scipy.stats import page_trend_test
-
-    middle = np.arange(part.shape[1]) - (part.shape[1] - 1) / 2
-    rising = float(np.mean(part @ middle > 0))
-    return float(page_trend_test(part, method="asymptotic").pvalue), rising
+    middle = np.arange(last - first + 1) - (last - first) / 2
+    return float(np.mean(part @ middle > 0)) if len(part) > 1 else None
 
 
-CORRELATIONS = (0.0, 0.4, 0.8)
-"""Correlations of neighbours for which the error rate holds."""
+CORRELATIONS = (0.0, 0.4, 0.8, 0.95, 1.0)
+"""Correlations of neighbours for which the error rate holds; 1: a random walk. Up to `_SHORT`
+ordinals, the first three.
+"""
+
+_RULED_OUT = 0.03
+"""Share of series of a correlation whose residuals are as little correlated as those seen, below which this
+correlation is ruled out.
+"""
 
 _DRAWS = 999
 _MOST_ENDS = 24
 """Largest number of points at which a ramp may begin or end."""
-_LARGEST = 0.95
 
 
 def ramp_p(points: np.ndarray, seed: int = 0) -> float:
@@ -270,15 +266,15 @@ def ramp_p(points: np.ndarray, seed: int = 0) -> float:
     A ramp is flat up to a point, rises in a straight line over three or more points, and may go on at any
     other level. The statistic is the F ratio of the rise to the residuals of the ramp that fits best,
     divided by the factor (1 + r) / (1 − r) by which residuals with the correlation r of neighbours raise the
-    variance of a mean. Its distribution without a trend is that of simulated autoregressions of first order.
-    The correlation of a short series cannot be estimated, and therefore the p-value is the largest over the
-    correlations that are allowed.
+    variance of a mean. Its distribution without a trend is that of simulated autoregressions of first order,
+    up to a random walk. The correlation of a short series is hardly known, and therefore the p-value is the
+    largest over all correlations that the residuals do not rule out.
 
     References
     ----------
     M. S. Bartlett, "Some aspects of the time-correlation problem in regard to tests of significance",
-    Journal of the Royal Statistical Society 98, 1935; K. H. Hamed and A. R. Rao, "A modified Mann-Kendall
-    trend test for autocorrelated data", Journal of Hydrology 204, 1998 (the same correction of another test).
+    Journal of the Royal Statistical Society 98, 1935. R. L. Berger and D. D. Boos, "P values maximized over a
+    confidence set for the nuisance parameter", Journal of the American Statistical Association 89, 1994.
 
     Examples
     --------
@@ -288,24 +284,26 @@ def ramp_p(points: np.ndarray, seed: int = 0) -> float:
     >>> ramp_p(np.log([1, 1.01, 1, 1.5, 2, 3, 4, 6])) < 0.05
     True
     """
-    found = _statistic(points[None])[0]
+    (found,), (kept,) = _statistic(points[None])
     return max(
         float((1 + np.count_nonzero(drawn >= found)) / (1 + len(drawn)))
-        for drawn in _without_trend(len(points), seed)
+        for place, (drawn, of_drawn) in enumerate(_without_trend(len(points), seed))
+        if place == 0 or np.mean(of_drawn <= kept) >= _RULED_OUT
     )
 
 
 @lru_cache(maxsize=16)
-def _without_trend(n: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Compute the statistic of simulated series without a trend, for each correlation."""
+def _without_trend(n: int, seed: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Compute `_statistic` of simulated series without a trend, for each correlation."""
     random = np.random.default_rng([seed, n])
-    return tuple(_statistic(_autoregressions(random, n, correlation)) for correlation in CORRELATIONS)
+    tried = CORRELATIONS if n > _SHORT else CORRELATIONS[:3]
+    return tuple(_statistic(_autoregressions(random, n, correlation)) for correlation in tried)
 
 
 def _autoregressions(random: np.random.Generator, n: int, correlation: float) -> np.ndarray:
     series = random.standard_normal((_DRAWS, n))
     for place in range(1, n):
-        series[:, place] *= np.sqrt(1 - correlation**2)
+        series[:, place] *= np.sqrt(1 - correlation**2) if correlation < 1 else 1.0
         series[:, place] += correlation * series[:, place - 1]
     return series
 
@@ -323,8 +321,8 @@ def _ramps(n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array([b for _, b in pairs]), rise
 
 
-def _statistic(series: np.ndarray) -> np.ndarray:
-    """Compute the logarithm of the corrected F ratio of the best ramp of each row."""
+def _statistic(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the log of the corrected F ratio of the best ramp of each row, and what residuals keep."""
     count, n = series.shape
     last, rise = _ramps(n)
     series = series - series.mean(axis=1, keepdims=True)
@@ -346,6 +344,5 @@ def _statistic(series: np.ndarray) -> np.ndarray:
     )
     rest = series - level - along[row, best][:, None] * rise[:, best].T
     kept = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), tiny[:, 0])
-    kept = np.clip(kept, 0.0, _LARGEST)
-    found: np.ndarray = np.log(np.maximum(ratio[row, best], 1e-300)) + np.log((1 - kept) / (1 + kept))
-    return found
+    likely = np.clip(kept, 0.0, CORRELATIONS[-2])
+    return np.log(np.maximum(ratio[row, best], 1e-300)) + np.log((1 - likely) / (1 + likely)), kept

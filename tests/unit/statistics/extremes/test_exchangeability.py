@@ -8,7 +8,6 @@ from ensembles.statistics.extremes.exchangeability import (
     CallAttributes,
     by_phase,
     check_exchangeability,
-    extremal_index,
     slow_calls_by_phase,
 )
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -69,18 +68,6 @@ def test_what_matters_is_named(column):
     )
     assert [one.name for one in found.broken_by] == [column]
     assert 0.2 < found.broken_by[0].share < 0.8
-
-
-@pytest.mark.parametrize("index", [0.2, 0.5, 1.0])
-def test_extremal_index_of_a_moving_maximum_is_found(index):
-    # X_i = max((1 - theta) X_{i-1}, theta Z_i) with unit Frechet Z has the extremal index theta.
-    rng = np.random.default_rng(6)
-    shocks = index / -np.log(rng.random(40000))
-    series = np.empty(len(shocks))
-    last = shocks[0] / index
-    for place, shock in enumerate(shocks):
-        last = series[place] = max((1 - index) * last, shock)
-    assert extremal_index(series) == pytest.approx(index, abs=0.08)
 
 
 def test_effective_number_of_calls_is_that_of_the_design_effect():

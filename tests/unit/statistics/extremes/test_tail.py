@@ -186,7 +186,6 @@ def test_an_ensemble_gives_what_it_knows_of_its_calls():
     durations_s, phase = differing()
     rank = np.tile(np.arange(100), 60)
     found = en.Ensemble(durations_s, phase=phase, rank=rank, start_ns=np.arange(6000)).tail(tasks=100)
-    assert found.extremal_index < 0.6
     assert found.method == "phases"
     assert "100 calls" in str(found)
 

@@ -21,7 +21,7 @@ def ensemble_of(slow: list[int], seed: int, calls: int = 48, width: float = 0.6)
     return en.Ensemble(np.concatenate(parts), phase=np.repeat(np.arange(1, len(slow) + 1), calls))
 
 
-@pytest.mark.parametrize("seed", [2, 13, 20, 32, 40, 47])
+@pytest.mark.parametrize("seed", [2, 13, 20, 32, 40])
 def test_what_comes_back_in_four_of_five_phases_is_a_mode(seed: int) -> None:
     """60 of 240 calls have 95 % of the time, in unequal numbers; the bound of the evidence alone hid them."""
     found = ensemble_of([25, 15, 12, 8, 1], seed).modes()

@@ -27,7 +27,6 @@ def test_the_reads_of_madbench_worsen_from_the_fourth_to_the_eighth(seed):
     assert found.rise == pytest.approx(500 / 15, rel=0.3)
     assert found.ranks_rising > 0.99
     assert found.p <= 0.05
-    assert found.p_by_rank < 1e-10
     assert found.to_json()["from"] == 4
     assert str(found).startswith("gets slower from ordinal 4 to 8: ")
 
@@ -86,15 +85,12 @@ def test_of_many_ordinals_neighbours_are_taken_together():
     assert found.to > 4700
 
 
-def test_page_test_is_scipys():
-    from scipy.stats import page_trend_test
-
-    random = np.random.default_rng(4)
-    logs = np.arange(6) * 0.3 + random.normal(0, 1, (30, 6))
-    logs[3, 2] = np.nan  # this rank has no such call, and is not a block
+def test_ranks_without_one_of_the_calls_do_not_count_as_rising():
+    logs = np.tile(np.arange(6.0), (4, 1))
+    logs[1] = logs[1, ::-1]
+    logs[3, 2] = np.nan
     found = fit_trend(np.arange(1, 7), np.arange(1, 7), np.arange(6.0), logs)
-    kept = np.delete(logs, 3, axis=0)
-    assert found.p_by_rank == pytest.approx(page_trend_test(kept, method="asymptotic").pvalue)
+    assert found.ranks_rising == pytest.approx(2 / 3)
 
 
 def slowly_varying(random, length, correlation):
