@@ -27,13 +27,7 @@ _STEPS_IN_SHORTEST = 2560
 
 
 def step_of(clock_step_s: float | None, per: str, moved: float = 0.0) -> float | None:
-    """Return the step of durations, or of durations per MiB.
-
-    Parameters
-    ----------
-    moved : float
-        Bytes that each call moved; 0: different amounts, so that durations per MiB have no step.
-    """
+    """Return the step of durations, or of durations per MiB."""
     if clock_step_s is None or per == "call":
         return clock_step_s
     return clock_step_s * MIB / moved if moved else 0.0
@@ -42,10 +36,7 @@ def step_of(clock_step_s: float | None, per: str, moved: float = 0.0) -> float |
 def moves_bytes(op: str, bytes_: npt.NDArray[np.int64] | None) -> bool:
     """Whether calls move bytes, as far as their operation or their sizes say.
 
-    Parameters
-    ----------
-    bytes_ : ndarray of int64, shape (n,), or None
-        Bytes that each call moved; None: unknown.
+    `bytes_`: bytes that each call moved; None: unknown.
 
     Examples
     --------
@@ -68,12 +59,8 @@ def of_scale(
 ) -> Modes:
     """Complete the modes of durations by time slices, and those of durations per MiB by sizes.
 
-    Parameters
-    ----------
-    bytes_, durations_s : ndarray, shape (n,), or None
-        Of each call; None: unknown.
-    crowded : str
-        Which tasks share processors; ``""``: none, or not known.
+    `bytes_`, `durations_s`: of each call; None: unknown.
+    `crowded`: which tasks share processors; ``""``: none, or not known.
     """
     if per == "call":
         return modes.with_time_slices(moves_bytes(op, bytes_), crowded)
@@ -97,12 +84,8 @@ def with_step(
 ) -> CountedDurations:
     """Copy a sample with the step of the clock behind it.
 
-    Parameters
-    ----------
-    durations_s : ndarray of float64, shape (n,), or None
-        Single durations, s; None: only the counts are known.
-    stated_s : float or None
-        The step as the run states it, s; None: it is estimated.
+    `durations_s`: single durations, s; None: only the counts are known.
+    `stated_s`: the step as the run states it, s; None: it is estimated.
     """
     if stated_s is None:
         from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
@@ -118,10 +101,7 @@ def with_step(
 def bytes_of_each(per: str, moved: npt.NDArray[np.int64] | None) -> float:
     """Return the bytes of each call, for its fair share of a rate.
 
-    Parameters
-    ----------
-    moved : ndarray of int64, shape (n,), or None
-        Bytes that each call moved; None: unknown.
+    `moved`: bytes that each call moved; None: unknown.
     """
     if per == "MiB":
         return MIB

@@ -24,20 +24,7 @@ if TYPE_CHECKING:
 def main_ensemble(
     run: Run, selection: Selection, per: Per = "call", transfers: bool = False
 ) -> tuple[Selection, Ensemble]:
-    """Make the ensemble of the calls that `main_group` chooses.
-
-    Parameters
-    ----------
-    per : {"call", "MiB"}
-        Seconds of each call, or seconds per MiB that it moved.
-
-    Returns
-    -------
-    Selection
-        As from `main_group`.
-    Ensemble
-        Its first note tells what was left out.
-    """
+    """Make the ensemble of the calls that `main_group` chooses."""
     chosen, notes = main_group(run, selection, transfers or per == "MiB")
     ensemble = ensemble_from_run(run, chosen, per)
     note_left_out(ensemble, notes)

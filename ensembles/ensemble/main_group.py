@@ -32,31 +32,19 @@ _TRANSFERS = ("read", "write")
 
 @dataclass(frozen=True)
 class CallGroup:
-    """The outermost calls of a layer, an operation and a size class.
-
-    Attributes
-    ----------
-    layer, op : str
-    calls, bytes : int
-        Their number, and the bytes that they moved.
-    time_ns : int
-        Sum of their durations.
-    least_bytes, most_bytes : int
-        Their least and their largest size, as requested.
-    longest_call : str
-        The function with most time.
-    longest_ns, longest_count : int
-        Time and number of its calls.
-    """
+    """The outermost calls of a layer, an operation and a size class."""
 
     layer: str
     op: str
+    # calls, bytes: Their number, and the bytes that they moved
     calls: int
     bytes: int
-    time_ns: int
+    time_ns: int  # Sum of their durations
+    # least_bytes, most_bytes: Their least and their largest size, as requested
     least_bytes: int
     most_bytes: int
-    longest_call: str = ""
+    longest_call: str = ""  # The function with most time
+    # longest_ns, longest_count: Time and number of its calls
     longest_ns: int = 0
     longest_count: int = 0
 
@@ -206,18 +194,7 @@ def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[Ca
 def main_group(run: Run, selection: Selection, transfers: bool = False) -> tuple[Selection, list[str]]:
     """Choose the calls of an ensemble where the filters leave the choice open: those with most time.
 
-    Parameters
-    ----------
-    transfers : bool
-        Only reads and writes, if there are some. Durations per MiB are always of calls that moved bytes.
-
-    Returns
-    -------
-    Selection
-        With one layer, one operation and one size class, each where the selection names none. Durations per
-        MiB keep all sizes.
-    list of str
-        A sentence about the calls that were left out; empty if there are none.
+    A sentence about the calls that were left out; empty if there are none.
     """
     names_calls = selection.calls is not None
     is_open = {

@@ -32,17 +32,7 @@ POSTS = (
 def values_of(
     events: Events, per: str, quantity: str
 ) -> tuple[Events, npt.NDArray[np.float64], tuple[str, str, list[str]]]:
-    """Return the events that have a quantity, its values, and what the ensemble is called.
-
-    Returns
-    -------
-    Events
-        Those with bytes, if the values are per MiB, and those with a known flight, if they are flights.
-    ndarray of float64, shape (n,)
-        Seconds, or seconds per MiB.
-    (str, str, list of str)
-        Name, operation and caveats.
-    """
+    """Return the events that have a quantity, its values, and what the ensemble is called."""
     if checked_per(per) == "MiB":
         events = events[events.moved > 0]
     if checked_quantity(quantity) == "flight":
@@ -69,13 +59,7 @@ _MOST_WAITS = 3
 
 
 def note_on_waits(run: Run, selection: Selection, events: Events) -> list[str]:
-    """Return a note that names the calls in which the program waits for the requests of an ensemble.
-
-    Returns
-    -------
-    list of str
-        One note; none if no call of the ensemble posts a request, or if no call waits for requests.
-    """
+    """Return a note that names the calls in which the program waits for the requests of an ensemble."""
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
 

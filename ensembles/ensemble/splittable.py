@@ -20,13 +20,7 @@ _MOST_SHARE = 0.5
 
 
 def why_not_split(run: Run, selection: Selection) -> str | None:
-    """Say why a part of these calls would take as long as a whole one.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run cannot be read any more.
-    """
+    """Say why a part of these calls would take as long as a whole one."""
     found = call_groups(run, selection)
     groups = [group for group in found if group.op != "wait"] or found
     calls, moved = sum(group.calls for group in groups), sum(group.bytes for group in groups)

@@ -21,15 +21,7 @@ def steps_of_turns(ensemble: EnsembleCalls) -> StepsOfTurns | None:
     Phases in which each task makes one call are examined, as of the finding node-serialisation. Tasks that
     share processors may take turns there, so that only their nodes count.
 
-    Parameters
-    ----------
-    ensemble : EnsembleCalls
-        Of calls that move bytes, with phases, tasks, bytes and starts.
-
-    Returns
-    -------
-    StepsOfTurns or None
-        None: calls are not served in turns, or the columns are unknown.
+    None: calls are not served in turns, or the columns are unknown.
     """
     calls = _phases_of_one_call_each(ensemble)
     if not calls:

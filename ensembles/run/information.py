@@ -35,15 +35,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     The numbers come from one pass over the events or, if these are not all calls, from the summary that the
     recorder kept.
 
-    Parameters
-    ----------
-    sums : RunSums, optional
-        The totals, if they are known already. Default: they are computed.
-
-    Returns
-    -------
-    dict
-        Plain values for JSON: times in seconds (keys ending in ``_s``), sizes in bytes.
+    `sums`: the totals, if they are known already. Default: they are computed.
     """
     found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sums["sizes"]
@@ -137,24 +129,14 @@ def _flights(run: Run) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunSums:
-    """Totals of all calls.
+    """Totals of all calls."""
 
-    Attributes
-    ----------
-    table, totals
-        Summaries of all calls.
-    sums : mapping of str to Summary
-        Those of `sums_requests`. None: what the record does not know.
-    events : int
-        Number of calls that are events.
-    summed : int
-        Number of calls that are in the totals by sums of the recorder, and not among the events.
-    """
-
+    # table, totals: Summaries of all calls
     table: CallTable
     totals: RunTotals
-    sums: Mapping[str, Any]
-    events: int
+    sums: Mapping[str, Any]  # Those of `sums_requests`. None: what the record does not know.
+    events: int  # Number of calls that are events
+    # Number of calls that are in the totals by sums of the recorder, and not among the events
     summed: int = 0
 
     @property
@@ -208,13 +190,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
 
 
 def sums_from(run: Run, found: Mapping[str, Any]) -> RunSums:
-    """Make the totals of a run.
-
-    Parameters
-    ----------
-    found : mapping of str to Summary
-        Summaries of `sums_requests`. Calls that are not events are added to them.
-    """
+    """Make the totals of a run."""
     from ensembles.summaries.from_cells import add_summed_calls
 
     run.reading.keep_ranks(found.get("ranks"))
@@ -337,18 +313,11 @@ def layer_requests() -> dict[str, SummaryRequest]:
 def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any]:
     """Return what ``ensio info --json`` has of it.
 
-    Parameters
-    ----------
-    found : mapping of str to Summary or None
-        Summaries of `layer_requests` by name. None: not all calls are events.
-
-    Returns
-    -------
-    dict
-        ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``read_inside`` (by function:
-        bytes that storage calls read inside calls that ask for none, such as opens), ``in_libraries``
-        (`ensembles.structure.library_time.library_rows`) and ``collective``
-        (`ensembles.summaries.collective_time.CollectiveTime.to_json`), each None if it is not known.
+    `found`: summaries of `layer_requests` by name. None: not all calls are events.
+    ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``read_inside`` (by function: bytes
+    that storage calls read inside calls that ask for none, such as opens), ``in_libraries``
+    (`ensembles.structure.library_time.library_rows`) and ``collective``
+    (`ensembles.summaries.collective_time.CollectiveTime.to_json`), each None if it is not known.
     """
     if found["traffic"] is None:
         return {"layer_traffic": None, "read_inside": None, "in_libraries": None, "collective": None}

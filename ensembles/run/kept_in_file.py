@@ -104,13 +104,7 @@ class KeptInFile:
             self._group, self._requests = SummaryGroup({}, self._run), {}
 
     def sealed(self, identity: bytes, most_bytes: int, pyramid_bytes: int) -> dict[str, bytes]:
-        """Return the summaries by name, the shortest first.
-
-        Parameters
-        ----------
-        pyramid_bytes : int
-            Most bytes of the levels of the pyramid; the coarse ones come first.
-        """
+        """Return the summaries by name, the shortest first."""
         filled = {request: self._group[name] for name, request in self._requests.items() if name != _PYRAMID}
         if _RATE in self._requests:
             filled[active_request()] = self._group[_RATE].active

@@ -48,11 +48,6 @@ class ReadLimits:
 def limits_of(run: RecordedRun, selection: Selection | None) -> ReadLimits:
     """Find what a selection needs of a run.
 
-    Parameters
-    ----------
-    selection : Selection or None
-        For this run. If it has phases, these are detected.
-
     Examples
     --------
     >>> from ensembles.run.read_limits import limits_of

@@ -45,18 +45,12 @@ _NOT_SHOWN = "it does not show where the time of the run went, copy it again or 
 class RunReading:
     """The part of a run that readers, writers, executors and commands need, and users seldom.
 
-    Attributes
-    ----------
-    source : EventSource
-        The reader of the events.
-    executor : Executor
-        Makes the passes over the events (`ensembles.passes.executors`).
-    budget : Budget
-        Memory that a pass may take.
-    reopen : callable or None
-        Opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets it.
-    kept : KeptSummaries
-        Results of passes that were made before.
+    `source`: the reader of the events.
+    `executor`: makes the passes over the events (`ensembles.passes.executors`).
+    `budget`: memory that a pass may take.
+    `reopen`: opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets
+    it.
+    `kept`: results of passes that were made before.
     """
 
     def __init__(self, run: RecordedRun, source: EventSource) -> None:
@@ -80,13 +74,7 @@ class RunReading:
         return self._run.phases if self._run.info.has(Holds.CALL_ORDER) else None
 
     def need(self, part: Holds, why: str) -> None:
-        """Refuse the run if its record does not hold a part.
-
-        Parameters
-        ----------
-        why : str
-            What needs the part, as a clause: ``"its rate needs the times of all calls"``.
-        """
+        """Refuse the run if its record does not hold a part."""
         run = self._run
         if not run.info.has(part):
             how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
@@ -120,14 +108,8 @@ class RunReading:
     ) -> Events:
         """Read all events of some ranks, evenly spaced among all ranks.
 
-        Parameters
-        ----------
-        least_ranks : int
-            Smallest number of ranks, even if they have more events.
-        among : sequence of (int, int), optional
-            Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
-        columns : tuple of str, optional
-            Columns that are needed, those of rank and start included. Default: all.
+        `among`: ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
+        `columns`: columns that are needed, those of rank and start included. Default: all.
         """
         share = -(-self.most_events * least_ranks // max(self._run.tasks, 1))
         what = f"all calls of {least_ranks} tasks, which phase detection needs"
@@ -313,10 +295,7 @@ class RunReading:
     def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
         """Iterate over the events of a selection for this run, in the order of ranks.
 
-        Parameters
-        ----------
-        max_events : int, optional
-            Largest number of events read at a time. Default: as the memory budget allows.
+        `max_events`: largest number of events read at a time. Default: as the memory budget allows.
         """
         return self._chunks_for(selection, max_events, True)
 
@@ -354,11 +333,6 @@ class RunReading:
         """Sums over the calls of each rank by function.
 
         They include calls that are not events.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read any more, or holds neither all events nor sums by rank.
         """
         if self.known_ranks is None:
             self._run.reading.need(
@@ -375,10 +349,7 @@ class RunReading:
     def keep_ranks(self, ranks: RankTable | None) -> None:
         """Keep the sums of a pass over all events as `ranks`, which then makes no pass.
 
-        Parameters
-        ----------
-        ranks : RankTable or None
-            Filled with all events of this run; None: it lacks some.
+        `ranks`: filled with all events of this run; None: it lacks some.
         """
         if ranks is not None:
             self.__dict__["known_ranks"] = ranks

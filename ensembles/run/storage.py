@@ -20,12 +20,9 @@ _MOST_SHOWN = 3
 def filesystems_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
     """Return the file systems of the accessed files, the one with the most files first.
 
-    Returns
-    -------
-    list of dict
-        ``point``, ``type`` and ``source`` of the mount, ``block_bytes`` (0: unknown), number of ``files``,
-        and ``stripes``: ``stripe_count`` (-1: all targets), ``stripe_bytes`` and number of ``files`` of each
-        striping, the most frequent first.
+    ``point``, ``type`` and ``source`` of the mount, ``block_bytes`` (0: unknown), number of ``files``, and
+    ``stripes``: ``stripe_count`` (-1: all targets), ``stripe_bytes`` and number of ``files`` of each
+    striping, the most frequent first.
     """
     found: dict[Any, list[str]] = {}
     for path in files:
@@ -59,13 +56,7 @@ def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
 
 
 def hints_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
-    """Return the hints of MPI-IO that were in force for the accessed files.
-
-    Returns
-    -------
-    list of dict
-        ``hints``, values by name, and the number of ``files`` with exactly these hints, the most files first.
-    """
+    """Return the hints of MPI-IO that were in force for the accessed files."""
     found = Counter(
         hints
         for path in files
@@ -88,11 +79,8 @@ def storage_lines(
 ) -> list[tuple[str, str]]:
     """Return sentences on file systems and hints, each with its label.
 
-    Parameters
-    ----------
-    all_of_them : bool
-        A line for each file system and set of hints, with source, block size and every striping. Default: one
-        line for the first file systems, and one for the first hints.
+    `all_of_them`: a line for each file system and set of hints, with source, block size and every striping.
+    Default: one line for the first file systems, and one for the first hints.
     """
     if all_of_them:
         return [("file system", _whole_text(system)) for system in filesystems] + [

@@ -96,16 +96,8 @@ class MovedSpans(Summary):
     def bursts(self, direction: str, idle_s: float) -> list[Burst] | None:
         """Find the bursts of a direction.
 
-        Parameters
-        ----------
-        idle_s : float
-            Longest time without a moving call inside of a burst.
-
-        Returns
-        -------
-        list of Burst or None
-            Those that moved at least `LEAST_BYTES` of the bytes and took time, in the order of time. None:
-            there were more calls than `MOST_EXACT`.
+        Those that moved at least `LEAST_BYTES` of the bytes and took time, in the order of time. None: there
+        were more calls than `MOST_EXACT`.
         """
         if self._calls > MOST_EXACT:
             return None

@@ -26,14 +26,11 @@ LEAST_SHARE = 0.1
 def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
     """Return what each library moved by the reads and writes of other layers inside its calls.
 
-    Returns
-    -------
-    list of dict
-        A row for each layer of outermost calls, operation ``"read"`` or ``"write"``, and layer below:
-        ``layer``, ``op``, ``by``, ``calls`` and ``bytes`` of the layer itself, ``inner_calls`` and
-        ``inner_bytes`` of the layer below, ``mean_bytes`` and ``inner_mean_bytes`` of a call (None: no call),
-        ``amplification`` (inner bytes by bytes; None: no bytes), and ``read_in_writes_bytes``, what the layer
-        below read in calls that write.
+    A row for each layer of outermost calls, operation ``"read"`` or ``"write"``, and layer below: ``layer``,
+    ``op``, ``by``, ``calls`` and ``bytes`` of the layer itself, ``inner_calls`` and ``inner_bytes`` of the
+    layer below, ``mean_bytes`` and ``inner_mean_bytes`` of a call (None: no call), ``amplification`` (inner
+    bytes by bytes; None: no bytes), and ``read_in_writes_bytes``, what the layer below read in calls that
+    write.
 
     Examples
     --------
@@ -76,13 +73,7 @@ def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
 
 
 def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return sentences on libraries that move more bytes than the program asked for, or small pieces.
-
-    Returns
-    -------
-    list of str
-        One for each layer and operation, without a full stop.
-    """
+    """Return sentences on libraries that move more bytes than the program asked for, or small pieces."""
     sentences = []
     most = max((row["bytes"] for row in rows), default=0)
     for row in rows:

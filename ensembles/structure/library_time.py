@@ -51,11 +51,8 @@ _MOST_ON_OBJECTS = 0.5
 def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
     """Return the libraries whose storage calls were recorded, so that the rest of their time is known.
 
-    Returns
-    -------
-    frozenset of str
-        Outermost layers inside whose calls storage calls move the bytes, perhaps compressed
-        (`MOST_COMPRESSED`), and libraries that only calls of these layers make.
+    Outermost layers inside whose calls storage calls move the bytes, perhaps compressed (`MOST_COMPRESSED`),
+    and libraries that only calls of these layers make.
 
     Examples
     --------
@@ -86,17 +83,7 @@ def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
 
 
 def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any]]:
-    """Return the time inside each library, and its functions with most of it.
-
-    Returns
-    -------
-    list of dict
-        A row for each library whose storage calls were recorded, the one with most time first: ``layer``,
-        ``time_s`` (exclusive: in its calls and in no recorded call inside them), ``io_share`` (of the
-        exclusive time in all I/O calls), ``io_time_s`` (that time), ``data_share`` (of `time_s`, in calls
-        that move data of the program, or compress it later), and ``calls``: ``call``, ``time_s``
-        (exclusive) and ``whole_s`` of its functions, the longest first.
-    """
+    """Return the time inside each library, and its functions with most of it."""
     given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in _WORK_ON_OBJECTS)
     stored = sum(
         sums.bytes

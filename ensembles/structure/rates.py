@@ -34,28 +34,16 @@ _CROSSING_CELLS = 3
 
 @dataclass(frozen=True)
 class Plateau:
-    """A stretch of time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median.
+    """A stretch of time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median."""
 
-    Attributes
-    ----------
-    from_s, to_s, time_s : float
-        Beginning and end in seconds since the origin of the run, and their difference.
-    bytes_per_s : float
-        Median rate.
-    bytes : float
-        Bytes moved.
-    share : float
-        Share of all bytes of this direction.
-    low_bytes_per_s, high_bytes_per_s : float
-        10 % and 90 % quantiles of the rate.
-    """
-
+    # from_s, to_s, time_s: Beginning and end in seconds since the origin of the run, and their difference
     from_s: float
     to_s: float
     time_s: float
-    bytes_per_s: float
-    bytes: float
-    share: float
+    bytes_per_s: float  # Median rate
+    bytes: float  # Bytes moved
+    share: float  # Share of all bytes of this direction
+    # low_bytes_per_s, high_bytes_per_s: 10 % and 90 % quantiles of the rate
     low_bytes_per_s: float
     high_bytes_per_s: float
 
@@ -191,10 +179,7 @@ def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:
 def quantiles(values: np.ndarray, shares: Sequence[float]) -> list[float]:
     """Compute quantiles as NumPy does, whose own function imports masked arrays: 30 ms of processor time.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-        At least one, and no NaN.
+    `values`: at least one, and no NaN.
 
     Examples
     --------
@@ -232,17 +217,6 @@ def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, i
 
     The division minimizes the sum of squares plus `penalty` for each piece (optimal partitioning, Jackson et
     al. 2005), with the pruning of Killick et al. 2012.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-    least : int
-        Least length of a piece; n is at least that.
-
-    Returns
-    -------
-    list of (int, int)
-        First value and end of each piece.
 
     Examples
     --------

@@ -133,18 +133,7 @@ def union_ns(spans: list[np.ndarray]) -> int:
 
 
 def disjoint(spans: list[np.ndarray]) -> np.ndarray:
-    """Join spans of time that overlap.
-
-    Parameters
-    ----------
-    spans : list of ndarray of int64, shape (2, n)
-        Starts and ends in ns; no end is before its start. At least one array.
-
-    Returns
-    -------
-    ndarray of int64, shape (2, m)
-        Rising, with the same union.
-    """
+    """Join spans of time that overlap."""
     # Each is sorted for itself, which is several times quicker than in pairs: a span of the union begins
     # where as many calls have ended as have begun before.
     start, end = map(np.sort, np.concatenate(spans, axis=1))

@@ -12,20 +12,10 @@ from ensembles.summaries.callsums import operations_of_transfers
 class Alignment(Summary):
     """A mergeable summary: how many reads and writes begin at a multiple of their file's boundary.
 
-    Parameters
-    ----------
-    boundary_bytes : int or ndarray of int64, shape (files,)
-        The boundary of all files, or of each; 0: unknown.
-
-    Attributes
-    ----------
-    known : dict of str to int
-        By layer and operation (``posix write``): requests of at least one byte with a known offset in a file
-        with a known boundary.
-    misaligned : dict of str to int
-        Those of them whose offset is not a multiple of the boundary.
-    crossing : dict of str to int
-        Those of them that would fit between two boundaries, and touch both sides of one.
+    `known`: by layer and operation (``posix write``): requests of at least one byte with a known offset in a
+    file with a known boundary.
+    `misaligned`: those of them whose offset is not a multiple of the boundary.
+    `crossing`: those of them that would fit between two boundaries, and touch both sides of one.
 
     Examples
     --------

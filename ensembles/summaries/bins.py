@@ -23,16 +23,6 @@ RELATIVE_WIDTH = 2.0**-BIN_BITS
 def bin_index(duration_ns: np.ndarray) -> np.ndarray:
     """Compute the bin of each duration.
 
-    Parameters
-    ----------
-    duration_ns : ndarray of integers, shape (n,)
-        Durations in ns, not negative.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Indices of bins, from 0.
-
     Examples
     --------
     >>> from ensembles.summaries.bins import bin_index, bin_low_ns
@@ -49,13 +39,7 @@ def bin_index(duration_ns: np.ndarray) -> np.ndarray:
 
 
 def bin_low_ns() -> np.ndarray:
-    """Compute the least duration of each bin.
-
-    Returns
-    -------
-    ndarray of uint64, shape (BIN_COUNT,)
-        Durations in ns. A bin ends where the next one begins; the last one ends at ``2**64``.
-    """
+    """Compute the least duration of each bin."""
     return _low_ns().copy()
 
 
@@ -82,15 +66,6 @@ def bit_length(value: np.ndarray) -> np.ndarray:
     """Count the bits of each uint64 value.
 
     The count is exact: logarithms of floats would round 2**k - 1 up.
-
-    Parameters
-    ----------
-    value : ndarray of uint64, any shape
-
-    Returns
-    -------
-    ndarray of int64, same shape
-        0 for the value 0.
 
     Examples
     --------

@@ -101,10 +101,7 @@ class BySite(Summary):
 
     All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
 
-    Attributes
-    ----------
-    rows : dict of (int, Call) to SiteCalls
-        By site and function.
+    `rows`: by site and function.
 
     Examples
     --------
@@ -174,11 +171,8 @@ class BySite(Summary):
     def grouped(self, key: Callable[[int], Hashable]) -> list[SiteTotals]:
         """Return the totals of groups of sites, such as those of one source line.
 
-        Returns
-        -------
-        list of SiteTotals
-            The group with the longest exclusive time first, and those that only wait for other tasks last.
-            The number is that of one of its sites.
+        The group with the longest exclusive time first, and those that only wait for other tasks last. The
+        number is that of one of its sites.
         """
         found: dict[Hashable, SiteTotals] = {}
         for (number, call), totals in sorted(self.rows.items()):
@@ -204,10 +198,7 @@ class BySite(Summary):
 class SitesByDuration(Summary):
     """A mergeable summary: the number of calls of each site in ranges of durations.
 
-    Attributes
-    ----------
-    counts : list of Counter
-        By range: number of calls by site.
+    `counts`: by range: number of calls by site.
     """
 
     of_all_calls = empty_if_unknown = True

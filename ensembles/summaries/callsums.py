@@ -23,38 +23,24 @@ _CARRIED = {"read": 1, "write": 2}
 
 @dataclass(frozen=True, slots=True)
 class CallSums:
-    """Sums over the events of a chunk, by function.
+    """Sums over the events of a chunk, by function."""
 
-    Attributes
-    ----------
-    present : ndarray of int64, shape (k,)
-        Indices of the functions that occur, rising.
-    count, errors : ndarray of int64, shape (calls,)
-        Number of events, and of failed events.
-    moved, counted : ndarray of int64, shape (calls,)
-        Bytes moved; the same without bytes that a call around counts
-        (`ensembles.summaries.runtotals.direction_of_events`).
-    time_ns : ndarray of int64, shape (calls,)
-        Sum of durations.
-    shortest_ns, longest_ns : ndarray of int64, shape (calls,)
-        Least and largest duration, of functions that occur.
-    start_ns, end_ns : int
-        First entry into a call and last return from one, since the origin of the run.
-    deepest : int
-        Largest nesting depth.
-    """
-
-    present: np.ndarray
+    present: np.ndarray  # Indices of the functions that occur, rising; shape (k,)
+    # count, errors: Number of events, and of failed events; shape (calls,)
     count: np.ndarray
     errors: np.ndarray
+    # moved, counted: Bytes moved; the same without bytes that a call around counts
+    # (`ensembles.summaries.runtotals.direction_of_events`); shape (calls,)
     moved: np.ndarray
     counted: np.ndarray
-    time_ns: np.ndarray
+    time_ns: np.ndarray  # Sum of durations; shape (calls,)
+    # shortest_ns, longest_ns: Least and largest duration, of functions that occur; shape (calls,)
     shortest_ns: np.ndarray
     longest_ns: np.ndarray
+    # start_ns, end_ns: First entry into a call and last return from one, since the origin of the run
     start_ns: int
     end_ns: int
-    deepest: int
+    deepest: int  # Largest nesting depth
 
 
 SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
@@ -112,20 +98,6 @@ def _made(chunk: Events) -> CallSums:
 def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
     """Sum powers (2 to 4) of the deviations from the mean of each function.
 
-    Parameters
-    ----------
-    call : ndarray of uint16, shape (n,)
-        Function of each event.
-    duration_ns : ndarray of int64, shape (n,)
-        Durations.
-    mean_ns : ndarray of float64, shape (calls,)
-        Mean duration of each function.
-
-    Returns
-    -------
-    ndarray of float64, shape (calls, 3)
-        Sums in ns², ns³ and ns⁴.
-
     Examples
     --------
     >>> from ensembles.summaries.callsums import central_sums
@@ -142,26 +114,7 @@ def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray)
 def count_sizes(
     call: np.ndarray, requested: np.ndarray, layer_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count the request sizes of each layer.
-
-    Parameters
-    ----------
-    call : ndarray of uint16, shape (n,)
-        Function of each event.
-    requested : ndarray of uint64, shape (n,)
-        Requested bytes.
-    layer_of : ndarray of uint8, shape (calls,)
-        Layer of each function; 255: its events are left out.
-
-    Returns
-    -------
-    layer : ndarray of uint8, shape (k,)
-        Layer of each entry, in no particular order.
-    size : ndarray of uint64, shape (k,)
-        Bytes.
-    count : ndarray of int64, shape (k,)
-        Number of events.
-    """
+    """Count the request sizes of each layer."""
     layer = layer_of[call]
     found = sum_by_keys({"layer": layer, "size": requested.view(np.int64)}, taken=layer != _NO_LAYER)
     return found["layer"].astype(np.uint8), found["size"].view(np.uint64), found["n"]
@@ -169,29 +122,13 @@ def count_sizes(
 
 @of_calls
 def layers_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
-    """List the layers with reads or writes, and the layer of each function.
-
-    Returns
-    -------
-    names : list of str
-        Layers.
-    layer_of : ndarray of uint8, shape (len(calls),)
-        Index into `names`; 255: the function neither reads nor writes.
-    """
+    """List the layers with reads or writes, and the layer of each function."""
     return _numbered([call.layer if call.op in _CARRIED else None for call in calls])
 
 
 @of_calls
 def operations_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
-    """List the layers and operations of reads and writes, and the one of each function.
-
-    Returns
-    -------
-    names : list of str
-        Such as ``posix read``.
-    number_of : ndarray of uint8, shape (len(calls),)
-        Index into `names`; 255: the function neither reads nor writes.
-    """
+    """List the layers and operations of reads and writes, and the one of each function."""
     return _numbered([f"{call.layer} {call.op}" if call.op in _CARRIED else None for call in calls])
 
 

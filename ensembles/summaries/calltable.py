@@ -17,25 +17,15 @@ _TRANSFERS = ("read", "write")
 
 @dataclass(slots=True)
 class CallTotals:
-    """Sums over the calls of one function.
+    """Sums over the calls of one function."""
 
-    Attributes
-    ----------
-    count, errors : int
-        Number of calls, and of failed calls.
-    bytes : int
-        Bytes moved, including calls inside other recorded calls; 0 for functions that neither read nor write.
-    time_ns : int
-        Sum of durations.
-    max_ns : int
-        Longest duration; −1: not known.
-    """
-
+    # count, errors: Number of calls, and of failed calls
     count: int = 0
     errors: int = 0
+    # Bytes moved, including calls inside other recorded calls; 0 for functions that neither read nor write
     bytes: int = 0
-    time_ns: int = 0
-    max_ns: int = 0
+    time_ns: int = 0  # Sum of durations
+    max_ns: int = 0  # Longest duration; −1: not known
 
     def add(self, other: CallTotals) -> None:
         """Add the totals of other calls."""
@@ -61,16 +51,10 @@ class SlowestCall:
 class CallTable(Summary):
     """A mergeable summary: the totals of each function.
 
-    Attributes
-    ----------
-    totals : dict of Call to CallTotals
-        Functions that occurred, in the order of first occurrence.
-    slowest : SlowestCall or None
-        The slowest call of those that do not wait for other tasks (operation ``wait``).
-    start_ns, end_ns : int or None
-        First entry into a call and last return from one, since the origin of the run.
-    durations_known : bool
-        False if only the sums of the durations are known.
+    `totals`: functions that occurred, in the order of first occurrence.
+    `slowest`: the slowest call of those that do not wait for other tasks (operation ``wait``).
+    `start_ns`, `end_ns`: first entry into a call and last return from one, since the origin of the run.
+    `durations_known`: false if only the sums of the durations are known.
 
     Examples
     --------

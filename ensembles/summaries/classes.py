@@ -19,14 +19,6 @@ def size_class(requested_bytes: np.ndarray) -> np.ndarray:
 
     Class 0 is for no bytes, class k for 2**(k - 1) to 2**k - 1 bytes.
 
-    Parameters
-    ----------
-    requested_bytes : ndarray of integers, shape (n,)
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-
     Examples
     --------
     >>> from ensembles.summaries.classes import size_class, size_range_bytes
@@ -52,15 +44,6 @@ def ordinal_class(ordinal: np.ndarray) -> np.ndarray:
     """Compute the ordinal class of each ordinal.
 
     Each of the first 16 ordinals has a separate class; larger ones have one class an octave.
-
-    Parameters
-    ----------
-    ordinal : ndarray of integers, shape (n,)
-        From 1; 0: not known.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
 
     Examples
     --------
@@ -95,13 +78,7 @@ class Ordinals:
         self._calls: dict[tuple[int, int], int] = {}
 
     def count(self, chunk: Events) -> np.ndarray:
-        """Compute the ordinal of each call, in the order in which calls come.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-            Index of the call among those of its rank, operation and file, from 1.
-        """
+        """Compute the ordinal of each call, in the order in which calls come."""
         op = op_of_calls(chunk.calls)[chunk.call].astype(np.uint64)
         low = chunk.file.astype(np.uint64) << np.uint64(3) | op
         order = np.lexsort((low, chunk.rank))

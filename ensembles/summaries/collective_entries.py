@@ -36,15 +36,11 @@ def is_meeting(calls: Sequence[Call]) -> np.ndarray:
 class CollectiveEntries(Summary):
     """A mergeable summary: entries of tasks into collective calls of MPI, as sums.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of all functions of the run, which the column ``call`` indexes.
-    table : KeyedSums
-        By ``call``, ``part`` (index of the call among those of the task and function, modulo `PARTS`) and
-        ``rank``: ``n``, ``start_ns`` (sum of the starts) and ``time_ns`` (sum of the durations). If tasks
-        call a function equally often, differences of ``start_ns`` are how much later one task enters its
-        calls than another, summed over the calls.
+    `names`: names of all functions of the run, which the column ``call`` indexes.
+    `table`: by ``call``, ``part`` (index of the call among those of the task and function, modulo `PARTS`)
+    and ``rank``: ``n``, ``start_ns`` (sum of the starts) and ``time_ns`` (sum of the durations). If tasks
+    call a function equally often, differences of ``start_ns`` are how much later one task enters its calls
+    than another, summed over the calls.
 
     Examples
     --------

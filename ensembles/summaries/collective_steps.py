@@ -30,10 +30,7 @@ class CollectiveSteps(Summary):
     syncs of the layers posix and stdio. Up to `MOST_EXACT` of either are held, 48 and 32 bytes each.
     `ensembles.structure.collective_steps` divides the time of the calls into steps.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of all functions of the run, which the column ``call`` indexes.
+    `names`: names of all functions of the run, which the column ``call`` indexes.
 
     Examples
     --------

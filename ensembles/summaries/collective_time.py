@@ -53,10 +53,7 @@ class CollectiveTime(Summary):
     Storage calls are the reads, writes and syncs of the layers posix and stdio that are inside other calls;
     non-blocking ones last until they complete.
 
-    Attributes
-    ----------
-    calls, storage_calls : int
-        Numbers of these calls.
+    `calls`, `storage_calls`: numbers of these calls.
 
     Examples
     --------
@@ -122,13 +119,10 @@ class CollectiveTime(Summary):
     def to_json(self) -> dict[str, float] | None:
         """Return the times, or None.
 
-        Returns
-        -------
-        dict or None
-            ``time_s``: time in which at least one task was in a collective call. ``storage_s``: the part of
-            it in which some task was in a storage call too. ``above_storage_s``, ``above_storage_share``: the
-            rest, in which tasks exchanged data or waited for each other, and its share. None: there are no
-            collective calls, no storage call inside them was recorded, or there are too many calls.
+        ``time_s``: time in which at least one task was in a collective call. ``storage_s``: the part of it in
+        which some task was in a storage call too. ``above_storage_s``, ``above_storage_share``: the rest, in
+        which tasks exchanged data or waited for each other, and its share. None: there are no collective
+        calls, no storage call inside them was recorded, or there are too many calls.
         """
         if not all(self._calls) or max(self._calls) > MOST_EXACT:
             return None

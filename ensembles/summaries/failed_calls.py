@@ -19,41 +19,23 @@ _LEAST_WAITING = 1 << 12
 
 
 class FailedKind(NamedTuple):
-    """Failed calls of a function with the same errno.
-
-    Attributes
-    ----------
-    call : Call
-    error : int
-        The errno; 0: the trace does not have it.
-    calls : int
-        Number of calls.
-    files : int
-        Number of files.
-    file, file_count : int
-        Number of the file with most of these calls, and how many it has; 0: calls of no file.
-    last_file : int
-        Number of the file of the last of these calls.
-    low_rank, high_rank : int
-        Lowest and highest rank that made some.
-    first_ns, last_ns : int
-        Start of the first and of the last, since the origin of the run.
-    inside : int
-        How many of them were made inside another I/O call, which may have failed with them.
-    """
+    """Failed calls of a function with the same errno."""
 
     call: Call
-    error: int
-    calls: int
-    files: int
+    error: int  # The errno; 0: the trace does not have it
+    calls: int  # Number of calls
+    files: int  # Number of files
+    # file, file_count: Number of the file with most of these calls, and how many it has; 0: calls of no file
     file: int
     file_count: int
-    last_file: int
+    last_file: int  # Number of the file of the last of these calls
+    # low_rank, high_rank: Lowest and highest rank that made some
     low_rank: int
     high_rank: int
+    # first_ns, last_ns: Start of the first and of the last, since the origin of the run
     first_ns: int
     last_ns: int
-    inside: int
+    inside: int  # How many of them were made inside another I/O call, which may have failed with them
 
 
 class FailedCalls(Summary):

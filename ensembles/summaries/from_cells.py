@@ -79,13 +79,7 @@ def moments_from_cells(summary: CellSummary) -> CallMoments:
 
 
 def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
-    """Make the call table from a recorded summary.
-
-    Parameters
-    ----------
-    files : sequence of str
-        Paths of the files that calls used; the first entry stands for none.
-    """
+    """Make the call table from a recorded summary."""
     table = CallTable()
     table.durations_known = summary.durations_known
     cells = summary.cells
@@ -147,11 +141,6 @@ def sizes_from_cells(summary: CellSummary, by_operation: bool = False) -> SizeTa
 
     Counts of sizes are exact: in their size classes, every cell has calls of one size only. Other size
     classes are in `SizeTable.classes`.
-
-    Parameters
-    ----------
-    by_operation : bool
-        Count reads and writes of a layer apart, as ``posix read`` and ``posix write``.
     """
     table = SizeTable()
     classes: dict[str, list[tuple[int, int, int]]] = {}
@@ -193,13 +182,7 @@ def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def from_sums(empty: Summary, summary: CellSummary, files: Sequence[str]) -> Summary | None:
-    """Return what the sums of a recorder know of a summary of all calls; None: nothing.
-
-    Parameters
-    ----------
-    files : sequence of str
-        Paths of the files that calls used; the first entry stands for none.
-    """
+    """Return what the sums of a recorder know of a summary of all calls; None: nothing."""
     if isinstance(empty, CallTable):
         return table_from_cells(summary, files)
     if isinstance(empty, SizeTable):

@@ -34,20 +34,7 @@ def spread(
     event of no duration adds its whole amount to the cell of its start. The parts of an event are rounded to
     integers whose sum is exactly its amount.
 
-    Parameters
-    ----------
-    start_ns, duration_ns : ndarray of int64, shape (n,)
-        Times of the events.
-    row : ndarray of int32, shape (n,)
-        Row of `out`; events with a negative row are left out.
-    amount : ndarray of int64, shape (n,), or None
-        Amounts, such as bytes, not negative. None: the durations, so that a cell gets the ns inside it.
-    level : int
-        Binary logarithm of the width of a cell in ns.
-    first : int
-        Index of the cell in column 0; it may be negative.
-    out : ndarray of int64, shape (rows, cells), C-contiguous
-        Is added to.
+    `amount`: amounts, such as bytes, not negative. None: the durations, so that a cell gets the ns inside it.
 
     Examples
     --------
@@ -68,18 +55,6 @@ def spread(
 
 def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:
     """Count durations by group and bin.
-
-    Parameters
-    ----------
-    group : ndarray of uint16, shape (n,)
-        Group of each duration, below `groups`.
-    duration_ns : ndarray of int64, shape (n,)
-        Durations, not negative.
-
-    Returns
-    -------
-    ndarray of int64, shape (groups, BIN_COUNT)
-        Counts.
 
     Examples
     --------
@@ -107,26 +82,7 @@ def count_groups(
     The group of an event is the number of cuts that are not above its key. With start times as keys, a group
     is the time between two cuts.
 
-    Parameters
-    ----------
-    key : ndarray of int64, shape (n,)
-        Keys, such as start times in ns.
-    duration_ns : ndarray of int64, shape (n,)
-        Durations, not negative.
-    taken : ndarray of bool, shape (n,), or None
-        False: the event is left out. None: all events count.
-    cuts : ndarray of int64, shape (g - 1,)
-        Keys at which a new group begins, rising.
-    out : dict of str to ndarray
-        Is updated: ``counts``, int64, shape (g, BIN_COUNT); ``least`` and ``most``, int64, shape (g,), in ns;
-        ``sums``, float64, shape (g, 2), of durations and of their squares, in ns and ns².
-    apart : bool
-        Return the positions of events in groups with odd numbers.
-
-    Returns
-    -------
-    ndarray of int, shape (k,), or None
-        Positions, if `apart` is True.
+    `taken`: false: the event is left out. None: all events count.
     """
     key, duration_ns = _contiguous(key, np.int64), _contiguous(duration_ns, np.int64)
     taken = None if taken is None else _contiguous(taken, np.bool_).view(np.uint8)
@@ -138,19 +94,6 @@ def count_groups(
 
 def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.ndarray]:
     """Count durations in seconds by bin, rounded to whole ns (halves to even).
-
-    Parameters
-    ----------
-    seconds : ndarray of float64, shape (n,)
-        Durations in seconds, not negative and below `limit_s`.
-
-    Returns
-    -------
-    counts : ndarray of int64, shape (BIN_COUNT,)
-        Counts.
-    stats : ndarray of float64, shape (5,)
-        Least and largest duration; sums of the differences from a reference and of their squares; the
-        reference. In seconds, and seconds².
 
     Examples
     --------

@@ -16,14 +16,9 @@ _OTHER = "other"
 
 
 class Traffic(NamedTuple):
-    """Calls and bytes.
+    """Calls and bytes."""
 
-    Attributes
-    ----------
-    calls, bytes : int
-        Number of calls that moved bytes, and these bytes.
-    """
-
+    # calls, bytes: Number of calls that moved bytes, and these bytes
     calls: int = 0
     bytes: int = 0
 
@@ -41,16 +36,11 @@ class LayerTraffic(Summary):
 
     All chunks of a thread must be added to the same summary, in their order.
 
-    Attributes
-    ----------
-    outer : dict of (str, str) to Traffic
-        By layer and operation, ``"read"`` or ``"write"``: the outermost calls.
-    inner : dict of (str, str, str, str) to Traffic
-        By layer and operation (``"read"``, ``"write"`` or ``"other"``) of the outermost call, and by layer
-        and operation of the reads and writes inside it, of other layers only.
-    read_inside : dict of str to Traffic
-        By function: what storage calls read inside outermost calls that move no bytes of the program, such as
-        opens.
+    `outer`: by layer and operation, ``"read"`` or ``"write"``: the outermost calls.
+    `inner`: by layer and operation (``"read"``, ``"write"`` or ``"other"``) of the outermost call, and by
+    layer and operation of the reads and writes inside it, of other layers only.
+    `read_inside`: by function: what storage calls read inside outermost calls that move no bytes of the
+    program, such as opens.
 
     Examples
     --------

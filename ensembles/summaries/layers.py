@@ -14,21 +14,11 @@ from ensembles.summaries.nesting import Nesting
 
 @dataclass(slots=True)
 class LayerTime:
-    """Time of the calls of one layer, summed over all threads.
+    """Time of the calls of one layer, summed over all threads."""
 
-    Attributes
-    ----------
-    calls : int
-        Number of calls.
-    time_ns : int
-        Sum of durations.
-    exclusive_ns : int
-        Exclusive time: the same without recorded calls inside these calls.
-    """
-
-    calls: int = 0
-    time_ns: int = 0
-    exclusive_ns: int = 0
+    calls: int = 0  # Number of calls
+    time_ns: int = 0  # Sum of durations
+    exclusive_ns: int = 0  # Exclusive time: the same without recorded calls inside these calls
 
 
 class LayerTimes(Summary):
@@ -36,10 +26,8 @@ class LayerTimes(Summary):
 
     All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
 
-    Attributes
-    ----------
-    calls, time_ns, inner_ns : dict of Call to int
-        By function: number of calls, sum of durations, and the part of it in recorded inner calls.
+    `calls`, `time_ns`, `inner_ns`: by function: number of calls, sum of durations, and the part of it in
+    recorded inner calls.
 
     Examples
     --------

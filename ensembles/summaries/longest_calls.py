@@ -78,12 +78,8 @@ class DiagramCalls(LongestCalls):
     Call sites are numbers in the table of the run. Calls that wait for other tasks are among them only if
     all are.
 
-    Attributes
-    ----------
-    events : Events
-        All calls, or the `most` longest.
-    count, io_calls : int
-        Number of all calls, and of those that do not wait for other tasks.
+    `events`: all calls, or the `most` longest.
+    `count`, `io_calls`: number of all calls, and of those that do not wait for other tasks.
 
     Examples
     --------

@@ -18,17 +18,6 @@ LEAST_FOR_SKEWNESS, LEAST_FOR_KURTOSIS = 3, 4
 class CentralMoments:
     """The moments of a set of durations; ``+`` merges two sets.
 
-    Attributes
-    ----------
-    n : int
-        Number of durations.
-    mean_ns : float
-        Mean.
-    sums : tuple of float
-        Sums of the second, third and fourth powers of the deviations from the mean, in ns², ns³ and ns⁴.
-    min_ns, max_ns : int
-        Least and largest duration.
-
     References
     ----------
     P. Pébay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
@@ -46,21 +35,17 @@ class CentralMoments:
     (4.082, 1.018)
     """
 
-    n: int
-    mean_ns: float
+    n: int  # Number of durations
+    mean_ns: float  # Mean
+    # Sums of the second, third and fourth powers of the deviations from the mean, in ns², ns³ and ns⁴
     sums: tuple[float, float, float]
+    # min_ns, max_ns: Least and largest duration
     min_ns: int
     max_ns: int
 
     @classmethod
     def from_durations(cls, duration_ns: np.ndarray) -> CentralMoments:
-        """Compute the moments of durations.
-
-        Parameters
-        ----------
-        duration_ns : ndarray of integers, shape (n,)
-            At least one duration.
-        """
+        """Compute the moments of durations."""
         values = duration_ns.astype(np.float64)
         mean = float(values.mean())
         values -= mean
@@ -126,10 +111,7 @@ class CentralMoments:
 class CallMoments(Summary):
     """A mergeable summary: the moments of the durations of each function.
 
-    Attributes
-    ----------
-    moments : dict of Call to CentralMoments
-        Functions that occurred.
+    `moments`: functions that occurred.
 
     Examples
     --------
@@ -171,13 +153,7 @@ class CallMoments(Summary):
         self.moments[call] = self.moments[call] + moments if call in self.moments else moments
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the moments as arrays of shape (calls,).
-
-        Returns
-        -------
-        dict of str to ndarray
-            ``call`` (``layer:name``), ``n``, ``mean_ns``, ``m2``, ``m3``, ``m4``, ``min_ns``, ``max_ns``.
-        """
+        """Return the moments as arrays of shape (calls,)."""
         rows = list(self.moments.values())
         sums = np.array([row.sums for row in rows], dtype=np.float64).reshape(-1, 3)
         return {

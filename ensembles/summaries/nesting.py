@@ -37,10 +37,7 @@ class Nesting:
     def inner_ns(self, chunk: Events) -> np.ndarray | None:
         """Compute the time of each call in recorded calls inside it.
 
-        Returns
-        -------
-        ndarray of int64, shape (n,), or None
-            Time in ns, at most the duration of the call. None: no call is nested.
+        Time in ns, at most the duration of the call. None: no call is nested.
         """
         if not len(chunk):
             return None

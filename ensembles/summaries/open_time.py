@@ -32,21 +32,11 @@ _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
 
 @dataclass(frozen=True)
 class OpenToClose:
-    """Bytes of a direction, and the time in which their files were open.
+    """Bytes of a direction, and the time in which their files were open."""
 
-    Attributes
-    ----------
-    bytes : int
-        Bytes moved in the sessions that count.
-    sessions : int
-        Number of these sessions.
-    time_s : float
-        Time in which at least one of them lasted, in s.
-    """
-
-    bytes: int
-    sessions: int
-    time_s: float
+    bytes: int  # Bytes moved in the sessions that count
+    sessions: int  # Number of these sessions
+    time_s: float  # Time in which at least one of them lasted, in s
 
 
 class OpenTime(Summary):
@@ -152,11 +142,8 @@ class OpenTime(Summary):
     def open_to_close(self, direction: str) -> OpenToClose | None:
         """Compute in how much time files were open that bytes were moved to or from.
 
-        Returns
-        -------
-        OpenToClose or None
-            None: no bytes moved; or the sessions that are known moved too few of them. The others begin
-            without an open of the same thread, or there were more than `MOST_SESSIONS`.
+        None: no bytes moved; or the sessions that are known moved too few of them. The others begin without
+        an open of the same thread, or there were more than `MOST_SESSIONS`.
         """
         self.finalize()
         number = DIRECTIONS.index(direction)
@@ -261,13 +248,7 @@ def _sessions(rows: np.ndarray) -> np.ndarray:
 
 
 def union_ns(start: np.ndarray, end: np.ndarray) -> int:
-    """Compute the length of the union of spans of time.
-
-    Parameters
-    ----------
-    start, end : ndarray of int64, shape (n,)
-        In ns.
-    """
+    """Compute the length of the union of spans of time."""
     if not len(start):
         return 0
     order = np.argsort(start, kind="stable")

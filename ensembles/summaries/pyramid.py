@@ -35,20 +35,9 @@ class Pyramid(Summary):
     It holds the time in outermost calls, and the number of those that begin, by class of operation, row of
     tasks and cell of time. Classes are those of `ensembles.summaries.raster.CLASSES`.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run; ranks are below it.
-
-    Attributes
-    ----------
-    tasks, level : int
-    rows, ranks_per_row : int
-        Number of rows, and of tasks in each; the last row may have fewer.
-    cells : int
-        Largest number of cells of time.
-    several_threads : bool
-        Whether any task has calls of more than one thread.
+    `rows`, `ranks_per_row`: number of rows, and of tasks in each; the last row may have fewer.
+    `cells`: largest number of cells of time.
+    `several_threads`: whether any task has calls of more than one thread.
 
     Examples
     --------

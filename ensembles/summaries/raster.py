@@ -39,23 +39,12 @@ class Raster(Summary):
 
     Only outermost calls count: a task that writes through the write call of a library is in one write.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run; ranks are below it.
-    ranks_per_row : int, optional
-        Tasks in each row. Default: the fewest with which there are not more rows.
-
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks.
-    rows : int
-        Number of rows in use.
-    ranks_per_row : int
-        Tasks in each row; the last row may have fewer.
-    several_threads : bool
-        Whether any task has calls of more than one thread. Then more calls than tasks may overlap.
+    `ranks_per_row`: tasks in each row. Default: the fewest with which there are not more rows.
+    `tasks`: number of tasks.
+    `rows`: number of rows in use.
+    `ranks_per_row`: tasks in each row; the last row may have fewer.
+    `several_threads`: whether any task has calls of more than one thread. Then more calls than tasks may
+    overlap.
 
     Examples
     --------
@@ -105,12 +94,7 @@ class Raster(Summary):
     ) -> None:
         """Fill an empty raster with the times of a grid with finer cells.
 
-        Parameters
-        ----------
-        row : ndarray of int, shape (n,)
-            Row of this raster's grid, by class and row, for each of the first rows of the other.
-        extent_ns : (int, int) or None
-            First moment to show, and the end. None: there are no events.
+        `extent_ns`: first moment to show, and the end. None: there are no events.
         """
         self.several_threads = several_threads
         self._grid.level = grid.level  # cells are not finer than those of the grid
@@ -118,15 +102,7 @@ class Raster(Summary):
         self._grid.add_grid(grid, row)
 
     def put_cells(self, time_ns: np.ndarray, first: int, level: int) -> None:
-        """Fill an empty raster with times.
-
-        Parameters
-        ----------
-        time_ns : ndarray of int64, shape (classes, rows, cells)
-            As the property; not more cells than the raster may have.
-        level : int
-            Binary logarithm of the width of a cell in ns.
-        """
+        """Fill an empty raster with times."""
         self._grid.put(time_ns.reshape(self._grid.rows, -1), first, level)
 
     @property
@@ -173,24 +149,13 @@ class Raster(Summary):
         """Compute the share of each pixel that was spent in calls of a class.
 
         The area of a pixel is tasks × time.
-
-        Returns
-        -------
-        ndarray of float32, shape (rows, cells)
-            From 0 to 1; more than 1 if several threads of a task were in calls at once.
         """
         area = (self.tasks_of_row * self.cell_ns).astype(np.float32)[:, None]
         shares: np.ndarray = self.time_ns[list(CLASSES).index(name)].astype(np.float32) / area
         return shares
 
     def tasks_inside(self, name: str) -> np.ndarray:
-        """Compute the mean number of tasks in calls of a class, over time.
-
-        Returns
-        -------
-        ndarray of float64, shape (cells,)
-            Mean over each cell. Each thread of a task counts.
-        """
+        """Compute the mean number of tasks in calls of a class, over time."""
         tasks: np.ndarray = self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
         return tasks
 

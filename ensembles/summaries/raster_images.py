@@ -27,22 +27,13 @@ _COMPRESSED_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class ShareImage:
-    """Shares of (tasks × time) spent in calls, one byte for each pixel and class.
+    """Shares of (tasks × time) spent in calls, one byte for each pixel and class."""
 
-    Attributes
-    ----------
-    shares : ndarray of uint8, shape (rows, cells, classes)
-        255 is the whole of the tasks and time of a pixel. A share above zero is at least 1, so that it
-        remains visible.
-    ranks_per_row : int
-        Tasks in a row.
-    cell_ns : int
-        Width of a pixel, in nanoseconds.
-    """
-
+    # 255 is the whole of the tasks and time of a pixel. A share above zero is at least 1, so that it remains
+    # visible. Shape (rows, cells, classes).
     shares: np.ndarray
-    ranks_per_row: int
-    cell_ns: int
+    ranks_per_row: int  # Tasks in a row
+    cell_ns: int  # Width of a pixel, in nanoseconds
 
 
 def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
@@ -101,17 +92,9 @@ def _joined(values: np.ndarray, axis: int, count: int) -> np.ndarray:
 class DrawnRaster:
     """What a trace diagram shows of a raster: a twentieth of its bytes, which files keep.
 
-    Parameters
-    ----------
-    raster : Raster, optional
-        The raster of the whole run. Default: it is filled with what is kept.
-
-    Attributes
-    ----------
-    tasks, ranks_per_row, several_threads, extent_ns, edges_ns
-        As of the raster.
-    images : list of ShareImage
-        From `share_images`; none if no call took time.
+    `raster`: the raster of the whole run. Default: it is filled with what is kept.
+    `tasks`, `ranks_per_row`, `several_threads`, `extent_ns`, `edges_ns`: as of the raster.
+    `images`: from `share_images`; none if no call took time.
 
     Examples
     --------
@@ -144,12 +127,7 @@ class DrawnRaster:
         return list(self._present)
 
     def tasks_inside(self, name: str) -> np.ndarray:
-        """Compute the mean number of tasks in calls of a class, over time, as `Raster.tasks_inside`.
-
-        Returns
-        -------
-        ndarray of float64, shape (cells,)
-        """
+        """Compute the mean number of tasks in calls of a class, over time, as `Raster.tasks_inside`."""
         cell_ns = int(self.edges_ns[1] - self.edges_ns[0])
         tasks: np.ndarray = self._inside_ns[self._present.index(name)] / cell_ns
         return tasks

@@ -26,10 +26,7 @@ def direction_of_events(events: Events) -> np.ndarray:
     A call that a signal handler makes while its thread is in such a call looks like an inner call, so that
     its bytes do not count.
 
-    Returns
-    -------
-    ndarray of int32, shape (n,)
-        Index into `DIRECTIONS`; -1 for events that moved no bytes, or whose bytes do not count.
+    Index into `DIRECTIONS`; -1 for events that moved no bytes, or whose bytes do not count.
     """
     direction = direction_of_calls(events.calls)[events.call]
     direction[(events.moved <= 0) | counted_elsewhere(events)] = -1
@@ -67,12 +64,8 @@ def _has_carried_bytes(events: Events) -> bool:
 class RunTotals(Summary):
     """A mergeable summary: bytes and time of all calls.
 
-    Attributes
-    ----------
-    bytes_read, bytes_written : int
-        Bytes of the calls that count (`direction_of_events`).
-    layers : LayerTimes
-        Time by function and layer, from which `io_time_ns` is computed.
+    `bytes_read`, `bytes_written`: bytes of the calls that count (`direction_of_events`).
+    `layers`: time by function and layer, from which `io_time_ns` is computed.
 
     Examples
     --------

@@ -27,26 +27,16 @@ class Selects(Protocol):
 
 
 class SiteCount(NamedTuple):
-    """Calls of a site.
-
-    Attributes
-    ----------
-    calls : int
-    time_ns : int
-        Sum of their durations.
-    """
+    """Calls of a site."""
 
     calls: int = 0
-    time_ns: int = 0
+    time_ns: int = 0  # Sum of their durations
 
 
 class SelectedSites(Summary):
     """A mergeable summary: for each selection, the calls of each call site.
 
-    Attributes
-    ----------
-    counts : list of dict of int to SiteCount
-        For each selection, by number of the site; 0: unknown.
+    `counts`: for each selection, by number of the site; 0: unknown.
 
     Examples
     --------

@@ -22,20 +22,10 @@ class SizeTable(Summary):
     dropped. The table stays bounded and keeps sizes that occur often; `uncertainty` bounds the number of
     their occurrences that may be missing.
 
-    Parameters
-    ----------
-    keys : callable, optional
-        What to count by, in place of the layer: `ensembles.summaries.callsums.operations_of_transfers` counts
-        reads and writes apart. It takes the functions, and returns names and the index of each function's
-        name; 255: the function is left out.
-
-    Attributes
-    ----------
-    uncertainty : dict of str to int
-        By layer: upper bound of the calls missing in each count. A layer without an entry has exact counts.
-    classes : dict of str to list of (int, int, int)
-        By layer: least and largest size in bytes, and number, of the calls of which a recorder's sums give
-        only the size class; the most frequent first.
+    `uncertainty`: by layer: upper bound of the calls missing in each count. A layer without an entry has
+    exact counts.
+    `classes`: by layer: least and largest size in bytes, and number, of the calls of which a recorder's sums
+    give only the size class; the most frequent first.
 
     Examples
     --------
@@ -92,15 +82,7 @@ class SizeTable(Summary):
             self.add_counts(layer, different, together)
 
     def add_counts(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
-        """Add counts of sizes.
-
-        Parameters
-        ----------
-        sizes : ndarray of uint64, shape (n,)
-            Request sizes in bytes, rising.
-        counts : ndarray of int64, shape (n,)
-            Number of calls of each size.
-        """
+        """Add counts of sizes."""
         if layer in self._sizes:
             sizes, place = np.unique(np.concatenate([self._sizes[layer], sizes]), return_inverse=True)
             all_counts = np.concatenate([self._counts[layer], counts])
@@ -122,13 +104,7 @@ class SizeTable(Summary):
             self.add_counts(layer, other._sizes[layer], other._counts[layer])
 
     def frequent(self, layer: str, most: int = 10) -> list[tuple[int, int]]:
-        """List the most frequent sizes.
-
-        Returns
-        -------
-        list of (int, int)
-            Size in bytes and count, the most frequent first; of equals the largest first.
-        """
+        """List the most frequent sizes."""
         if layer not in self._sizes:
             return []
         sizes, counts = self._sizes[layer], self._counts[layer]
@@ -147,12 +123,8 @@ class SizeTable(Summary):
 class Requests(Summary):
     """A mergeable summary: requests with a known flight that were not posted inside another call.
 
-    Attributes
-    ----------
-    requests : dict of str to int
-        Number of requests by operation (`ensembles.model.flights.OPERATIONS`).
-    post_ns : dict of str to int
-        Time in the calls that posted them.
+    `requests`: number of requests by operation (`ensembles.model.flights.OPERATIONS`).
+    `post_ns`: time in the calls that posted them.
 
     Examples
     --------

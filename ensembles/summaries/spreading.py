@@ -15,56 +15,30 @@ _LATEST_NS = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The calls to spread, their rows, and their amounts.
+    """The calls to spread, their rows, and their amounts."""
 
-    Attributes
-    ----------
-    row_of_call : ndarray of int32, shape (calls,)
-        Row of each function; negative: its calls are left out.
-    ranks_per_row : int
-        Number of ranks that share a row. The row of a function is that of rank 0. 0: all ranks share it.
-    outermost : bool
-        Leave out calls inside others.
-    bits : ndarray of uint8, shape (calls,), or None
-        None: spread the time of all calls. Otherwise spread the bytes of calls that moved any, and whose
-        ``carried`` has no bit of their function in common with this; those of non-blocking requests over
-        their ``flight``.
-    shift : int
-        Multiply bytes by ``2**shift``. Negative: spread the time of these calls in place of their bytes.
-    """
-
-    row_of_call: np.ndarray
+    row_of_call: np.ndarray  # Row of each function; negative: its calls are left out; shape (calls,)
+    # Number of ranks that share a row. The row of a function is that of rank 0. 0: all ranks share it.
     ranks_per_row: int = 0
-    outermost: bool = False
+    outermost: bool = False  # Leave out calls inside others
+    # None: spread the time of all calls. Otherwise spread the bytes of calls that moved any, and whose
+    # ``carried`` has no bit of their function in common with this; those of non-blocking requests over their
+    # ``flight``. Shape (calls,).
     bits: np.ndarray | None = None
+    # Multiply bytes by ``2**shift``. Negative: spread the time of these calls in place of their bytes.
     shift: int = 0
 
 
 def moving_ns(chunk: Events) -> np.ndarray:
-    """Compute how long each call moved its bytes.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Time from the entry of the call in ns: its duration, or the flight of the request that it posted.
-    """
+    """Compute how long each call moved its bytes."""
     return chunk.remembered(moving_ns, lambda events: np.maximum(events.duration, events.flight))
 
 
 def bounds_ns(chunk: Events) -> tuple[int, int] | None:
     """Compute bounds of the time span of any calls of a chunk, once for all summaries.
 
-    Parameters
-    ----------
-    chunk : Events
-        At least one event, with the columns ``start`` and ``duration``, and ``flight`` if bytes are spread
-        over it.
-
-    Returns
-    -------
-    (int, int) or None
-        A moment before which no call starts, and one at which all calls and flights have ended, in ns. None:
-        a call has a negative duration, or its end is beyond 64-bit nanoseconds.
+    A moment before which no call starts, and one at which all calls and flights have ended, in ns. None: a
+    call has a negative duration, or its end is beyond 64-bit nanoseconds.
     """
     return chunk.remembered(bounds_ns, _bounds_ns)
 
@@ -81,11 +55,8 @@ def _bounds_ns(chunk: Events) -> tuple[int, int] | None:
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     """Compute the time span of the chosen calls.
 
-    Returns
-    -------
-    (int, int) or None
-        First moment and the moment after the last, in ns; a call of no duration takes up one ns. None: no
-        call is chosen.
+    First moment and the moment after the last, in ns; a call of no duration takes up one ns. None: no call is
+    chosen.
     """
     try:
         return _compiled.spread_calls(*_arguments(chunk, choice), 0, 0, None, 0, None)
@@ -98,13 +69,7 @@ def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
 def spread_calls(
     chunk: Events, choice: Choice, level: int, first: int, out: np.ndarray, begun: np.ndarray | None = None
 ) -> None:
-    """Spread the chosen calls over cells of time.
-
-    Parameters
-    ----------
-    begun : ndarray of int64, shape of `out`, optional
-        The number of chosen calls that begin in a cell is added to it.
-    """
+    """Spread the chosen calls over cells of time."""
     _compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1], begun)
 
 

@@ -29,15 +29,8 @@ class TargetLoad(Summary):
     counts at each target that it reaches, with its whole duration, as the call takes as long as its slowest
     target. What the page cache of the node holds back reaches the target later than the call.
 
-    Parameters
-    ----------
-    layer : str
-        Layer of the calls: those of other layers contain them or are contained, and would count twice.
-
-    Attributes
-    ----------
-    known_bytes, unknown_bytes : int
-        Bytes of calls of this layer whose target follows from the layouts, and of the others.
+    `known_bytes`, `unknown_bytes`: bytes of calls of this layer whose target follows from the layouts, and of
+    the others.
 
     Examples
     --------

@@ -26,27 +26,15 @@ TOLERANCE = 0.3
 
 @dataclass(frozen=True)
 class Figure:
-    """A published number and its simulated counterpart at one seed.
+    """A published number and its simulated counterpart at one seed."""
 
-    Attributes
-    ----------
-    case, what : str
-        Case study and quantity; together the name of the row.
-    kind : {"predicted", "fitted", "by construction"}
-    paper : float
-        Published value; NaN if the paper says it without a number.
-    ours : float
-        Simulated value; NaN if the simulated run does not show it.
-    low, high : float
-        Tolerance interval of the median.
-    unit : str
-    """
-
+    # case, what: Case study and quantity; together the name of the row
     case: str
     what: str
     kind: Kind
-    paper: float
-    ours: float
+    paper: float  # Published value; NaN if the paper says it without a number
+    ours: float  # Simulated value; NaN if the simulated run does not show it
+    # low, high: Tolerance interval of the median
     low: float
     high: float
     unit: str = "s"
@@ -73,18 +61,10 @@ def near(
 
 @dataclass(frozen=True)
 class Row:
-    """A published number and its simulated counterparts at all seeds.
+    """A published number and its simulated counterparts at all seeds."""
 
-    Attributes
-    ----------
-    first : Figure
-        At the first seed.
-    values : ndarray of float64
-        Simulated values; NaN where a run does not show it.
-    """
-
-    first: Figure
-    values: np.ndarray
+    first: Figure  # At the first seed
+    values: np.ndarray  # Simulated values; NaN where a run does not show it
 
     @property
     def name(self) -> tuple[str, str]:

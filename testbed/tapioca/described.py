@@ -23,20 +23,6 @@ HACC_BYTES = (4, 4, 4, 4, 4, 4, 4, 8, 2)
 class Writes:
     """Writes of all tasks of a program into one file.
 
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks; some may write nothing.
-    task, offset, size, call : ndarray of int64
-        A row for each variable of each task: who writes, where in the file, how many bytes, and in which
-        collective call, from 0. Rows of 0 bytes are allowed.
-
-    Raises
-    ------
-    ValueError
-        Columns of different lengths, a task outside of 0 … tasks - 1, a negative number, or two rows that
-        share a byte.
-
     Examples
     --------
     >>> writes = Writes.of(2, task=[0, 1], offset=[0, 10], size=[10, 5])
@@ -44,7 +30,9 @@ class Writes:
     (15, 1)
     """
 
-    tasks: int
+    tasks: int  # Number of tasks; some may write nothing
+    # task, offset, size, call: A row for each variable of each task: who writes, where in the file, how many
+    # bytes, and in which collective call, from 0. Rows of 0 bytes are allowed.
     task: NDArray[np.int64]
     offset: NDArray[np.int64]
     size: NDArray[np.int64]
@@ -114,12 +102,6 @@ def side_by_side(tasks: int, size_bytes: int) -> Writes:
 
 def hacc(tasks: int, particles: int, layout: Layout) -> Writes:
     """Describe HACC-IO: nine variables of the particles of each task, a collective call each.
-
-    Parameters
-    ----------
-    layout : {"aos", "soa"}
-        ``"soa"``: the values of a variable of all tasks are contiguous in the file. ``"aos"``: the variables
-        of a task are, as in algorithm 1 of the paper.
 
     Examples
     --------

@@ -72,13 +72,7 @@ def _table_of(found: Phases, _: Any) -> PhaseTable:
 
 
 def node_bands(fig: figure, nodes: Sequence[tuple[str, int]], data: Any) -> None:
-    """Draw the first task of each node, with the name of the node.
-
-    Raises
-    ------
-    EnsioError
-        The nodes are not known, or their tasks are not neighbours in this order.
-    """
+    """Draw the first task of each node, with the name of the node."""
     if not nodes:
         path = getattr(data, "path", "these events")
         raise EnsioError(f"{path}: nodes are not known, or are not neighbours: draw them with order=node")
@@ -118,10 +112,7 @@ def outline_calls(
 
     They are outlined; where rows are so low that outlines would cover them, they are circled.
 
-    Parameters
-    ----------
-    row : ndarray of int, shape (tasks,), optional
-        Row of each task. Default: its rank.
+    `row`: row of each task. Default: its rank.
     """
     columns = call_columns(calls, 0.0, row, info=info)
     bottom, top = ends(fig.y_range)

@@ -22,19 +22,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def data_for(data: Any, kind: type[S]) -> S:
-    """Compute the summary that a picture shows.
-
-    Parameters
-    ----------
-    data : Run, Events, or a summary of this kind
-        For a run, one pass over its events, with its executor and its memory. A summary is returned
-        unchanged. A histogram can also be computed from an Ensemble.
-
-    Raises
-    ------
-    EnsioError
-        The summary needs events, and the run was recorded without events.
-    """
+    """Compute the summary that a picture shows."""
     if isinstance(data, kind):
         return data
     if isinstance(data, Ensemble) and kind is LogHistogram:
@@ -46,13 +34,7 @@ def data_for(data: Any, kind: type[S]) -> S:
 
 
 def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
-    """Compute several summaries of the same data in one pass.
-
-    Returns
-    -------
-    list
-        One summary for each of `kinds`.
-    """
+    """Compute several summaries of the same data in one pass."""
     requests = {kind.__name__: request_for(kind) for kind in kinds}
     if isinstance(data, Run):
         if not all(kind.of_all_calls for kind in kinds):

@@ -205,11 +205,6 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     """Return the initial range of a time axis, in seconds.
 
     It starts with the run, unless all calls are much later.
-
-    Parameters
-    ----------
-    low_ns, high_ns : int
-        Start of the first call and end of the last, since the start of the run.
     """
     low, high = low_ns * 1e-9, high_ns * 1e-9
     if high_ns <= low_ns:

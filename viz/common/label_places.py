@@ -13,18 +13,10 @@ _SIDES = {"left": 0.0, "center": -0.5, "right": -1.0}
 
 
 class Places(NamedTuple):
-    """Where labels are.
+    """Where labels are."""
 
-    Attributes
-    ----------
-    rows : list of int
-        Row of each label, from the highest, 0.
-    align : list of str
-        Side of each label that is at its mark: ``left``, ``center`` or ``right``.
-    """
-
-    rows: list[int]
-    align: list[str]
+    rows: list[int]  # Row of each label, from the highest, 0
+    align: list[str]  # Side of each label that is at its mark: ``left``, ``center`` or ``right``
 
 
 def label_width(text: str) -> float:

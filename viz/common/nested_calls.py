@@ -21,10 +21,7 @@ _MOST_TARGETS = 6
 def enclosing_calls(events: Events) -> np.ndarray:
     """Find the call around each call, among the same events.
 
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Index of the innermost call of the same thread around it; -1: there is none among these events.
+    Index of the innermost call of the same thread around it; -1: there is none among these events.
 
     Examples
     --------
@@ -56,10 +53,7 @@ def enclosing_calls(events: Events) -> np.ndarray:
 def nested_layers(events: Events) -> list[str]:
     """Return the layers of calls whose layers call each other, those that call others first.
 
-    Returns
-    -------
-    list of str
-        Empty: no call is inside a call of another layer.
+    Empty: no call is inside a call of another layer.
     """
     if not len(events) or not events.depth.any():
         return []
@@ -92,13 +86,7 @@ def _number(layer: str) -> int:
 
 
 def lanes_of_layers(events: Events, layers: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lane of each call among those of its layers, and how many lanes it fills.
-
-    Returns
-    -------
-    lane, height : ndarray of int64, shape (n,)
-        Calls of other layers, such as of MPI's messages, fill all lanes or, inside of others, the last one.
-    """
+    """Return the lane of each call among those of its layers, and how many lanes it fills."""
     numbers = [layers.index(call.layer) if call.layer in layers else -1 for call in events.calls]
     lane = np.array([*numbers, -1], np.int64)[events.call]
     other, inside = lane < 0, events.depth > 0

@@ -51,10 +51,7 @@ def of_several(picture: F) -> F:
 def named(data: Any) -> dict[str, Any] | None:
     """Return several runs, events or ensembles by label.
 
-    Returns
-    -------
-    dict of str to Run, Events or Ensemble, or None
-        None: it is not a list or mapping of them.
+    None: it is not a list or mapping of them.
 
     Examples
     --------

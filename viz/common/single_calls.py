@@ -73,13 +73,6 @@ _COLUMNS = (
 class Window:
     """A window of the trace diagram.
 
-    Attributes
-    ----------
-    low_ns, high_ns : int
-        Times since the origin of the run, ns; the second is excluded.
-    first, last : int
-        Rows of tasks, both included. Rows are ranks unless tasks are ordered otherwise.
-
     Examples
     --------
     >>> from ensembles.viz.common.single_calls import Window, calls_inside
@@ -88,8 +81,10 @@ class Window:
     42
     """
 
+    # low_ns, high_ns: Times since the origin of the run, ns; the second is excluded
     low_ns: int
     high_ns: int
+    # first, last: Rows of tasks, both included. Rows are ranks unless tasks are ordered otherwise.
     first: int
     last: int
 
@@ -121,10 +116,7 @@ class Window:
 def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) -> np.ndarray:
     """Find the calls that are in progress within a window.
 
-    Parameters
-    ----------
-    row : ndarray of int, shape (tasks,), optional
-        Row of each task. Default: its rank.
+    `row`: row of each task. Default: its rank.
     """
     if row is None:
         low, high = np.searchsorted(events.rank, [window.first, window.last + 1])
@@ -140,13 +132,7 @@ def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) 
 
 
 def cut_to_window(events: Events, window: Window, row: np.ndarray | None = None) -> Events:
-    """Return the parts of calls within a window, as a `Raster` of its rows needs them.
-
-    Returns
-    -------
-    Events
-        With the columns of a `Raster`. Task 0 is the first row of the window.
-    """
+    """Return the parts of calls within a window, as a `Raster` of its rows needs them."""
     mine = calls_inside(events, window, row)
     rank, start, duration = (getattr(events, name)[mine] for name in ("rank", "start", "duration"))
     low, high = np.maximum(start, window.low_ns), np.minimum(start + duration, window.high_ns)
@@ -184,24 +170,8 @@ def call_columns(
     inside of another one of its lane is drawn on it, and is less high. Calls that are wide enough have dark
     borders: those of one colour that follow each other would else look like one call.
 
-    Parameters
-    ----------
-    alpha : float or ndarray of float, shape (n,)
-        Opacity of each call.
-    row : ndarray of int, shape (tasks,), optional
-        Row of each task. Default: its rank.
-    layers : sequence of str
-        Layers whose calls have a lane each, the first on top (`nested_calls.nested_layers`).
-    info : RunInfo, optional
-        Facts about the run, with its call sites and the layouts of its files. If tasks have several threads,
-        boxes name them.
-    span_s : float, optional
-        Time that is in view. Default: that of the calls.
-
-    Returns
-    -------
-    dict
-        Columns of the data source of `add_calls`.
+    `row`: row of each task. Default: its rank.
+    `span_s`: time that is in view. Default: that of the calls.
     """
     count = len(events)
     if not count:
@@ -334,13 +304,7 @@ def has_lanes_of_threads(events: Events) -> bool:
 
 
 def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None) -> GlyphRenderer[Any]:
-    """Add the rectangles of single calls to a figure, with hover boxes.
-
-    Parameters
-    ----------
-    info : RunInfo, optional
-        Facts about the run, as for `call_columns`: boxes name storage targets if any layout is known.
-    """
+    """Add the rectangles of single calls to a figure, with hover boxes."""
     # A mapper, because dark pages change its palette (`ensembles.viz.common.theme`).
     colours = [*COLOURS.values(), *_EDGES.values()]
     mapper = CategoricalColorMapper(factors=colours, palette=colours)

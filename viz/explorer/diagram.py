@@ -75,11 +75,8 @@ _WINDOW_JS = """
 class TraceDiagram:
     """The trace diagram, on which a rectangle marks calls; marked calls keep their colours.
 
-    Attributes
-    ----------
-    figure : figure
-    window : ColumnDataSource
-        The page writes the ranges of the axes into it, as ``x`` and ``y``, some time after their last change.
+    `window`: the page writes the ranges of the axes into it, as ``x`` and ``y``, some time after their last
+    change.
     """
 
     def __init__(self, shown: Shown, calls: Calls, times: Range1d, name: str = "explorer_trace") -> None:
@@ -229,10 +226,7 @@ class TraceDiagram:
     def show(self, marked: Calls | None, view: View) -> None:
         """Show a view.
 
-        Parameters
-        ----------
-        marked : Calls or None
-            The marked calls; None: no call is marked, and all have their colours.
+        `marked`: the marked calls; None: no call is marked, and all have their colours.
         """
         calls, window = self._calls_of, self.window_in(view)
         for source, some, pixels in ((self._all, calls, _WIDE), (self._marked, marked, _NARROW)):

@@ -17,20 +17,7 @@ MOST_FOLLOWED = 1_000_000
 
 
 class Followed(Shown):
-    """The latest calls of a run in progress; `refresh` reads what was recorded since.
-
-    Parameters
-    ----------
-    path : str
-        The run directory.
-    most_events : int
-        The latest calls that are held.
-
-    Raises
-    ------
-    EnsioError
-        There is no run yet, it was recorded without events, or it cannot be read.
-    """
+    """The latest calls of a run in progress; `refresh` reads what was recorded since."""
 
     is_growing = is_part = True
 
@@ -50,18 +37,7 @@ class Followed(Shown):
         return self.run.reading.numbered(events, _unknown if self.progress.left_out else None)
 
     def refresh(self) -> bool:
-        """Read what was recorded since the last time.
-
-        Returns
-        -------
-        bool
-            Whether there is anything new.
-
-        Raises
-        ------
-        EnsioError
-            The run can no longer be read.
-        """
+        """Read what was recorded since the last time."""
         news = self.progress.refresh()
         self.run, self.notes = self.progress.run, self.progress.notes
         if news:
@@ -93,20 +69,7 @@ class Followed(Shown):
 
 
 def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:
-    """Wait until a run has begun to record, and follow it.
-
-    Parameters
-    ----------
-    path : str
-        The run directory.
-    say : callable
-        Is given a sentence when there is something to wait for.
-
-    Raises
-    ------
-    EnsioError
-        The run was recorded without events, or cannot be read.
-    """
+    """Wait until a run has begun to record, and follow it."""
     for _ in looks_until_begun(path, say):
         time.sleep(EVERY_S)
     return Followed(path)

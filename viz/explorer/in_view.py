@@ -19,13 +19,7 @@ from ensembles.viz.explorer.sums import not_kept
 
 
 def calls_in_view(run: Run, selection: Selection, window: Window | None, most: int) -> Events:
-    """Read the calls of a selection that are in progress in a window.
-
-    Raises
-    ------
-    EnsioError
-        They are more, or the whole run is in view.
-    """
+    """Read the calls of a selection that are in progress in a window."""
     if window is None:
         raise EnsioError(f"these calls are more than {most:,}, or still being read: zoom in, or set a filter")
     ranks = ranks_within(selection.ranks, window.first, window.last)

@@ -17,32 +17,19 @@ from ensembles.viz.explorer.sums import CELLS, ROWS
 
 @dataclass(frozen=True)
 class CellTimes:
-    """Time in outermost calls by class, row of tasks and cell of time.
+    """Time in outermost calls by class, row of tasks and cell of time."""
 
-    Attributes
-    ----------
-    tasks, ranks_per_row : int
-        Tasks of the run, and of each row.
-    first, level : int
-        Number of the first cell from the origin, and the binary logarithm of the width of a cell in ns.
-    classes : tuple of int
-        Numbers of the classes that occur, in `CLASSES`.
-    time_ns : ndarray of int, shape (len(classes), rows, cells)
-        In the smallest type that holds them.
-    several_threads : bool
-        Whether any task has calls of more than one thread.
-    first_task : int
-        The rank of the first task.
-    """
-
+    # tasks, ranks_per_row: Tasks of the run, and of each row
     tasks: int
     ranks_per_row: int
+    # first, level: Number of the first cell from the origin, and the binary logarithm of the width of a cell
+    # in ns
     first: int
     level: int
-    classes: tuple[int, ...]
-    time_ns: np.ndarray
-    several_threads: bool
-    first_task: int = 0
+    classes: tuple[int, ...]  # Numbers of the classes that occur, in `CLASSES`
+    time_ns: np.ndarray  # In the smallest type that holds them; shape (len(classes), rows, cells)
+    several_threads: bool  # Whether any task has calls of more than one thread
+    first_task: int = 0  # The rank of the first task
 
     @classmethod
     def of(cls, source: Pyramid | Raster) -> CellTimes:
@@ -94,22 +81,7 @@ class CellTimes:
         return window.last // self.ranks_per_row - window.first // self.ranks_per_row + 1
 
     def window(self, window: Window, cells: int = CELLS) -> tuple[Raster, int]:
-        """Return the numbers of a window, to whole rows and cells.
-
-        Parameters
-        ----------
-        window : Window
-            Of the tasks that there are. Its ends of time can lie beyond the run.
-        cells : int
-            Largest number of cells; neighbours are joined until there are no more.
-
-        Returns
-        -------
-        raster : Raster
-            Its task 0 is the first task of the first row.
-        first : int
-            The rank of that task.
-        """
+        """Return the numbers of a window, to whole rows and cells."""
         top = (window.first - self.first_task) // self.ranks_per_row
         bottom = (window.last - self.first_task) // self.ranks_per_row + 1
         tasks = min(bottom * self.ranks_per_row, self.tasks) - top * self.ranks_per_row
@@ -163,11 +135,5 @@ class Levels:
         return next((each for each in self._levels if each.rows_of(window) <= ROWS), self._levels[-1])
 
     def window(self, window: Window) -> tuple[Raster, int]:
-        """Return the numbers of a window from the finest level whose rows are not more than a picture has.
-
-        Returns
-        -------
-        raster, first
-            As `CellTimes.window`.
-        """
+        """Return the numbers of a window from the finest level whose rows are not more than a picture has."""
         return self._level_of(window).window(window)

@@ -26,10 +26,7 @@ class MorePictures:
 
     They stay as they are until they are asked for again, or other calls are shown.
 
-    Attributes
-    ----------
-    layout : Column
-        Buttons, and below them the picture that was asked for.
+    `layout`: buttons, and below them the picture that was asked for.
     """
 
     def __init__(self, explorer: Shows) -> None:

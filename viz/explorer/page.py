@@ -72,24 +72,12 @@ _ZOOM = ("zoom_s", "zoom_ranks")
 class Explorer:
     """The explorer of several runs, in one document.
 
-    Parameters
-    ----------
-    in_page : bool
-        The page is the explorer's, and its address becomes the link of the view.
-    in_stages : bool
-        The layout has only the first pictures until `complete` is called, so that a browser paints them
-        earlier.
-
-    Attributes
-    ----------
-    view : View
-        What is shown now.
-    layout : LayoutDOM
-        What is added to a document.
-    texts : ColumnDataSource
-        The texts to copy; added to the document too.
-    painted : ColumnDataSource
-        The page changes it when it has painted the first pictures, and can draw tables.
+    `in_stages`: the layout has only the first pictures until `complete` is called, so that a browser paints
+    them earlier.
+    `view`: what is shown now.
+    `layout`: what is added to a document.
+    `texts`: the texts to copy; added to the document too.
+    `painted`: the page changes it when it has painted the first pictures, and can draw tables.
     """
 
     def __init__(
@@ -248,13 +236,7 @@ class Explorer:
         return f" of {name_of(self._examined)}" if len(self._panels) > 1 else ""
 
     def look(self, view: View, *, from_page: bool = False) -> None:
-        """Show another view; if it is not valid, say why and keep the one before.
-
-        Parameters
-        ----------
-        from_page : bool
-            The page has set the axes of the trace diagram already.
-        """
+        """Show another view; if it is not valid, say why and keep the one before."""
         before, self.view = self.view, view
         if before == view:
             return
@@ -546,12 +528,7 @@ def add_explorer(
 ) -> Explorer:
     """Add the explorer to a document.
 
-    Parameters
-    ----------
-    query : mapping of str to str
-        Parameters of the link. If they are not valid, the whole first run is shown, and the page says why.
-    in_stages : bool
-        The page has the first pictures only until the browser has drawn them.
+    `in_stages`: the page has the first pictures only until the browser has drawn them.
     """
     explorer = explorer_of(runs, query, in_stages=in_stages)
     attach(explorer, document)

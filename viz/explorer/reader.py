@@ -87,20 +87,9 @@ class _Asked:
 class CallReader:
     """Sums and windows of the calls of a run.
 
-    Parameters
-    ----------
-    events : Events or None
-        The calls, sorted by rank and start. None: they are read from the file of the run, which has a kept
-        pyramid (`can_be_read`).
-    changed : callable
-        Is called when more has been read in the background.
-    in_background : bool
-        Read from the file in a thread. Else a question returns when all has been read.
-
-    Attributes
-    ----------
-    answers : Answers
-        While they are given, readings rest.
+    `events`: the calls, sorted by rank and start. None: they are read from the file of the run, which has a
+    kept pyramid (`can_be_read`).
+    `answers`: while they are given, readings rest.
     """
 
     def __init__(
@@ -158,13 +147,7 @@ class CallReader:
         return HeldCalls(Chosen(self._events, places), is_part=True)
 
     def calls(self, selection: Selection, marks: View | None = None) -> Calls:
-        """Return the calls of a selection, as far as they have been read.
-
-        Parameters
-        ----------
-        marks : View, optional
-            The selection is one of durations and a rectangle, which are first shown in whole cells.
-        """
+        """Return the calls of a selection, as far as they have been read."""
         if selection.selects_all and self._base is not None:
             return self._base
         found: Calls | None = self._recall(selection)

@@ -291,11 +291,6 @@ def first_image(explorer: Explorer) -> str:
 def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
     """Draw shares of time as a PNG: a colour for each class, opacity for the part of the time.
 
-    Parameters
-    ----------
-    shares : ndarray of uint8, shape (rows, cells, classes)
-        255 is the whole time of a pixel. The first row is the uppermost.
-
     Examples
     --------
     >>> import numpy as np

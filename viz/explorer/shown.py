@@ -47,52 +47,21 @@ QUIET_S = 0.3
 
 @dataclass(frozen=True)
 class Causes:
-    """What the analysis says about a run, whose calls a reader can mark.
-
-    Attributes
-    ----------
-    diagnosis : Diagnosis
-    structure : Structure
-        Phases and call indices of all calls.
-    """
+    """What the analysis says about a run, whose calls a reader can mark."""
 
     diagnosis: Diagnosis
-    structure: Structure
+    structure: Structure  # Phases and call indices of all calls
 
 
 class Shown:
     """The calls of a run that the explorer shows: in memory, or read from a file when they are needed.
 
-    Parameters
-    ----------
-    run : Run
-    most_events : int
-        Calls that are held in memory. Those of a larger run are read from its file if that has a pyramid
-        (`ensembles.viz.explorer.reader`); else all calls of evenly spaced ranks are held. `notes` says so.
-    in_background : bool
-        Read from a file in a thread, for pages that look whether `version` has grown. Else a call returns
-        when all has been read.
-
-    Attributes
-    ----------
-    run : Run
-    events : Events or None
-        The calls that are held; None: they are read from the file.
-    notes : list of str
-        What is missing.
-    version : int
-        Grows with every change of what is shown, of a run that goes on or is read in the background.
-    is_growing : bool
-        Whether pages have to look at `version`.
-    answered : float
-        When a reader last asked, by `time.monotonic`.
-    is_part : bool
-        Whether calls of some ranks only, or those so far, are held.
-
-    Raises
-    ------
-    EnsioError
-        The run was recorded without events, or cannot be read.
+    `events`: the calls that are held; None: they are read from the file.
+    `notes`: what is missing.
+    `version`: grows with every change of what is shown, of a run that goes on or is read in the background.
+    `is_growing`: whether pages have to look at `version`.
+    `answered`: when a reader last asked, by `time.monotonic`.
+    `is_part`: whether calls of some ranks only, or those so far, are held.
     """
 
     is_growing = is_part = False
@@ -154,24 +123,12 @@ class Shown:
 
     @cached_property
     def causes(self) -> Causes:
-        """Findings, phases and ordinals of the run, from passes over it when first asked for.
-
-        Raises
-        ------
-        EnsioError
-            A file of the run cannot be read any more.
-        """
+        """Findings, phases and ordinals of the run, from passes over it when first asked for."""
         structure = structure_of(self.run, Selection())
         return Causes(diagnose(self.run), structure)
 
     def structure(self, view: View) -> Structure | None:
-        """Return phases and call indices of the calls that the filters select; None: they are being read.
-
-        Raises
-        ------
-        EnsioError
-            As `causes`, or a filter is malformed.
-        """
+        """Return phases and call indices of the calls that the filters select; None: they are being read."""
         selection = self.selection(view.filters)
         return self.causes.structure if selection.selects_all else self._structures.of(selection)
 
@@ -186,13 +143,7 @@ class Shown:
         return "causes" in self.__dict__ or (self.events is not None and len(self.events) <= FEW_EVENTS)
 
     def find_causes(self) -> None:
-        """Examine the run for causes; of a large run in the background, and then `version` grows.
-
-        Raises
-        ------
-        EnsioError
-            As `causes`.
-        """
+        """Examine the run for causes; of a large run in the background, and then `version` grows."""
         if not self.knows_causes:
             self._causes_in_background.ask("causes", self._find_causes)
 
@@ -202,13 +153,7 @@ class Shown:
         yield
 
     def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
-        """Return a context in which a page is answered, and what is read in the background rests.
-
-        Parameters
-        ----------
-        quiet_s : float
-            Time after the answer in which it rests too, in s.
-        """
+        """Return a context in which a page is answered, and what is read in the background rests."""
         if quiet_s:
             self.answered = time.monotonic()
         return self._reader.answers.answering(quiet_s)
@@ -219,13 +164,7 @@ class Shown:
         self._causes_in_background.wait()
 
     def selection(self, filters: Any) -> Selection:
-        """Return the calls of this run that filters select.
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed, or names what the run does not have.
-        """
+        """Return the calls of this run that filters select."""
         given: dict[str, Any] = {
             name: text.split("\n") if name == "file" and "\n" in text else text
             for name, text in filters.items()
@@ -233,23 +172,11 @@ class Shown:
         return Selection.parse(**given).for_run(self.run)
 
     def calls(self, view: View) -> Calls:
-        """Return the calls that the filters of a view select, for pictures and tables.
-
-        Raises
-        ------
-        EnsioError
-            As `selection`.
-        """
+        """Return the calls that the filters of a view select, for pictures and tables."""
         return self._reader.calls(self.selection(view.filters))
 
     def marked_calls(self, view: View) -> Calls | None:
-        """Return the marked calls, as far as they have been read; None: no mark.
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed, or nothing can match the filters and the marks.
-        """
+        """Return the marked calls, as far as they have been read; None: no mark."""
         if not view.is_marked:
             return None
         has_others = view.filters or view.marks or view.offsets is not None or view.rates is not None
@@ -259,11 +186,6 @@ class Shown:
         """Return the marked calls themselves; if none is marked, those that the filters select.
 
         They are those that `View.command` and `View.python` select.
-
-        Raises
-        ------
-        EnsioError
-            They are too many, or are still being read.
         """
         selection = self.selection(view.selecting())
         self._may_be_held(self._reader.calls(selection))
@@ -272,16 +194,7 @@ class Shown:
     def marked_in_view(self, view: View, window: Window | None) -> tuple[Events, bool]:
         """Return the marked calls for a picture of them, and whether they are those of a window only.
 
-        Parameters
-        ----------
-        view : View
-        window : Window or None
-            What the trace diagram shows; None: all.
-
-        Raises
-        ------
-        EnsioError
-            They are too many, and those of the window too.
+        `window`: what the trace diagram shows; None: all.
         """
         selection = self.selection(view.selecting())
         calls = self._reader.calls(selection)
@@ -304,11 +217,6 @@ class Shown:
 
         ``ensio modes`` with the copied filters takes the same. Of a part of a run, they are those of all
         calls that do not wait for other tasks; of all, if there are no others.
-
-        Raises
-        ------
-        EnsioError
-            As `marked`.
         """
         per: Per = "MiB" if view.per_byte else "call"
         if self.is_part:
@@ -325,11 +233,6 @@ def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") ->
     """Return a view in which the calls of a finding are marked.
 
     Filters are cleared: a finding is about the whole run.
-
-    Parameters
-    ----------
-    of_run : str
-        Is added to what the mark is about, where there are two runs.
 
     Examples
     --------
@@ -369,10 +272,7 @@ def beyond_finding(finding: Finding, marked: int) -> str:
     A finding concerns calls of some functions, each in some phases of some tasks. Filters take all calls of
     these functions in any of these phases and tasks.
 
-    Returns
-    -------
-    str
-        Empty: the finding does not count calls, or there are not more.
+    Empty: the finding does not count calls, or there are not more.
 
     Examples
     --------
@@ -396,13 +296,7 @@ def beyond_finding(finding: Finding, marked: int) -> str:
 
 
 def calls_by_ordinal(ordinals: RunOrdinals | None) -> dict[str, Any]:
-    """Return the columns of the table of call indices.
-
-    Returns
-    -------
-    dict
-        ``ordinal`` (a number, or a range of them), ``calls``, ``median_s`` and ``slowest_s``.
-    """
+    """Return the columns of the table of call indices."""
     rows: Sequence[Any] = [] if ordinals is None else ordinals.totals
     return {
         "ordinal": [spans_text(((row.ordinal, row.to),)) for row in rows],

@@ -23,37 +23,18 @@ _MOST_KEPT = 8
 
 @dataclass(frozen=True)
 class Structure:
-    """Phases and call indices of some calls of a run, which a reader can mark.
-
-    Attributes
-    ----------
-    phases : sequence of PhaseTotals
-    ordinals : RunOrdinals or None
-        Of the reads or writes, whichever took more time; None: there are none.
-    reasons : list of str
-        Why something is missing.
-    absent : str
-        What tasks without a call in a phase could add to the idle times; empty: there are none.
-    """
+    """Phases and call indices of some calls of a run, which a reader can mark."""
 
     phases: Sequence[PhaseTotals] = ()
+    # Of the reads or writes, whichever took more time; None: there are none
     ordinals: RunOrdinals | None = None
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)  # Why something is missing
+    # What tasks without a call in a phase could add to the idle times; empty: there are none
     absent: str = ""
 
 
 def structure_of(run: Run, selection: Selection) -> Structure:
     """Find phases and call indices, as ``ensio phases`` and ``ensio ordinals`` do with the same filters.
-
-    Parameters
-    ----------
-    selection : Selection
-        Phases and call indices are those of the whole run: numbers do not depend on the filters.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run cannot be read any more.
 
     Examples
     --------

@@ -39,20 +39,12 @@ _NONE = np.iinfo(np.int64).max
 class RankSums(Summary):
     """A mergeable summary: number, time and extremes of the calls of each rank.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run; ranks are below it.
-
-    Attributes
-    ----------
-    calls, time_ns, slowest_ns : ndarray of int64, shape (2, tasks)
-        Number of calls, their time without those inside others, and the longest not inside another (0: all
-        are): of calls that do not wait for other tasks, and of those that do. -1: there are no calls.
-    least_ns, longest_ns, first_ns, end_ns : int
-        Shortest and longest duration of all calls (-1: there are none), first start and last end.
-    has_inner : bool
-        Whether any call is inside another one.
+    `calls`, `time_ns`, `slowest_ns`, shape (2, tasks): number of calls, their time without those inside
+    others, and the longest not inside another (0: all are): of calls that do not wait for other tasks, and of
+    those that do. -1: there are no calls.
+    `least_ns`, `longest_ns`, `first_ns`, `end_ns`: shortest and longest duration of all calls (-1: there are
+    none), first start and last end.
+    `has_inner`: whether any call is inside another one.
     """
 
     columns = ("rank", "call", "depth", "start", "duration")
@@ -204,10 +196,7 @@ class FileSums(Summary):
 class ClassBins(Summary):
     """A mergeable summary: numbers of calls by class of operations and bin of durations.
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (classes, BIN_COUNT)
-        Classes are in the order of `ensembles.summaries.raster.CLASSES`.
+    `counts`, shape (classes, BIN_COUNT): classes are in the order of `ensembles.summaries.raster.CLASSES`.
     """
 
     columns = ("call", "duration")
@@ -269,14 +258,8 @@ def requests_of(
 ) -> dict[str, SummaryRequest]:
     """Return the requests of what pictures and tables show of some calls.
 
-    Parameters
-    ----------
-    selection : Selection
-        These calls. The time in which any of them moves bytes is only computed of all calls of the run.
-    raster : callable
-        Makes the raster, given the tasks and the largest numbers of rows and cells.
-    offsets : callable or None
-        Makes the access map that is read with the others.
+    `selection`: these calls. The time in which any of them moves bytes is only computed of all calls of the
+    run.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
         "raster": not_kept(partial(raster, tasks, ROWS, CELLS)),

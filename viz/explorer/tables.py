@@ -97,13 +97,7 @@ ORDINALS: Sequence[Column] = (
 
 
 class Table:
-    """A table whose rows can be chosen.
-
-    Parameters
-    ----------
-    chosen : callable, optional
-        Is called with the number of the row that the reader chooses.
-    """
+    """A table whose rows can be chosen."""
 
     def __init__(
         self,

@@ -35,13 +35,7 @@ class _Waiting(Guarded):
 def wait_at(
     door: Door, paths: Sequence[str], say: Callable[[str], None], announce: Callable[[str], None]
 ) -> None:
-    """Wait until runs have begun to record, and answer with a page that says so.
-
-    Parameters
-    ----------
-    say : callable
-        Is given a sentence when there is something to wait for.
-    """
+    """Wait until runs have begun to record, and answer with a page that says so."""
 
     async def wait() -> None:
         server: PageServer | None = None

@@ -27,43 +27,24 @@ ROWS_PER_OCTAVE = 4
 
 @dataclass(frozen=True)
 class Line:
-    """One value over the runs.
-
-    Attributes
-    ----------
-    name : str
-    value_s : ndarray of float64, shape (r,)
-        Seconds; nan: the run has none.
-    low_s, high_s : ndarray of float64, shape (r,)
-        Prediction interval of 95 % from the runs before; nan: fewer than three.
-    """
+    """One value over the runs."""
 
     name: str
-    value_s: np.ndarray
+    value_s: np.ndarray  # Seconds; nan: the run has none; shape (r,)
+    # low_s, high_s: Prediction interval of 95 % from the runs before; nan: fewer than three; shape (r,)
     low_s: np.ndarray
     high_s: np.ndarray
 
 
 @dataclass(frozen=True)
 class KindOverRuns:
-    """One kind of calls over the runs.
-
-    Attributes
-    ----------
-    layer, op : str
-    lines : list of Line
-        Modes, median, 90 % quantile, slowest.
-    density : ndarray of float64, shape (rows, r)
-        Share of the calls by log duration and run.
-    low_octave : float
-        log2 of the lowest duration in seconds; a row is `ROWS_PER_OCTAVE` of an octave.
-    """
+    """One kind of calls over the runs."""
 
     layer: str
     op: str
-    lines: list[Line]
-    density: np.ndarray
-    low_octave: float
+    lines: list[Line]  # Modes, median, 90 % quantile, slowest
+    density: np.ndarray  # Share of the calls by log duration and run; shape (rows, r)
+    low_octave: float  # Log2 of the lowest duration in seconds; a row is `ROWS_PER_OCTAVE` of an octave
 
 
 @dataclass(frozen=True)
@@ -88,13 +69,7 @@ class ExperimentData:
 def experiment_data(
     history: History, found: Check, labels: Mapping[str, str] | None = None, until: StoredRun | None = None
 ) -> ExperimentData:
-    """Read what the page of an experiment shows.
-
-    Parameters
-    ----------
-    until : StoredRun, optional
-        If this run is older than those that are shown, show the ones up to it.
-    """
+    """Read what the page of an experiment shows."""
     runs = history.runs(found.experiment, labels, last=MOST_RUNS)
     if not runs:
         wanted = ", ".join(f"{name}={value}" for name, value in (labels or {}).items())

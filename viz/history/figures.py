@@ -173,16 +173,7 @@ def distribution(
 
     A page with a function ``ensioChosen`` gets the number of the chosen run.
 
-    Parameters
-    ----------
-    chosen : int, optional
-        Position of the run that is shown first. Default: the latest.
-
-    Returns
-    -------
-    figure
-    Div
-        Which run it is, with its findings; plain text.
+    `chosen`: position of the run that is shown first. Default: the latest.
     """
     rows, runs = kind.density.shape
     centre = kind.low_octave + (np.arange(rows) + 0.5) / ROWS_PER_OCTAVE

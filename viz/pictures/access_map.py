@@ -278,17 +278,7 @@ def offset_image(
 ) -> tuple[dict[str, Any], float]:
     """Return the image of an access map, as columns of a data source.
 
-    Parameters
-    ----------
-    most : float, optional
-        Bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
-
-    Returns
-    -------
-    dict
-        ``image``, ``x``, ``y``, ``dw`` and ``dh``.
-    float
-        Bytes of a pixel of full colour.
+    `most`: bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
     """
     moved = np.stack(
         [(found.by_time(op) if kind == "time" else found.by_rank(op)).T for op in shown], axis=2

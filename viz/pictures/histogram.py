@@ -325,19 +325,7 @@ def _name_others(fig: figure, look: _Look) -> None:
 
 
 def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
-    """Return the bins that a logarithmic axis can show: calls of 0 ns would be three empty decades away.
-
-    Parameters
-    ----------
-    counted : mapping to (ndarray, ndarray)
-        Edges of bins in s, shape (k + 1,), and calls in each, shape (k,).
-
-    Returns
-    -------
-    dict to (ndarray, ndarray)
-        Without bins of 0 ns, and without what has no other calls. If no call took longer, the bin of 0 ns
-        begins at half a nanosecond.
-    """
+    """Return the bins that a logarithmic axis can show: calls of 0 ns would be three empty decades away."""
     shown = {}
     for key, (edges_s, counts) in counted.items():
         used = np.flatnonzero(counts[1:]) + 1 if edges_s[0] == 0 else np.arange(len(counts))
@@ -352,13 +340,7 @@ def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
 
 
 def below_clock(counted: Mapping[K, Bins], shown: Mapping[K, Bins]) -> str:
-    """Say how many calls took 0 ns, and whether they are drawn; "": none did.
-
-    Parameters
-    ----------
-    counted, shown : mapping to (ndarray, ndarray)
-        Before and after `on_log_axis`.
-    """
+    """Say how many calls took 0 ns, and whether they are drawn; "": none did."""
     zero = sum(int(counts[0]) for edges_s, counts in counted.values() if edges_s[0] == 0)
     if not zero:
         return ""

@@ -147,15 +147,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
 def _places_of_labels(
     fig: figure, found: Modes, rejected: Sequence[Rejected], top: float
 ) -> tuple[list[float], list[str]]:
-    """Place the labels of modes, then those of calls in no mode, above the drawing, and make room for them.
-
-    Returns
-    -------
-    heights : list of float
-        In calls; the drawing ends at `top`.
-    align : list of str
-        Side of each label that is at its mark.
-    """
+    """Place the labels of modes, then those of calls in no mode, above the drawing, and make room for them."""
     low_s, high_s = ends(fig.x_range)
     times_s = [*(mode.t_s for mode in found.modes), *(each.t_s for each in rejected)]
     texts = [*map(_label, found.modes), *(each.label for each in rejected)]
@@ -200,12 +192,6 @@ def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> f
 
     It is the largest difference of the distribution functions, at the edges of the bins that are drawn; 0
     where it is small, or as large as few calls give by themselves.
-
-    Parameters
-    ----------
-    edges_s : ndarray, shape (bins + 1,)
-    amounts : ndarray, shape (bins,)
-        Calls in each bin.
 
     Examples
     --------

@@ -38,13 +38,7 @@ _MOST_BEYOND = 4
 
 
 def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None, level: float) -> Column:
-    """Draw the slowest of N calls for several N: curves, and predictions below them.
-
-    Raises
-    ------
-    EnsioError
-        There are more numbers, none, or one that is out of range.
-    """
+    """Draw the slowest of N calls for several N: curves, and predictions below them."""
     numbers = _numbers(tasks)
     of = f" of {plain(ensemble.name)}" if ensemble.name else ""
     head = title or f"Slowest of N calls{of}: density"

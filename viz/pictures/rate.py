@@ -142,10 +142,7 @@ def rates_alike(
 ) -> list[dict[str, figure]]:
     """Draw rates that are compared: with equal cells of time, one unit and one axis.
 
-    Returns
-    -------
-    list of dict of str to figure
-        Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
+    Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
 
     Examples
     --------

@@ -35,32 +35,16 @@ _HEIGHT = 280
 
 
 class LayerRate(NamedTuple):
-    """The rate of a layer in one direction.
-
-    Attributes
-    ----------
-    layer, direction : str
-    curve : RateCurve
-        Of the calls of the layer that are inside of no other call of it.
-    bytes_per_s : ndarray of float, shape (cells,)
-        Its rate in the cells of the curve of all layers.
-    """
+    """The rate of a layer in one direction."""
 
     layer: str
     direction: str
-    curve: RateCurve
-    bytes_per_s: np.ndarray
+    curve: RateCurve  # Of the calls of the layer that are inside of no other call of it
+    bytes_per_s: np.ndarray  # Its rate in the cells of the curve of all layers; shape (cells,)
 
 
 def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
     """Compute the rates of each layer, on the same cells of time.
-
-    Returns
-    -------
-    whole : RateCurve
-        Of the outermost calls of all layers.
-    rates : list of LayerRate
-        Outermost layers first, writes before reads; those that moved bytes.
 
     Examples
     --------
@@ -88,16 +72,9 @@ def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
 
 
 class RatesOfLayers(NamedTuple):
-    """The rates of the layers of some calls.
+    """The rates of the layers of some calls."""
 
-    Attributes
-    ----------
-    whole : RateCurve
-        Of the outermost calls of all layers.
-    rates : list of LayerRate
-    """
-
-    whole: RateCurve
+    whole: RateCurve  # Of the outermost calls of all layers
     rates: list[LayerRate]
 
 

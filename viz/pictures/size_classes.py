@@ -20,13 +20,6 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
 
     With more than `MOST` sizes, classes are octaves: from a power of two to less than the next one.
 
-    Returns
-    -------
-    ensembles : dict of str to Ensemble
-        By operation and size; those that took the most time, in the order of the sizes.
-    count : int
-        Number of classes.
-
     Examples
     --------
     >>> from ensembles.viz.pictures.size_classes import ensembles_by_size

@@ -47,12 +47,6 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
     at samples, which are at least a second apart: amounts are points, joined by faint lines, and rates are
     steps, the mean between two samples. The figures say how many there are.
 
-    Returns
-    -------
-    Column
-        The names of its figures are ``dirty_pages``, ``io_pressure`` and ``process_bytes``. Figures of
-        counters that the samples do not include are left out.
-
     Examples
     --------
     >>> from ensembles.viz.pictures.surroundings import surroundings

@@ -149,10 +149,7 @@ def targets(
 def load_of(data: Any, layer: str | None = None, layouts: Run | Layouts | None = None) -> TargetLoad | None:
     """Compute the load of storage targets, in one pass over a run.
 
-    Returns
-    -------
-    TargetLoad or None
-        None: no layout is known, or no layer with contiguous bytes moved any.
+    None: no layout is known, or no layer with contiguous bytes moved any.
     """
     if isinstance(data, TargetLoad):
         return data
@@ -182,16 +179,7 @@ def load_request(
 ) -> SummaryRequest | None:
     """Return the request for the load of the targets of a run.
 
-    Parameters
-    ----------
-    most_pieces : float
-        Largest number of pieces into which calls may be divided: a call has one for each stripe that it
-        reaches.
-
-    Returns
-    -------
-    SummaryRequest or None
-        None: no target is known, or calls may have more pieces.
+    None: no target is known, or calls may have more pieces.
     """
     known = _layouts(layouts or run, run.files)
     layer = (layer or layer_of_run(run)) if known else None

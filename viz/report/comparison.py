@@ -56,12 +56,6 @@ def write_comparison(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
 
     The file is written under a temporary name and renamed when it is complete.
 
-    Raises
-    ------
-    EnsioError
-        The file cannot be written, the runs have no kind of calls in common, or a file of a run can no longer
-        be read.
-
     Examples
     --------
     >>> from ensembles.viz.report.comparison import write_comparison

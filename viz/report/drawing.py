@@ -34,27 +34,6 @@ def embed_pictures(
 ) -> tuple[str, dict[str, str]]:
     """Return what a page needs to draw pictures one after the other.
 
-    Parameters
-    ----------
-    linked : collection of str
-        Names of the pictures that share a range or a selection: they are drawn together.
-    selects : bool
-        Whether a tool may select, or a legend mute, any of what is drawn. If not, the looks for that are left
-        out, an eighth of the data, of the pictures too.
-
-    Returns
-    -------
-    str
-        HTML of the script elements: the data of the pictures as JSON, and the programs that draw them and
-        give them the colours that the reader prefers.
-    dict of str to str
-        By name: HTML of the division into which the picture is drawn, with its titles for screen readers.
-
-    Raises
-    ------
-    RuntimeError
-        Two pictures that are not in `linked` share a model.
-
     Examples
     --------
     >>> from bokeh.plotting import figure
@@ -107,11 +86,6 @@ def embed_pictures(
 
 def library_for(pictures: Iterable[Any]) -> str:
     """Return the parts of BokehJS that pictures need, as HTML.
-
-    Returns
-    -------
-    str
-        Script elements. Widgets and tables, a third of BokehJS, are left out of a page without any.
 
     Examples
     --------

@@ -29,30 +29,17 @@ _LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Shown:
-    """The section of a report about one function.
+    """The section of a report about one function."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the function.
-    pictures : dict of str to figure
-        ``modes`` and ``tail``; empty without an ensemble.
-    sentences : sequence of str
-        Data-quality warnings, or the reason why there are no figures.
-    """
-
-    name: str
-    pictures: dict[str, Any]
-    sentences: Sequence[str]
+    name: str  # Name of the function
+    pictures: dict[str, Any]  # ``modes`` and ``tail``; empty without an ensemble
+    sentences: Sequence[str]  # Data-quality warnings, or the reason why there are no figures
 
 
 def counts_for_ensembles(run: Run) -> SummaryRequest | None:
     """Return the request for the counts of `shown_ensembles`.
 
-    Returns
-    -------
-    SummaryRequest or None
-        None: the functions with the most time, or the phases, are not known without a pass.
+    None: the functions with the most time, or the phases, are not known without a pass.
     """
     table = CallTable()
     if not run.reading.kept.find(SummaryRequest(ignoring_run(CallTable)), table):

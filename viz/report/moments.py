@@ -22,21 +22,11 @@ _LEVELS = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class MomentsTable:
-    """A table that a notebook displays as HTML.
+    """A table that a notebook displays as HTML."""
 
-    Attributes
-    ----------
-    headers : sequence of str
-        Names of the columns.
-    rows : sequence of sequence of str
-        The first cell of a row is its name; the others are numbers with units.
-    note : str
-        Sentence below the table, or ``""``.
-    """
-
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
+    headers: Sequence[str]  # Names of the columns
+    rows: Sequence[Sequence[str]]  # The first cell of a row is its name; the others are numbers with units
+    note: str = ""  # Sentence below the table, or ``""``
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(header)}</th>" for header in self.headers)

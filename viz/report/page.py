@@ -125,13 +125,7 @@ def checked_path(path: str | os.PathLike[str]) -> str:
 
 
 def page_of_run(run: Any) -> str:
-    """Return the report of a whole run as HTML.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run can no longer be read.
-    """
+    """Return the report of a whole run as HTML."""
     examination = DiagnosisPass(run)
     counts = counts_for_ensembles(run)
     more = examination.requests | ({} if counts is None else {_COUNTS: counts})
@@ -160,15 +154,10 @@ def report_html(
 ) -> str:
     """Return the report as HTML.
 
-    Parameters
-    ----------
-    shown : sequence of Shown
-        Sections of ensembles; empty if the report shows a selection of the events.
-    diagnosis : Diagnosis or None
-        Findings; None if the report shows a selection of the events.
-    information : dict or None
-        From `ensembles.run.information.collect_information`; None if the report shows a selection of the
-        events. The page has it as JSON, in the element ``ensio-info``.
+    `shown`: sections of ensembles; empty if the report shows a selection of the events.
+    `diagnosis`: findings; None if the report shows a selection of the events.
+    `information`: from `ensembles.run.information.collect_information`; None if the report shows a selection
+    of the events. The page has it as JSON, in the element ``ensio-info``.
     """
     x_range = time_range(*summaries.raster.extent_ns)
     counted = counters_shown(run.info, information)
@@ -284,11 +273,6 @@ def evidence_sentences(finding: Finding) -> list[str]:
 
 def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[str, str]]:
     """Return the sections of a report in which the calls of a finding can be seen.
-
-    Returns
-    -------
-    list of (str, str)
-        Anchor and words of each link.
 
     Examples
     --------

@@ -220,10 +220,7 @@ def wait_table(summaries: ReportData) -> MomentsTable:
 def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
     """Tabulate the failed calls by function and errno; searches of files come last.
 
-    Returns
-    -------
-    MomentsTable or None
-        None: no call failed, or nothing is known of those that did.
+    None: no call failed, or nothing is known of those that did.
     """
     rows = []
     for row in failed_calls_json(failed, run.files)[:_MOST_ERRORS] if failed is not None else ():

@@ -33,14 +33,7 @@ LIMITS = {
 def unsound(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Test which rows have a value outside of `LIMITS`.
 
-    Parameters
-    ----------
-    columns : mapping of str to ndarray, shape (n,)
-
-    Returns
-    -------
-    ndarray of bool, shape (n,), or None
-        None: all values are in range.
+    None: all values are in range.
 
     Examples
     --------
@@ -79,14 +72,7 @@ class ReusedColumns:
 def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
     """Allocate columns of events with undefined values.
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Names of the wanted columns; those that decoding needs are added. Default: all columns.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (length,)
+    `names`: names of the wanted columns; those that decoding needs are added. Default: all columns.
     """
     if names is None:
         return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}

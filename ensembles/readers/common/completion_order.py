@@ -29,17 +29,7 @@ class CompletionOrder:
     ) -> dict[str, np.ndarray]:
         """Add the next chunk, and return the calls whose inner calls are all known.
 
-        Parameters
-        ----------
-        columns : dict of str to ndarray, shape (n,)
-            Columns including those of `NEEDED`, sorted by rank and start.
-        next_key : (int, int) or None
-            Rank and start of the first call of the next chunk; None: no chunk follows directly.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (m,)
-            Calls in the order of completion, including those kept from earlier chunks.
+        `next_key`: rank and start of the first call of the next chunk; None: no chunk follows directly.
         """
         if self._kept is not None:
             columns = {name: np.concatenate([self._kept[name], column]) for name, column in columns.items()}

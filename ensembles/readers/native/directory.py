@@ -24,13 +24,7 @@ _MOST_LISTED = 5
 
 
 def run_directory_at(path: str) -> str:
-    """Find the run directory that a folder is or contains.
-
-    Returns
-    -------
-    str
-        The one readable run directory in `path`, if `path` itself contains no record. Else `path`.
-    """
+    """Find the run directory that a folder is or contains."""
     try:
         if holds_record(path):
             return path
@@ -120,21 +114,11 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Chosen(NamedTuple):
-    """The files of a directory to read.
+    """The files of a directory to read."""
 
-    Attributes
-    ----------
-    paths : list of str
-        Files to read.
-    owner : int or None
-        User id of their owner; None: the owner does not matter.
-    notes : list of str
-        Sentences about files that are not read.
-    """
-
-    paths: list[str]
-    owner: int | None
-    notes: list[str]
+    paths: list[str]  # Files to read
+    owner: int | None  # User id of their owner; None: the owner does not matter
+    notes: list[str]  # Sentences about files that are not read
 
     def includes(self, path: str) -> bool:
         """Test whether a further file of the directory may be read too."""

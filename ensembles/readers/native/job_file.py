@@ -55,13 +55,7 @@ _LEAST_EVENT_BYTES = 3
 
 
 def read_job_file(path: str) -> list[Spool]:
-    """Read the records of all processes, without their events.
-
-    Returns
-    -------
-    list of Spool
-        One per process. Damaged records of single processes are left out, with a note.
-    """
+    """Read the records of all processes, without their events."""
     with Reading(path), open_regular(path) as file:
         status = os.fstat(file.fileno())
         head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)

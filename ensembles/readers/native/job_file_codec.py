@@ -20,13 +20,7 @@ _MOST_NUMBER_BYTES = 10
 
 
 def decode_events(block: Any, out: np.ndarray) -> int:
-    """Decode one block of events.
-
-    Parameters
-    ----------
-    out : ndarray of EVENT.dtype, shape (n,), C-contiguous
-        Receives the events in its first elements.
-    """
+    """Decode one block of events."""
     check_block(block)
     return _compiled.decode_block(block, out.view("u1"))
 
@@ -39,11 +33,6 @@ def check_block(block: Any) -> None:
 
 def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
     """Undo the shuffle filter of HDF5, which stores the first bytes of all items before their second bytes.
-
-    Parameters
-    ----------
-    out : ndarray, shape (n,), C-contiguous
-        Receives n items.
 
     Examples
     --------
@@ -59,16 +48,6 @@ def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
 
 def shuffle(items: np.ndarray, out: np.ndarray) -> bool:
     """Apply the shuffle filter of HDF5, and pad the result with zeros.
-
-    Parameters
-    ----------
-    items : ndarray, shape (n,), C-contiguous
-        At least one item.
-
-    Returns
-    -------
-    bool
-        False: the items fill `out` and are all alike, and nothing was written.
 
     Examples
     --------

@@ -31,25 +31,15 @@ _MOMENTS = ("mean_ns", "m2", "m3", "m4")
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Translation of ids and times of a job file's summary to those of the run.
+    """Translation of ids and times of a job file's summary to those of the run."""
 
-    Attributes
-    ----------
-    call_numbers : ndarray of int
-        Index: call number in the job file. Value: call number in the run. The last entry is for all larger
-        numbers.
-    files : dict of str to int
-        File number in the run, by path.
-    ranks : dict of int to (int, int)
-        Rank in the run and offset of its thread numbers, by rank in the job file.
-    origin_unix_ns : int
-        Time 0 of the run, ns since 1970.
-    """
-
+    # Index: call number in the job file. Value: call number in the run. The last entry is for all larger
+    # numbers.
     call_numbers: np.ndarray
-    files: Mapping[str, int]
+    files: Mapping[str, int]  # File number in the run, by path
+    # Rank in the run and offset of its thread numbers, by rank in the job file
     ranks: Mapping[int, tuple[int, int]]
-    origin_unix_ns: int
+    origin_unix_ns: int  # Time 0 of the run, ns since 1970
 
 
 class _Parts(NamedTuple):
@@ -63,14 +53,7 @@ class _Parts(NamedTuple):
 def read_job_summary(
     place: JobSummary, translation: Translation, calls: tuple[Call, ...], files: list[str]
 ) -> tuple[CellSummary, int]:
-    """Read the summary in a job file.
-
-    Returns
-    -------
-    summary : CellSummary
-    damaged : int
-        Number of cells with impossible values, which are left out.
-    """
+    """Read the summary in a job file."""
     try:
         parts = _parts(_uncoded(place))
     except OSError as error:

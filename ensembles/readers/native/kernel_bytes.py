@@ -40,11 +40,6 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     processes that waited for children meanwhile, so that its bytes are taken off there, too: rather too few
     bytes are found than bytes that are recorded elsewhere. What is left of a launcher are the bytes of
     programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty.
-
-    Parameters
-    ----------
-    launchers : sequence of Spool
-        Shells and launchers that ``ensio run`` started, with nothing but an account.
     """
     begun = [spool for spool in spools if spool.account is not None]
     known = [spool for spool in begun if spool.account.facts & _TAKEN]
@@ -117,13 +112,7 @@ def _own(spool: Spool) -> list[int]:
 
 
 def _waiting_processes(head: Any, waiting: Sequence[Spool], heads: Mapping[int, Any]) -> list[Spool]:
-    """Return the processes that may have waited for this one, or for an ancestor, or became this one.
-
-    Parameters
-    ----------
-    heads : mapping of int to namedtuple
-        Heads of the spools of the host, by process id.
-    """
+    """Return the processes that may have waited for this one, or for an ancestor, or became this one."""
     seen: set[int] = set()
     while head is not None and head.pid not in seen:
         seen.add(head.pid)

@@ -30,10 +30,7 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
     ``ensio run`` started them, if one is the parent of the other, or if they ran at the same time; other
     groups of them are separate runs, unless ranks of exactly one launch are there too.
 
-    Parameters
-    ----------
-    number : int
-        Of the launch, from 1, in the order of their starts; 0: there has to be only one.
+    `number`: of the launch, from 1, in the order of their starts; 0: there has to be only one.
     """
     launches = _launches(spools)
     if not number:

@@ -28,18 +28,11 @@ _MOST = 1 << 62
 
 
 class Losses(NamedTuple):
-    """Counts of calls that a process did not keep as events.
+    """Counts of calls that a process did not keep as events."""
 
-    Attributes
-    ----------
-    dropped_for : tuple of int
-        Dropped events by number of the reason. Empty or all 0 if the reasons are unknown.
-    calls_on_other_paths : int
-        Calls on paths beyond the number of paths that a process keeps.
-    """
-
+    # Dropped events by number of the reason. Empty or all 0 if the reasons are unknown.
     dropped_for: tuple[int, ...] = ()
-    calls_on_other_paths: int = 0
+    calls_on_other_paths: int = 0  # Calls on paths beyond the number of paths that a process keeps
 
 
 NOTHING_KNOWN = Losses()
@@ -68,11 +61,6 @@ def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
 
 def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
     """Count dropped events by reason.
-
-    Returns
-    -------
-    dict of str to int
-        The most frequent reason first, events without a known reason last.
 
     Examples
     --------

@@ -23,14 +23,7 @@ _COUNT_DIGITS = 8
 
 
 def add_facts(metadata: RunMetadata, members: Sequence[Member]) -> None:
-    """Add environment, mounts and properties of files to the metadata.
-
-    Parameters
-    ----------
-    members : sequence of Member
-        If their values differ, the first one counts. Which tasks opened a file with flags with which writes
-        wait is a fact of the file, if others used it, too.
-    """
+    """Add environment, mounts and properties of files to the metadata."""
     spools = [member.spool for member in members]
     every = distinct_properties(spools)
     tables: dict[str, bytes] = {}
@@ -178,13 +171,7 @@ def _described(
 def described(
     spools: Sequence[Spool], processes: list[Process], origin_ns: int, launchers: Sequence[Spool] = ()
 ) -> RunMetadata:
-    """Make the metadata of a run from its processes.
-
-    Returns
-    -------
-    RunMetadata
-        The number of tasks, calls, files and notes are not set.
-    """
+    """Make the metadata of a run from its processes."""
 
     every = distinct_properties(spools)
 
@@ -217,14 +204,7 @@ def described(
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
-    """Count the tasks of a run.
-
-    Returns
-    -------
-    tasks : int
-    notes : list of str
-        Sentences about missing and doubtful ranks.
-    """
+    """Count the tasks of a run."""
     notes = list(dict.fromkeys(member.note for member in members if member.note))
     ranks = {member.rank for member in members if member.rank >= 0}
     expected = max(spool.head.tasks for spool in spools)

@@ -13,29 +13,14 @@ from ensembles.readers.native.spool import Spool
 
 @dataclass(slots=True)
 class Member:
-    """A process and its place in the run.
-
-    Attributes
-    ----------
-    spool : Spool
-    rank : int
-        Task of the process; -1: it belongs to no task.
-    threads : int
-        Number of threads that recorded.
-    first_thread : int
-        Number of its first thread within the task.
-    replaced : bool
-        Whether another program with a later spool replaced it (exec).
-    note : str
-        Sentence about a doubtful rank, or "".
-    """
+    """A process and its place in the run."""
 
     spool: Spool
-    rank: int
-    threads: int
-    first_thread: int = 0
-    replaced: bool = False
-    note: str = ""
+    rank: int  # Task of the process; -1: it belongs to no task
+    threads: int  # Number of threads that recorded
+    first_thread: int = 0  # Number of its first thread within the task
+    replaced: bool = False  # Whether another program with a later spool replaced it (exec)
+    note: str = ""  # Sentence about a doubtful rank, or ""
 
 
 def assign_ranks(spools: Sequence[Spool]) -> list[Member]:

@@ -42,11 +42,6 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     A spool contains everything that its process recorded. It takes precedence over the job file's record of
     the same process, because the process may have written to the spool later. Only of a spool that its
     process coded in part, the coded events come from the job file.
-
-    Parameters
-    ----------
-    launch : int
-        Number of the launch, if several recorded into the directory (`ensembles.readers.native.launches`).
     """
     spools: dict[str, Spool] = {}
     collected: dict[str, Spool] = {}

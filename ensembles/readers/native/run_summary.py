@@ -31,13 +31,7 @@ _ROWS = tuple(name for name in COLUMNS if name != "rank")
 
 
 class RunSummary:
-    """The summaries of a run, read on demand.
-
-    Parameters
-    ----------
-    decodings : sequence of Decoding
-        Translation of their ids and ticks to those of the run, one per member.
-    """
+    """The summaries of a run, read on demand."""
 
     def __init__(
         self, members: Sequence[Member], decodings: Sequence[Decoding], files: dict[str, int], origin_ns: int

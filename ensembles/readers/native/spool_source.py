@@ -53,17 +53,10 @@ _Table = TypeVar("_Table", RegionTable, SurroundingsTable)
 class SpoolSource:
     """The events and metadata of the processes of a run; an `EventSource`.
 
-    Attributes
-    ----------
-    metadata : RunMetadata
-    complete : bool
-        Whether every process has ended, so that the spools are final.
-    slots : int
-        Upper bound on the number of events.
-    spools : dict of str to (int, int)
-        By name of each spool and job file that was read: size in bytes and modification time in ns.
-    has_summary : bool
-        Whether the recorder kept summaries.
+    `complete`: whether every process has ended, so that the spools are final.
+    `slots`: upper bound on the number of events.
+    `spools`: by name of each spool and job file that was read: size in bytes and modification time in ns.
+    `has_summary`: whether the recorder kept summaries.
     """
 
     is_checked = True
@@ -254,19 +247,11 @@ _BIT_OF = {
 
 @dataclass(frozen=True, slots=True)
 class SampledSpool:
-    """A spool with samples.
-
-    Attributes
-    ----------
-    decoding : Decoding
-    contents : Contents
-    parts : sequence of SummaryPart
-        Locations of the rows in the contents.
-    """
+    """A spool with samples."""
 
     decoding: Decoding
     contents: Contents
-    parts: Sequence[SummaryPart]
+    parts: Sequence[SummaryPart]  # Locations of the rows in the contents
 
 
 def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> list[SampledSpool]:

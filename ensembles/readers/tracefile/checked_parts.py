@@ -114,11 +114,6 @@ def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Da
     """Open a column of the same file that is stored completely.
 
     HDF5 returns zeros for data that were never written, whatever their length.
-
-    Parameters
-    ----------
-    is_whole : bool
-        Whether it is known already that all chunks are there, which HDF5 would have to count.
     """
     dataset = _own(group, name)
     if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:

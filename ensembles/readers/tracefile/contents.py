@@ -18,18 +18,9 @@ KEY = "2 ensembles.readers.tracefile.contents"
 class ChunkContents:
     """What each chunk holds.
 
-    Parameters
-    ----------
-    spans_ns : ndarray of int64, shape (4, chunks), optional
-        Earliest start and latest end of the calls of the first rank in a chunk, and of those of its other
-        ranks, ns; the end is before the start if there are none. A chunk that begins with the end of a rank
-        and ends with the beginning of the next one has no calls between these. Default: there are no chunks.
-    calls, files : ndarray of uint64, shape (chunks,), optional
-        Sets of the numbers of functions and files (`ensembles.passes.reading.set_of`).
-    least_bytes, most_bytes : ndarray of uint64, shape (chunks,), optional
-        Range of requested bytes.
-    places : dict of str to ndarray of int64, shape (2, chunks), optional
-        Offset and length in the file of each chunk of a column, bytes. HDF5 finds them one by one.
+    `spans_ns`: earliest start and latest end of the calls of the first rank in a chunk, and of those of its
+    other ranks, ns; the end is before the start if there are none. A chunk that begins with the end of a rank
+    and ends with the beginning of the next one has no calls between these. Default: there are no chunks.
 
     Examples
     --------
@@ -74,12 +65,7 @@ class ChunkContents:
         )
 
     def matching(self, wanted: Contents) -> np.ndarray:
-        """Select the chunks that may hold wanted events.
-
-        Returns
-        -------
-        ndarray of bool, shape (chunks,)
-        """
+        """Select the chunks that may hold wanted events."""
         found = np.ones(len(self.calls), bool)
         for held, bits in ((self.calls, wanted.calls), (self.files, wanted.files)):
             if bits is not None:

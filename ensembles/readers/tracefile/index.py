@@ -25,24 +25,15 @@ _NO_SPAN = int(_LIMITS.max), int(_LIMITS.min)
 
 @dataclass(frozen=True)
 class TraceIndex:
-    """Locations of ranks and times among sorted events.
+    """Locations of ranks and times among sorted events."""
 
-    Attributes
-    ----------
-    length : int
-        Number of events.
-    rows : int
-        Events per chunk; the last chunk may have fewer.
-    rank, row : ndarray of int64, shape (ranks,)
-        Ranks with events, ascending, and the first row of each.
-    first_start, last_start, max_end : ndarray of int64, shape (chunks,)
-        Start of the first and of the last event of each chunk, and the latest end in the chunk, ns.
-    """
-
-    length: int
-    rows: int
+    length: int  # Number of events
+    rows: int  # Events per chunk; the last chunk may have fewer
+    # rank, row: Ranks with events, ascending, and the first row of each; shape (ranks,)
     rank: np.ndarray
     row: np.ndarray
+    # first_start, last_start, max_end: Start of the first and of the last event of each chunk, and the latest
+    # end in the chunk, ns; shape (chunks,)
     first_start: np.ndarray
     last_start: np.ndarray
     max_end: np.ndarray
@@ -90,17 +81,8 @@ class TraceIndex:
     def chunks_with(self, ranks: Ranges | None, times_ns: Ranges | None) -> np.ndarray:
         """Select the chunks to read for calls of some ranks that start in some ranges of time.
 
-        Parameters
-        ----------
-        ranks : sequence of (int, int) or None
-            First and last rank of each range; None: all ranks.
-        times_ns : sequence of (int, int) or None
-            First and last start of each range, ns; None: all times.
-
-        Returns
-        -------
-        ndarray of bool, shape (chunks,)
-            Includes the chunks whose rows prove that the other chunks contain no such call.
+        `ranks`: first and last rank of each range; None: all ranks.
+        `times_ns`: first and last start of each range, ns; None: all times.
 
         Examples
         --------
@@ -141,26 +123,14 @@ class TraceIndex:
         return wanted
 
     def spans_of(self, chunks: np.ndarray) -> list[tuple[int, int]]:
-        """Return the rows of some chunks: first row and end of each sequence of successive chunks.
-
-        Parameters
-        ----------
-        chunks : ndarray of int, shape (n,)
-            Numbers of chunks, rising.
-        """
+        """Return the rows of some chunks: first row and end of each sequence of successive chunks."""
         begins = np.flatnonzero(np.diff(chunks, prepend=-2) != 1)
         first, last = chunks[begins], chunks[np.append(begins[1:], len(chunks))[: len(begins)] - 1]
         ends = np.minimum((last + 1) * self.rows, self.length)
         return list(zip((first * self.rows).tolist(), ends.tolist(), strict=True))
 
     def check(self, chunk: int, columns: Mapping[str, np.ndarray]) -> None:
-        """Check that the rows of a chunk are sorted and agree with the index.
-
-        Parameters
-        ----------
-        columns : mapping of str to ndarray
-            Those of the columns ``rank``, ``start`` and ``duration`` that were read.
-        """
+        """Check that the rows of a chunk are sorted and agree with the index."""
         low, length = chunk * self.rows, min(self.rows, self.length - chunk * self.rows)
         rank, start = columns.get("rank"), columns.get("start")
         first, last = np.searchsorted(self.row, [low, low + length - 1], "right") - 1
@@ -172,15 +142,7 @@ class TraceIndex:
             raise ValueError(_NOT_SORTED)
 
     def check_chunks(self, chunks: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
-        """Check that the rows of several chunks, which lie one after the other, agree with the index.
-
-        Parameters
-        ----------
-        chunks : ndarray of int64, shape (n,)
-            Numbers of the chunks.
-        columns : mapping of str to ndarray
-            Those of the columns ``rank``, ``start`` and ``duration`` that were read.
-        """
+        """Check that the rows of several chunks, which lie one after the other, agree with the index."""
         told = (columns.get("rank"), columns.get("start"), columns.get("duration"), chunks, self.rows)
         if not _compiled.are_chunks_sorted(*told, *self._numbers):
             raise ValueError(_NOT_SORTED)
@@ -201,12 +163,7 @@ def is_sorted(
 ) -> bool:
     """Test whether rows are sorted as an index states.
 
-    Parameters
-    ----------
-    rank, start, duration : ndarray, shape (n,), or None
-        Columns that are None are not tested.
-    begins, ranks : ndarray of int64, shape (groups,)
-        First row of each rank, from 0, and the rank.
+    `rank`, `start`, `duration`: columns that are None are not tested.
     """
     return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 

@@ -25,13 +25,7 @@ _SAMPLE_BYTES = 1 << 12
 
 
 def content_identity(file: h5py.File, is_own: bool = False) -> bytes:
-    """Compute what identifies the run in a file.
-
-    Parameters
-    ----------
-    is_own : bool
-        Whether this process is writing the file, so that its parts need no check.
-    """
+    """Compute what identifies the run in a file."""
     digest = blake2b(digest_size=16)
     file_bytes = None if is_own else os.fstat(open_descriptor(file)).st_size
     for name in sorted(file.attrs):

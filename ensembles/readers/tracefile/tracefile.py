@@ -144,19 +144,8 @@ class _Open:
 class TraceFileSource:
     """A run in a ``trace.h5``; an `EventSource`.
 
-    Attributes
-    ----------
-    path : str
-    metadata : RunMetadata
-    complete : bool
-        Whether every process had ended when the file was written.
-    spools : dict of str to (int, int)
-        By name of each spool that the file was made from: size in bytes and modification time in ns.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read, is truncated, or is of another kind.
+    `complete`: whether every process had ended when the file was written.
+    `spools`: by name of each spool that the file was made from: size in bytes and modification time in ns.
     """
 
     def __init__(self, path: str) -> None:
@@ -209,11 +198,6 @@ class TraceFileSource:
 
         Within a thread, events are in the order of completion if the request asks for order and its columns
         include those of `NEEDED`, else in the order of start.
-
-        Parameters
-        ----------
-        damage : DamageReport
-            Not used: damage raises an error. Damaged events were left out when the file was written.
         """
         names = self._stored_columns(request.columns)
         sorting = CompletionOrder() if request.is_ordered and set(names) >= NEEDED else None

@@ -24,150 +24,82 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoopPattern:
-    """A loop that tasks make.
+    """A loop that tasks make."""
 
-    Attributes
-    ----------
-    times : int
-        How often its body comes, each time; 1 and no `steps`: calls without repetition.
-    steps : tuple of (str, int, int, int)
-        Operation, smallest and largest size in bytes, and how often in a row.
-    order : str
-        ``sequential``, ``strided``, ``repeated``, ``random``, ``unknown``, ``single`` (one transfer in each
-        file) or ``mixed``.
-    strides_bytes : tuple of int
-        Strides, the most frequent first.
-    piece_calls : float or None
-        Transfers that continue each other, on average, where the pieces that they form are strided.
-    bytes : int
-        Moved by all tasks.
-    access : str
-        ``shared`` (files that several tasks use), ``private``, ``mixed``, or ``""`` without transfers.
-    most_files : int
-        Largest number of files of a task.
-    block, block_times : int
-        Number of the block of loops that it belongs to, and how often that comes.
-    step_orders : tuple of str
-        As `order`, of each step of the body by itself, where these are clear and differ; ``""``: no
-        transfers. Empty: `order` says it.
-    step_strides_bytes : tuple of tuple of int
-        As `strides_bytes`, of each step. Empty where `step_orders` is.
-    passes : int
-        Into how many equal parts of the iterations jumps in the file divide the loop; `order` is that inside
-        of them. In a block, each time is a pass.
-    pass_strides_bytes : tuple of int
-        Distances from the start of a pass to that of the next.
-    in_sequence : tuple of bool
-        Of each step: its transfers of an iteration continue each other.
-    """
-
-    times: int
+    times: int  # How often its body comes, each time; 1 and no `steps`: calls without repetition
+    # Operation, smallest and largest size in bytes, and how often in a row
     steps: tuple[tuple[str, int, int, int], ...]
+    # ``sequential``, ``strided``, ``repeated``, ``random``, ``unknown``, ``single`` (one transfer in each
+    # file) or ``mixed``
     order: str
-    strides_bytes: tuple[int, ...]
+    strides_bytes: tuple[int, ...]  # Strides, the most frequent first
+    # Transfers that continue each other, on average, where the pieces that they form are strided
     piece_calls: float | None
-    bytes: int
+    bytes: int  # Moved by all tasks
+    # ``shared`` (files that several tasks use), ``private``, ``mixed``, or ``""`` without transfers
     access: str
-    most_files: int
+    most_files: int  # Largest number of files of a task
+    # block, block_times: Number of the block of loops that it belongs to, and how often that comes
     block: int = 0
     block_times: int = 1
+    # As `order`, of each step of the body by itself, where these are clear and differ; ``""``: no transfers.
+    # Empty: `order` says it.
     step_orders: tuple[str, ...] = ()
+    # As `strides_bytes`, of each step. Empty where `step_orders` is.
     step_strides_bytes: tuple[tuple[int, ...], ...] = ()
+    # Into how many equal parts of the iterations jumps in the file divide the loop; `order` is that inside of
+    # them. In a block, each time is a pass.
     passes: int = 1
-    pass_strides_bytes: tuple[int, ...] = ()
-    in_sequence: tuple[bool, ...] = ()
+    pass_strides_bytes: tuple[int, ...] = ()  # Distances from the start of a pass to that of the next
+    in_sequence: tuple[bool, ...] = ()  # Of each step: its transfers of an iteration continue each other
 
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Tasks that make the same loops: sizes that are printed in the same way are the same.
-
-    Attributes
-    ----------
-    ranks : tuple of int
-    loops : tuple of LoopPattern
-        Those with a considerable part of the bytes (`ensembles.structure.access.summary.LEAST_SHARE`).
-    smaller_loops, smaller_bytes : int
-        Most other loops of a task that move bytes, and what these move in all tasks.
-    in_other_files : bool
-        Each loop uses other files than the loops before it.
-    """
+    """Tasks that make the same loops: sizes that are printed in the same way are the same."""
 
     ranks: tuple[int, ...]
+    # Those with a considerable part of the bytes (`ensembles.structure.access.summary.LEAST_SHARE`)
     loops: tuple[LoopPattern, ...]
+    # smaller_loops, smaller_bytes: Most other loops of a task that move bytes, and what these move in all
+    # tasks
     smaller_loops: int = 0
     smaller_bytes: int = 0
-    in_other_files: bool = False
+    in_other_files: bool = False  # Each loop uses other files than the loops before it
 
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files that are used in the same way.
+    """Files that are used in the same way."""
 
-    Attributes
-    ----------
-    op : str
-        ``read`` or ``write``.
-    access : str
-        ``shared`` or ``private``.
-    order : str
-        As in `LoopPattern`.
-    alignment_bytes : int or None
-        Largest power of two that divides all offsets; 0: all are 0. None: offsets are not known.
-    files : int
-        Number of files.
-    example : str
-        Path of the one with most bytes.
-    tasks : int
-        Most tasks that use one of them.
-    calls, bytes : int
-        Transfers, and bytes that they moved.
-    repeated_by_task_bytes : int or None
-        Bytes beyond the first time that a task moved them. None: not known, as offsets are not, or as a view
-        of MPI-IO leaves holes.
-    overlap_bytes : int or None
-        Bytes that several tasks moved, beyond the first of them. None: as before.
-    """
-
-    op: str
-    access: str
-    order: str
+    op: str  # ``read`` or ``write``
+    access: str  # ``shared`` or ``private``
+    order: str  # As in `LoopPattern`
+    # Largest power of two that divides all offsets; 0: all are 0. None: offsets are not known.
     alignment_bytes: int | None
-    files: int
-    example: str
-    tasks: int
+    files: int  # Number of files
+    example: str  # Path of the one with most bytes
+    tasks: int  # Most tasks that use one of them
+    # calls, bytes: Transfers, and bytes that they moved
     calls: int
     bytes: int
+    # Bytes beyond the first time that a task moved them. None: not known, as offsets are not, or as a view of
+    # MPI-IO leaves holes.
     repeated_by_task_bytes: int | None
-    overlap_bytes: int | None
+    overlap_bytes: int | None  # Bytes that several tasks moved, beyond the first of them. None: as before.
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The access pattern of a run.
+    """The access pattern of a run."""
 
-    Attributes
-    ----------
-    groups : tuple of TaskGroup
-        Those with most tasks first.
-    other_tasks : int
-        Tasks with loops that are in no group.
-    files : tuple of FileGroup
-        Those with most bytes first.
-    """
-
-    groups: tuple[TaskGroup, ...]
-    other_tasks: int
-    files: tuple[FileGroup, ...]
+    groups: tuple[TaskGroup, ...]  # Those with most tasks first
+    other_tasks: int  # Tasks with loops that are in no group
+    files: tuple[FileGroup, ...]  # Those with most bytes first
 
 
 def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: bool = False) -> Pattern:
     """Find the access pattern of a run.
-
-    Parameters
-    ----------
-    nested : bool
-        Count calls inside others too, for example of a layer below MPI-IO.
 
     Examples
     --------

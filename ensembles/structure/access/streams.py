@@ -23,17 +23,10 @@ _LEAST_RANDOM = 8
 
 
 class Steps(NamedTuple):
-    """How each transfer of some streams follows the one before it.
+    """How each transfer of some streams follows the one before it."""
 
-    Attributes
-    ----------
-    order : ndarray of int64, shape (n,)
-        Index into `ORDERS`.
-    delta : ndarray of int64, shape (n,)
-        Of the first transfer of a piece: from the start of the piece before, bytes. Else 0.
-    """
-
-    order: np.ndarray
+    order: np.ndarray  # Index into `ORDERS`; shape (n,)
+    # Of the first transfer of a piece: from the start of the piece before, bytes. Else 0. Shape (n,).
     delta: np.ndarray
 
 
@@ -43,12 +36,7 @@ def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
     Transfers that continue each other are a *piece*. The first one of a piece is compared with the first one
     of the piece before.
 
-    Parameters
-    ----------
-    stream : ndarray of int64, shape (n,)
-        Number of the stream of each transfer; those of a stream in the order of time.
-    offset, size : ndarray of int64, shape (n,)
-        Bytes; an offset of -1 is unknown.
+    `offset`, `size`: bytes; an offset of -1 is unknown.
 
     Examples
     --------
@@ -97,15 +85,7 @@ def join_ranges(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Join overlapping and adjacent ranges of the same key.
 
-    Parameters
-    ----------
-    key, low, high : ndarray of int64, shape (n,)
-        Ranges from `low` to `high`, the end excluded; not empty.
-
-    Returns
-    -------
-    key, low, high : ndarray of int64, shape (m,)
-        Ranges with gaps between them, sorted by key and place.
+    `key`, `low`, `high`: ranges from `low` to `high`, the end excluded; not empty.
 
     Examples
     --------
@@ -127,15 +107,7 @@ def join_ranges(
 def main_order(orders: np.ndarray) -> str:
     """Name the order of most transfers.
 
-    Parameters
-    ----------
-    orders : ndarray of int64, shape (len(ORDERS),)
-        Transfers by order.
-
-    Returns
-    -------
-    str
-        One of `ORDERS`, ``single`` (only first transfers), ``mixed``, or ``""`` (no transfers).
+    One of `ORDERS`, ``single`` (only first transfers), ``mixed``, or ``""`` (no transfers).
 
     Examples
     --------
@@ -173,15 +145,7 @@ def main_order(orders: np.ndarray) -> str:
 def orders_of_steps(step_orders: np.ndarray, order: str) -> tuple[str, ...]:
     """Return the orders of the steps of a loop where they are clear, and not `order`, that of the whole.
 
-    Parameters
-    ----------
-    step_orders : ndarray of int64, shape (steps, len(ORDERS))
-        Transfers by order, each step by itself.
-
-    Returns
-    -------
-    tuple of str
-        As of `main_order`; empty: `order` says it.
+    As of `main_order`; empty: `order` says it.
 
     Examples
     --------

@@ -14,11 +14,8 @@ _MOST_IN_LINE = 4
 def line_of(pattern: Pattern) -> str:
     """Return the pattern in one sentence, without an end.
 
-    Returns
-    -------
-    str
-        The main loops of the group of tasks that moves most bytes; and, if these only read or only write,
-        what is done of the other kind.
+    The main loops of the group of tasks that moves most bytes; and, if these only read or only write, what is
+    done of the other kind.
 
     Examples
     --------

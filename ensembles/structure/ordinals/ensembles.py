@@ -21,16 +21,6 @@ APART = 1024
 def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
     """Compute the class of each ordinal.
 
-    Parameters
-    ----------
-    ordinal : ndarray of integers, shape (n,)
-        From 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Classes, from 0.
-
     Examples
     --------
     >>> from ensembles.structure.ordinals.ensembles import class_ranges, ordinal_class_index
@@ -47,18 +37,7 @@ def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
 
 
 def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the ordinals of the first classes.
-
-    Parameters
-    ----------
-    size : int
-        Number of classes.
-
-    Returns
-    -------
-    low, high : ndarray of int64, shape (size,)
-        First and last ordinal of each class.
-    """
+    """Compute the ordinals of the first classes."""
     number = np.arange(size, dtype=np.int64)
     octave = np.maximum(number - APART, 0) // 32
     width = np.where(number < APART, 1, np.int64(32) << octave)

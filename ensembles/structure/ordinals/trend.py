@@ -88,15 +88,8 @@ def fit_trend(
     make a trend. In the second (`ramp_p`) neighbouring ordinals may resemble each other, so that a load that
     varies slowly does not make a trend.
 
-    Parameters
-    ----------
-    low, high : ndarray of integers, shape (p,)
-        First and last ordinal of each class, rising.
-    level : ndarray of float, shape (p,)
-        Logarithm of the typical duration.
-    by_rank : ndarray of float, shape (r, p), or callable, optional
-        The same of each rank; NaN: the rank made no such call. A function of the first and last column gives
-        these columns, which are needed only if there is a trend.
+    `by_rank`: the same of each rank; NaN: the rank made no such call. A function of the first and last column
+    gives these columns, which are needed only if there is a trend.
 
     References
     ----------
@@ -260,18 +253,11 @@ _LARGEST = 0.95
 def ramp_p(points: np.ndarray, seed: int = 0) -> float:
     """Compute the p-value of the best ramp in a series, allowing for autocorrelation.
 
-    Parameters
-    ----------
-    points : ndarray of float, shape (n,)
-        The series; at least four points.
-
-    Notes
-    -----
     A ramp is flat up to a point, rises in a straight line over three or more points, and may go on at any
-    other level. The statistic is the F ratio of the rise to the residuals of the ramp that fits best,
-    divided by the factor (1 + r) / (1 − r) by which residuals with the correlation r of neighbours raise the
-    variance of a mean. Its distribution without a trend is that of simulated autoregressions of first order.
-    The correlation of a short series cannot be estimated, and therefore the p-value is the largest over the
+    other level. The statistic is the F ratio of the rise to the residuals of the ramp that fits best, divided
+    by the factor (1 + r) / (1 − r) by which residuals with the correlation r of neighbours raise the variance
+    of a mean. Its distribution without a trend is that of simulated autoregressions of first order. The
+    correlation of a short series cannot be estimated, and therefore the p-value is the largest over the
     correlations that are allowed.
 
     References

@@ -15,18 +15,10 @@ from ensembles.summaries.keyed_sums import KeyedSums
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """Time in I/O on the critical path.
+    """Time in I/O on the critical path."""
 
-    Attributes
-    ----------
-    io_s : float
-        Time in I/O of the slowest task of each phase, summed over the phases.
-    of_phases_s : ndarray of float64, shape (phases,)
-        The same by phase, from phase 1.
-    """
-
-    io_s: float
-    of_phases_s: np.ndarray
+    io_s: float  # Time in I/O of the slowest task of each phase, summed over the phases
+    of_phases_s: np.ndarray  # The same by phase, from phase 1; shape (phases,)
 
 
 _NEVER = np.int64(1) << 62

@@ -32,52 +32,26 @@ def _is_waiting(calls: Sequence[Call]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Meeting:
-    """The collective call inside a phase in which tasks waited longest in all.
-
-    Attributes
-    ----------
-    phase : int
-    name : str or None
-        Name that the program gave the phase.
-    call : str
-        Function of MPI.
-    time_s : float
-        Time that tasks waited in it, summed over tasks.
-    start_s : float
-        Entry of the last task since the origin of the run.
-    last_task : int
-        That task.
-    last_call : CriticalCall or None
-        Its last I/O call of the phase before; None: there is none.
-    """
+    """The collective call inside a phase in which tasks waited longest in all."""
 
     phase: int
-    name: str | None
-    call: str
-    time_s: float
-    start_s: float
-    last_task: int
-    last_call: CriticalCall | None
+    name: str | None  # Name that the program gave the phase
+    call: str  # Function of MPI
+    time_s: float  # Time that tasks waited in it, summed over tasks
+    start_s: float  # Entry of the last task since the origin of the run
+    last_task: int  # That task
+    last_call: CriticalCall | None  # Its last I/O call of the phase before; None: there is none
 
 
 @dataclass(frozen=True)
 class WaitingInside:
-    """Time that tasks waited inside phases.
+    """Time that tasks waited inside phases."""
 
-    Attributes
-    ----------
-    time_s : float or None
-        Time in collective calls of MPI before the last I/O call of a task in a phase, summed over tasks;
-        none of it is in `PhaseTotals.lost_s`. None: there are too many such calls.
-    share : float or None
-        The same as a share of the time of all tasks in the run.
-    most : Meeting or None
-        Where most of it was; None: no such call was met by several tasks.
-    """
-
+    # Time in collective calls of MPI before the last I/O call of a task in a phase, summed over tasks; none
+    # of it is in `PhaseTotals.lost_s`. None: there are too many such calls.
     time_s: float | None
-    share: float | None
-    most: Meeting | None
+    share: float | None  # The same as a share of the time of all tasks in the run
+    most: Meeting | None  # Where most of it was; None: no such call was met by several tasks
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -144,15 +118,7 @@ class InnerWaits(Summary):
         return dict(zip(("phase", "rank", "thread", "call", "start_ns", "end_ns"), rows, strict=True))
 
     def inside(self, io: CriticalIo) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Compute how long each call waits inside its phase.
-
-        Returns
-        -------
-        rows : dict of str to ndarray
-            As `to_arrays`.
-        waited_ns : ndarray of int64, shape (n,)
-            Time from the first I/O call of the phase to the last of the thread that lies in the call.
-        """
+        """Compute how long each call waits inside its phase."""
         rows, spans = self.to_arrays(), io.to_arrays()
         names = ("phase", "rank", "thread")
         _, key = distinct_rows(*(np.concatenate([spans[name], rows[name]]) for name in names))
@@ -181,10 +147,7 @@ def waiting_inside(
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
 
-    Returns
-    -------
-    WaitingInside or None
-        None: less than `LEAST_SHARE` of the time of the tasks in the phases.
+    None: less than `LEAST_SHARE` of the time of the tasks in the phases.
     """
     if not waits.is_complete:
         return WaitingInside(None, None, None)

@@ -24,24 +24,14 @@ LEAST_PART = 0.5
 
 @dataclass(frozen=True)
 class LateCalls:
-    """The function in which the last task of a phase spent most time beyond that of another task.
+    """The function in which the last task of a phase spent most time beyond that of another task."""
 
-    Attributes
-    ----------
-    call, layer : str
-        The function.
-    file : str
-        Path on which it took the last task most time.
-    calls : int
-        Number of its calls by the last task in the phase.
-    time_s, other_s : float
-        Their time, and that of the task in the middle (`PhaseTotals.middle_task`).
-    """
-
+    # call, layer: The function
     call: str
     layer: str
-    file: str
-    calls: int
+    file: str  # Path on which it took the last task most time
+    calls: int  # Number of its calls by the last task in the phase
+    # time_s, other_s: Their time, and that of the task in the middle (`PhaseTotals.middle_task`)
     time_s: float
     other_s: float
 
@@ -51,19 +41,7 @@ class LateCalls:
 
 
 def without_waits_ns(chunk: Events) -> np.ndarray:
-    """Return the durations of outermost calls without what tasks wait for others inside them.
-
-    Parameters
-    ----------
-    chunk : Events
-        Those of a thread in the order of completion, with the columns ``rank``, ``thread``, ``call``,
-        ``depth``, ``start`` and ``duration``.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Durations, ns; those of inner calls are unchanged.
-    """
+    """Return the durations of outermost calls without what tasks wait for others inside them."""
     duration = chunk.duration.astype(np.int64)
     waits = ~is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth > 0)
     if not waits.any():
@@ -87,11 +65,6 @@ class TimeInCalls(Summary):
     Time in which a task waits for others inside a call, as in a barrier that HDF5 makes, does not count.
     Beside these, of each task and phase: start of the first call and return of the last, and when the task
     left the collective call in which all tasks met before the phase, if it is among the calls.
-
-    Parameters
-    ----------
-    tasks : sequence of (int, int, int)
-        Phase, its last task and its task in the middle.
     """
 
     columns = ("rank", "thread", "call", "depth", "file", "start", "duration")
@@ -190,16 +163,8 @@ class TimeInCalls(Summary):
     def late(self, phase: int, later_s: float) -> LateCalls | None:
         """Return the calls that explain why the last task of a phase is late.
 
-        Parameters
-        ----------
-        later_s : float
-            By how much the last task returned later than the one in the middle.
-
-        Returns
-        -------
-        LateCalls or None
-            The function with the largest difference from the task in the middle. None: that is less than half
-            of that time, and so are all functions together (`outside` says what is).
+        The function with the largest difference from the task in the middle. None: that is less than half of
+        that time, and so are all functions together (`outside` says what is).
         """
         last, middle = self._tasks[:, phase].tolist()
         functions: dict[Call, list[int]] = {}
@@ -228,10 +193,7 @@ class TimeInCalls(Summary):
     def outside(self, phase: int, later_s: float) -> LateInPhase | None:
         """Return where the last task of a phase was late outside of its I/O calls.
 
-        Returns
-        -------
-        LateInPhase or None
-            None: that is less than half of the time by which it is late.
+        None: that is less than half of the time by which it is late.
         """
         last, middle = ((phase, rank) for rank in self._tasks[:, phase].tolist())
         if last not in self._ends or middle not in self._ends:

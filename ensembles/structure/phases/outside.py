@@ -68,18 +68,8 @@ def late_outside(
 ) -> tuple[int, float, float] | None:
     """Find the task that is late, and whether the time outside of its calls is why.
 
-    Parameters
-    ----------
-    arrival, busy : ndarray, shape (phases, tasks)
-        Return of the last call since the phase began, and time in I/O calls before, in the same unit.
-    present : ndarray of bool, shape (phases, tasks)
-        Whether the task made calls in the phase.
-
-    Returns
-    -------
-    (int, float, float) or None
-        Number of the task, its time outside, and that of the other tasks in the median; None: its calls
-        made it late, or there is one task only.
+    Number of the task, its time outside, and that of the other tasks in the median; None: its calls made it
+    late, or there is one task only.
 
     Examples
     --------
@@ -107,27 +97,17 @@ def late_outside(
 
 @dataclass(frozen=True)
 class LateInPhase:
-    """Where the last task of a phase lost the time by which it is late, if not in its I/O calls.
+    """Where the last task of a phase lost the time by which it is late, if not in its I/O calls."""
 
-    Attributes
-    ----------
-    begins_s : float
-        By how much later its first I/O call of the phase began than that of the task in the middle
-        (`PhaseTotals.middle_task`).
-    between_s, other_between_s : float
-        Time from its first call to the return of its last one in which it was in no I/O call, and the same of
-        the task in the middle.
-    left_s : float or None
-        By how much later it left `call`. None: not known.
-    call : str
-        The collective call before the phase, in which all tasks met; ``""``: not known.
-    """
-
+    # By how much later its first I/O call of the phase began than that of the task in the middle
+    # (`PhaseTotals.middle_task`)
     begins_s: float
+    # between_s, other_between_s: Time from its first call to the return of its last one in which it was in no
+    # I/O call, and the same of the task in the middle
     between_s: float
     other_between_s: float
-    left_s: float | None = None
-    call: str = ""
+    left_s: float | None = None  # By how much later it left `call`. None: not known.
+    call: str = ""  # The collective call before the phase, in which all tasks met; ``""``: not known
 
     @property
     def is_before(self) -> bool:

@@ -33,11 +33,6 @@ def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     at the same time does not show that they wait for each other: only recorded barriers do, and phases that
     several tasks named.
 
-    Returns
-    -------
-    bool
-        True also for a single task of one thread, which waits for no other.
-
     Examples
     --------
     >>> from ensembles.structure.phases.waiting import tasks_meet
@@ -67,29 +62,15 @@ def without_idle(totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
 
 @dataclass(frozen=True)
 class IdleTime:
-    """Idle time of the tasks of a run, summed over tasks and phases of I/O.
+    """Idle time of the tasks of a run, summed over tasks and phases of I/O."""
 
-    Attributes
-    ----------
-    tasks : int
-        Tasks of the run.
-    run_s : float
-        Length of the run, s.
-    lost_s : float
-        Sum of `PhaseTotals.lost_s`; NaN: not known.
-    lost_share : float or None
-        The same as a share of the time of all tasks in the run, ``tasks * run_s``. None: of no time.
-    phases_without_all_tasks : int
-        Phases in which some task of the run made no call.
-    lost_without_calls_s : float or None
-        By how much these tasks could add to `lost_s`, at most; None: not known.
-    """
-
-    tasks: int
-    run_s: float
-    lost_s: float
+    tasks: int  # Tasks of the run
+    run_s: float  # Length of the run, s
+    lost_s: float  # Sum of `PhaseTotals.lost_s`; NaN: not known
+    # The same as a share of the time of all tasks in the run, ``tasks * run_s``. None: of no time.
     lost_share: float | None
-    phases_without_all_tasks: int
+    phases_without_all_tasks: int  # Phases in which some task of the run made no call
+    # By how much these tasks could add to `lost_s`, at most; None: not known
     lost_without_calls_s: float | None
 
     def to_json(self) -> dict[str, Any]:

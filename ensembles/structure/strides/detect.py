@@ -59,20 +59,12 @@ _KINDS = {"read": 1, "write": 2, "wait": 3}
 
 
 class StrideRuns(NamedTuple):
-    """The strided runs of some tasks, and sums over their reads.
+    """The strided runs of some tasks, and sums over their reads."""
 
-    Attributes
-    ----------
-    rows : ndarray of ROW
-        Reads of strided runs, sorted by rank, layer, file, run and position.
-    bytes : ndarray of BYTES
-        Bytes read; a file may have several entries.
-    reads, reads_with_offset, io_time_ns, read_time_ns : int
-        As in `ensembles.structure.strides.detect.StridedReads`.
-    """
-
-    rows: np.ndarray
-    bytes: np.ndarray
+    rows: np.ndarray  # Reads of strided runs, sorted by rank, layer, file, run and position
+    bytes: np.ndarray  # Bytes read; a file may have several entries
+    # reads, reads_with_offset, io_time_ns, read_time_ns: As in
+    # `ensembles.structure.strides.detect.StridedReads`
     reads: int
     reads_with_offset: int
     io_time_ns: int
@@ -81,11 +73,6 @@ class StrideRuns(NamedTuple):
 
 def find_strides(events: Events) -> StrideRuns:
     """Find the strided reads of some tasks.
-
-    Parameters
-    ----------
-    events : Events
-        All calls of these tasks, at least one, in the order of ranks.
 
     Examples
     --------
@@ -131,22 +118,12 @@ MOST_ROWS = 1 << 18
 class StridedReads(Summary):
     """A mergeable summary: the strided reads of a run.
 
-    Parameters
-    ----------
-    most_rows : int
-        Largest number of reads that are held.
-
-    Attributes
-    ----------
-    reads, reads_with_offset : int
-        Number of outermost reads that moved bytes, and of those with a known file offset.
-    bytes_by_layer : dict of (int, int) to int
-        Bytes of reads with a known offset, by file and layer (index into
-        `ensembles.structure.strides.detect.LAYERS`).
-    io_time_ns, read_time_ns : int
-        Time in outermost calls without waiting, and in the reads among them.
-    share : float
-        Share of the tasks whose rows are held.
+    `reads`, `reads_with_offset`: number of outermost reads that moved bytes, and of those with a known file
+    offset.
+    `bytes_by_layer`: bytes of reads with a known offset, by file and layer (index into
+    `ensembles.structure.strides.detect.LAYERS`).
+    `io_time_ns`, `read_time_ns`: time in outermost calls without waiting, and in the reads among them.
+    `share`: share of the tasks whose rows are held.
     """
 
     columns = COLUMNS

@@ -32,11 +32,6 @@ class ColumnDeflater:
 
     Most chunks contain a single value. The result for such a chunk is reused.
 
-    Parameters
-    ----------
-    rows : int
-        Items per chunk. The last chunk is padded with zeros, as HDF5 requires.
-
     Examples
     --------
     >>> import zlib
@@ -52,24 +47,13 @@ class ColumnDeflater:
         self._single: tuple[Any, bytes] | None = None
 
     def deflate(self, column: np.ndarray) -> bytes:
-        """Compress a chunk.
-
-        Parameters
-        ----------
-        column : ndarray, shape (n,)
-            At most `rows` items.
-        """
+        """Compress a chunk."""
         return self._deflated(np.ascontiguousarray(column), set())
 
     def deflate_all(self, column: np.ndarray) -> list[bytes]:
         """Compress successive chunks.
 
         Planes that do not compress in the first chunk are stored uncompressed in all of them.
-
-        Parameters
-        ----------
-        column : ndarray, shape (n,)
-            Only the last chunk may be shorter than the others.
         """
         column, noise = np.ascontiguousarray(column), set[int]()
         return [

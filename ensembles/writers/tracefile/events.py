@@ -50,20 +50,7 @@ def write_events(
     compression: Filter,
     folder: str,
 ) -> tuple[int, ChunkContents]:
-    """Write the groups ``events`` and ``index``.
-
-    Parameters
-    ----------
-    folder : str
-        Folder for a temporary file, if a rank does not fit into memory.
-
-    Returns
-    -------
-    int
-        Number of events.
-    ChunkContents
-        What the chunks hold.
-    """
+    """Write the groups ``events`` and ``index``."""
     group = file.create_group("events")
     rows = rows_of_chunk(most_events)
     datasets = {name: _create_column(group, name, rows, compression) for name in COLUMNS}

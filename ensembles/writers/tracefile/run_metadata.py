@@ -20,13 +20,7 @@ _PROCESS_UNITS = {"start_unix_ns": "ns since 1970-01-01 UTC", "end_unix_ns": "ns
 def write_metadata(
     file: h5py.File, metadata: RunMetadata, complete: bool, made_from: Mapping[str, tuple[int, int]]
 ) -> None:
-    """Write the metadata of a run.
-
-    Parameters
-    ----------
-    made_from : mapping of str to (int, int)
-        By name of each file that the run was read from: size in bytes and modification time in ns.
-    """
+    """Write the metadata of a run."""
     put_text(file, "format", FORMAT)
     file.attrs["version"] = VERSION
     file.attrs["complete"] = np.uint8(complete)

@@ -74,14 +74,7 @@ def write_trace_file(
 
     Events are sorted by rank and start.
 
-    Parameters
-    ----------
-    readers : Readership
-        Who may read the file, in addition to its owner.
-    follow : bool
-        Whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
-    summaries : FilledOnTheWay, optional
-        Summaries to fill with the events, and to keep in the file.
+    `follow`: whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
     """
     target = atomic_write(path, readers) if follow else temporary_file(path, readers)
     capacity = source.capacity

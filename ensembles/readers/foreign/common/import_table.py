@@ -38,27 +38,14 @@ _BLOCK_EVENTS = 1 << 18
 
 
 class ForeignTrace(Protocol):
-    """A trace of another tool, which is read in one pass.
+    """A trace of another tool, which is read in one pass."""
 
-    Attributes
-    ----------
-    metadata : RunMetadata
-        Complete when `blocks` is exhausted. Notes describe what the format does not contain, and how many
-        records were skipped.
-    """
-
+    # Complete when `blocks` is exhausted. Notes describe what the format does not contain, and how many
+    # records were skipped.
     metadata: RunMetadata
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Yield blocks of calls, in any order.
-
-        Yields
-        ------
-        mapping of str to ndarray, shape (n,)
-            Columns (`ensembles.model.events.COLUMNS`); those of `DEFAULTS` may be missing. ``call`` and
-            ``file`` index `metadata.calls` and `metadata.files`; ``start`` is in ns since
-            `metadata.origin_unix_ns`.
-        """
+        """Yield blocks of calls, in any order."""
         ...
 
     def regions(self) -> RegionTable:
@@ -77,25 +64,9 @@ class ForeignTrace(Protocol):
 class ImportedSource:
     """A run that was read from a trace of another tool; an `EventSource`.
 
-    Parameters
-    ----------
-    budget : Budget, optional
-        Memory for the calls; if they need more, they are stored in a temporary file.
-
-    Attributes
-    ----------
-    metadata : RunMetadata
-    capacity : int
-        Number of events.
-    complete : bool
-        Always true.
-    spools : dict
-        Always empty.
-
-    Raises
-    ------
-    EnsioError
-        The trace is damaged, or its calls fit neither into memory nor into a temporary file.
+    `capacity`: number of events.
+    `complete`: always true.
+    `spools`: always empty.
     """
 
     is_complete = True

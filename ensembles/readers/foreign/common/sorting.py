@@ -48,13 +48,7 @@ class MemoryTable:
 def sorted_table(
     blocks: Iterable[Mapping[str, np.ndarray]], trace: str, in_memory: int = 0, merged: int = 0
 ) -> MemoryTable | StoredRows:
-    """Sort all calls of some blocks by rank and start, stably.
-
-    Returns
-    -------
-    MemoryTable or StoredRows
-        The sorted calls, in memory or in a temporary file.
-    """
+    """Sort all calls of some blocks by rank and start, stably."""
     in_memory = in_memory or IN_MEMORY_EVENTS
     held: list[dict[str, PackedColumn]] = []
     count = 0
@@ -182,10 +176,6 @@ _KINDS = tuple(np.dtype(kind) for kind in ("u1", "u2", "u4"))
 
 class PackedColumn:
     """Integers as their least value and unsigned differences from it, in the fewest bytes.
-
-    Parameters
-    ----------
-    values : ndarray of integers, shape (n,)
 
     Examples
     --------

@@ -41,12 +41,8 @@ _OPS = (
 class CallResolver:
     """Resolver of rows to calls, which adds new calls as they occur.
 
-    Attributes
-    ----------
-    known : list of Call
-        The calls that the column ``call`` indexes; the first is unknown.
-    without_operation : int
-        Number of reads and writes so far with a region but without an I/O record.
+    `known`: the calls that the column ``call`` indexes; the first is unknown.
+    `without_operation`: number of reads and writes so far with a region but without an I/O record.
     """
 
     def __init__(self, definitions: Definitions) -> None:
@@ -73,17 +69,7 @@ class CallResolver:
         return table
 
     def resolve(self, rows: np.ndarray) -> np.ndarray:
-        """Resolve the call of each row.
-
-        Parameters
-        ----------
-        rows : structured ndarray, shape (n,)
-
-        Returns
-        -------
-        ndarray of uint16, shape (n,)
-            Index into `known`.
-        """
+        """Resolve the call of each row."""
         region = rows["region"]
         if self._ours is not None:
             inside = region < len(self._ours)

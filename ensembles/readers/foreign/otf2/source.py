@@ -85,10 +85,7 @@ _COUNTED = {
 def find_anchor(path: str, beginning: bytes | None) -> str | None:
     """Find the anchor file of an archive.
 
-    Returns
-    -------
-    str or None
-        The file itself, or the only anchor file in the folder. None: this is not an archive.
+    The file itself, or the only anchor file in the folder. None: this is not an archive.
     """
     if beginning is not None:
         return path if _has_magic(beginning) else None
@@ -337,13 +334,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def samples_from_metrics(
     parts: Sequence[np.ndarray], counters: Mapping[int, str], tasks: int
 ) -> SurroundingsTable:
-    """Put the values of each rank and time into a row.
-
-    Parameters
-    ----------
-    counters : mapping of int to str
-        Names of the counters by number. Unknown ones, of a later version, are left out.
-    """
+    """Put the values of each rank and time into a row."""
     if not parts:
         return SurroundingsTable.empty()
     rows = np.concatenate(parts)

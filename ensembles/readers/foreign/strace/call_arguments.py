@@ -127,16 +127,10 @@ def access_of(name: str, arguments: str) -> int:
 class SyscallResult:
     """Result of a system call.
 
-    Attributes
-    ----------
-    value : int or None
-        Returned value; None: the call did not return, or is restarted.
-    path : str or None
-        Path of the returned descriptor, if strace printed it.
-    errno : int
-        0: no error, or an unknown one.
-    duration_ns : int or None
-        None: strace ran without ``-T``.
+    `value`: returned value; None: the call did not return, or is restarted.
+    `path`: path of the returned descriptor, if strace printed it.
+    `errno`: 0: no error, or an unknown one.
+    `duration_ns`: None: strace ran without ``-T``.
     """
 
     __slots__ = ("duration_ns", "errno", "path", "value")
@@ -167,10 +161,7 @@ def time_ns(seconds: str, fraction: str) -> int:
 def split_result(text: str) -> tuple[str, SyscallResult] | None:
     """Split the text after the opening bracket of a call into arguments and result.
 
-    Returns
-    -------
-    (str, SyscallResult) or None
-        None: the text is invalid.
+    None: the text is invalid.
 
     Examples
     --------
@@ -194,11 +185,8 @@ def split_result(text: str) -> tuple[str, SyscallResult] | None:
 def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, int] | None:
     """Parse a descriptor among the arguments.
 
-    Returns
-    -------
-    (int or None, str or None, int) or None
-        Descriptor (None: ``AT_FDCWD``), path printed by strace, position of the next argument. None: there is
-        no descriptor.
+    Descriptor (None: ``AT_FDCWD``), path printed by strace, position of the next argument. None: there is no
+    descriptor.
     """
     match = _DESCRIPTOR.match(arguments, begin)
     if not match:

@@ -12,16 +12,10 @@ NO_FILE = "\0no file"
 class OpenFile:
     """An open file description, which descriptors share after dup and fork.
 
-    Attributes
-    ----------
-    path : str
-        ``""``: unknown.
-    position : int or None
-        File position in bytes; None: unknown.
-    appends : bool
-        Whether writes go to the end of the file.
-    under_way : int
-        Number of calls that use the position and have not returned.
+    `path`: ``""``: unknown.
+    `position`: file position in bytes; None: unknown.
+    `appends`: whether writes go to the end of the file.
+    `under_way`: number of calls that use the position and have not returned.
 
     Examples
     --------
@@ -55,17 +49,10 @@ class OpenFile:
 
 @dataclass(slots=True)
 class Descriptors:
-    """Table of descriptors of a process.
-
-    Attributes
-    ----------
-    files : dict of int to OpenFile
-    closed_by_exec : set of int
-        Descriptors that exec closes.
-    """
+    """Table of descriptors of a process."""
 
     files: dict[int, OpenFile] = field(default_factory=dict)
-    closed_by_exec: set[int] = field(default_factory=set)
+    closed_by_exec: set[int] = field(default_factory=set)  # Descriptors that exec closes
 
     def copy(self) -> Descriptors:
         """Copy the table for a child process; both refer to the same open files."""
@@ -90,13 +77,7 @@ class Descriptors:
             self.close(number)
 
     def get(self, number: int, told: str | None) -> OpenFile:
-        """Return the file of a descriptor.
-
-        Parameters
-        ----------
-        told : str or None
-            Path in the output of ``strace -y``, which takes precedence.
-        """
+        """Return the file of a descriptor."""
         file = self.files.get(number)
         if told is not None and (file is None or (file.path != told and file.path != NO_FILE)):
             file = OpenFile(told)

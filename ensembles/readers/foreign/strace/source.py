@@ -64,13 +64,7 @@ _STATS = ("newfstatat", "fstatat64")
 
 
 class StraceImport(ForeignTrace):
-    """Output of strace; a `ForeignTrace`.
-
-    Parameters
-    ----------
-    path : str
-        A file, or the folder of ``strace -ff`` with a file for each process.
-    """
+    """Output of strace; a `ForeignTrace`."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -57,19 +57,10 @@ class Syscall:
 class Thread:
     """A thread and its state, part of which is shared with other threads.
 
-    Attributes
-    ----------
-    tid : int
-    process : TracedProcess
-    descriptors : Descriptors
-    folder : Folder
-        Working directory.
-    unfinished : Syscall or None
-        The call that has not returned yet.
-    number : int or None
-        Thread number within the task, after the first call.
-    busy_until : int
-        Least end of its last call, ns since 1970.
+    `folder`: working directory.
+    `unfinished`: the call that has not returned yet.
+    `number`: thread number within the task, after the first call.
+    `busy_until`: least end of its last call, ns since 1970.
     """
 
     __slots__ = ("busy_until", "descriptors", "folder", "number", "process", "tid", "unfinished")
@@ -104,10 +95,7 @@ def apply_syscall(
 ) -> Declared | Halves | Literal["no file"] | None:
     """Apply the effects of a system call to the state of its thread.
 
-    Returns
-    -------
-    Declared, Halves, "no file" or None
-        The event of the call. "no file": the call used a pipe, a socket or the like. None: it is not I/O.
+    The event of the call. "no file": the call used a pipe, a socket or the like. None: it is not I/O.
     """
     value = result.value if result.value is not None else -1
     failed = value < 0
