@@ -87,7 +87,7 @@ def chance_below(truth: Independent, tasks: int, duration_s: np.ndarray) -> np.n
 
 
 def drawn(truth: Independent, n: int, rng: np.random.Generator) -> tuple[CountedDurations, np.ndarray]:
-    """A sample of ``n`` calls, of which counts of bins and the longest call are known; and the longest ones."""
+    """Draw a sample of ``n`` calls as counts of bins and the longest call; and its longest calls."""
     slow = 0 if truth.slow is None else int(rng.binomial(n, truth.share))
     counts, longest_s = _of_one_kind(truth.fast, n - slow, rng)
     if truth.slow is not None and slow:

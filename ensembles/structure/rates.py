@@ -34,7 +34,7 @@ _CROSSING_CELLS = 3
 
 @dataclass(frozen=True)
 class Plateau:
-    """A stretch of time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median."""
+    """A time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median."""
 
     # from_s, to_s, time_s: Beginning and end in seconds since the origin of the run, and their difference
     from_s: float

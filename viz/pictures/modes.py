@@ -147,7 +147,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
 def _places_of_labels(
     fig: figure, found: Modes, rejected: Sequence[Rejected], top: float
 ) -> tuple[list[float], list[str]]:
-    """Place the labels of modes, then those of calls in no mode, above the drawing, and make room for them."""
+    """Place the labels of modes, then of calls in no mode, above the drawing; make room for them."""
     low_s, high_s = ends(fig.x_range)
     times_s = [*(mode.t_s for mode in found.modes), *(each.t_s for each in rejected)]
     texts = [*map(_label, found.modes), *(each.label for each in rejected)]

@@ -96,7 +96,7 @@ class ChunkReader:
             _chunks.read_parts(workspace, descriptor, tuple([self._told(part) for part in parts]))
 
     def read_whole(self, descriptor: int, chunks: np.ndarray, rows: int, columns: Sequence[Column]) -> None:
-        """Read whole chunks of columns with libdeflate, in one call: its costs do not grow with their number."""
+        """Read whole chunks of columns with libdeflate, in one call, whatever their number."""
         told = tuple(
             [
                 (_NUMBERS[name], name, out.dtype.kind == "i", zeroed, places, out, self._limits.get(name))
