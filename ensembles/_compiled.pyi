@@ -73,7 +73,7 @@ def count_ranks_of_keys(
     key: np.ndarray, rank: np.ndarray, ranks: np.ndarray, last: np.ndarray, /
 ) -> None: ...
 
-# ensembles.summaries.callsums; sum_calls takes columns of events, then ``bits``, ``sums`` and ``ends``
+# ensembles.summaries.calltable; sum_calls takes columns of events, then ``bits``, ``sums`` and ``ends``
 def sum_calls(*arrays: np.ndarray) -> None: ...
 def sum_powers(
     call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray, sums: np.ndarray, /

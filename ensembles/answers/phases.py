@@ -31,9 +31,7 @@ from ensembles.structure.phases.waiting import (
     with_known_idle,
     without_idle,
 )
-from ensembles.summaries.collective_entries import CollectiveEntries
-from ensembles.summaries.collective_steps import CollectiveSteps
-from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.summaries.collective_steps import CollectiveEntries, CollectiveSteps, CollectiveTime
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -66,7 +66,7 @@ from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.recorder_time import python_lines_text
-from ensembles.summaries.collective_entries import is_meeting
+from ensembles.summaries.collective_steps import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
 

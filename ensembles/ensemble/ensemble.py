@@ -341,7 +341,7 @@ class Ensemble(EnsembleCalls):
         >>> modes.harmonics.orders
         (1, 2, 4)
         """
-        from ensembles.ensemble.turns_of_calls import steps_of_turns
+        from ensembles.ensemble.calls import steps_of_turns
         from ensembles.statistics.modes.modes import fit_modes
 
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s

@@ -13,8 +13,7 @@ from ensembles.model.events import OPS, is_io_of_calls, op_of_calls
 from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.summaries.active_time import ActiveTime
-from ensembles.summaries.io_union import IoUnion
+from ensembles.summaries.active_time import ActiveTime, IoUnion
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.runtotals import DIRECTIONS

@@ -15,7 +15,7 @@ from ensembles.structure.counters import counters_json
 from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
 from ensembles.structure.library_time import library_rows, library_sentences
 from ensembles.structure.recorder_time import python_lines_text
-from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any
     ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``read_inside`` (by function: bytes
     that storage calls read inside calls that ask for none, such as opens), ``in_libraries``
     (`ensembles.structure.library_time.library_rows`) and ``collective``
-    (`ensembles.summaries.collective_time.CollectiveTime.to_json`), each None if it is not known.
+    (`ensembles.summaries.collective_steps.CollectiveTime.to_json`), each None if it is not known.
     """
     if found["traffic"] is None:
         return {"layer_traffic": None, "read_inside": None, "in_libraries": None, "collective": None}

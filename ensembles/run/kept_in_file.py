@@ -19,8 +19,7 @@ from ensembles.structure.phases.detect import most_events_held, request_of_phase
 from ensembles.structure.phases.result import AnnotatedPhases, KeptPhases
 from ensembles.structure.phases.sampled_ranks import is_sample_of, search_in_sample
 from ensembles.summaries.pyramid import levels_above, pyramid_request
-from ensembles.summaries.raster import raster_request
-from ensembles.summaries.raster_images import DrawnRaster, drawn_request
+from ensembles.summaries.raster import DrawnRaster, drawn_request, raster_request
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.timegrid import CELLS
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.summaries.pyramid import LEVELS, MOST_CELLS, Pyramid, pyramid_request
-from ensembles.summaries.raster import Raster, raster_request
-from ensembles.summaries.raster_images import DrawnRaster, drawn_request
+from ensembles.summaries.raster import DrawnRaster, Raster, drawn_request, raster_request
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 if TYPE_CHECKING:

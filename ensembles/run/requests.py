@@ -16,10 +16,8 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import filtered, with_filters
 from ensembles.run.selection import Filters
-from ensembles.summaries.alignment import Alignment
-from ensembles.summaries.callsums import operations_of_transfers
-from ensembles.summaries.calltable import CallTable, CallTotals
-from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.calltable import CallTable, CallTotals, operations_of_transfers
+from ensembles.summaries.sizes import Alignment, SizeTable
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.summaries.collective_entries import CollectiveEntries
+from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun

@@ -11,8 +11,7 @@ import numpy as np
 
 from ensembles.passes.summary import Summary
 from ensembles.summaries.bins import BIN_COUNT
-from ensembles.summaries.callsums import operations_of_transfers
-from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls
+from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls, operations_of_transfers
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import size_range_bytes
 from ensembles.summaries.histogram import LogHistogram

@@ -10,7 +10,7 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.phasecounts import duration_per_mib_ns
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.nesting import Nesting
 
 

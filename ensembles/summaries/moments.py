@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, central_sums, compute_call_sums
 
 LEAST_FOR_SKEWNESS, LEAST_FOR_KURTOSIS = 3, 4
 """Fewest durations that have a skewness and a kurtosis: with fewer, these are the same for all."""

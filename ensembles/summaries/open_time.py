@@ -10,7 +10,7 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import carried_bits, compute_call_sums
+from ensembles.summaries.calltable import carried_bits, compute_call_sums
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 MOST_SESSIONS = 1 << 20

@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls
 from ensembles.passes.spec import PassRun
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.nesting import Nesting
 
 _TRANSFERS = (OPS.index("read"), OPS.index("write"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.callsums import carried_bits, compute_call_sums
+from ensembles.summaries.calltable import carried_bits, compute_call_sums
 from ensembles.summaries.layers import LayerTimes
 
 DIRECTIONS = ("read", "write")

@@ -12,7 +12,7 @@ from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT
-from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.calltable import SUM_COLUMNS
 from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions

@@ -23,8 +23,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text
-from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.summaries.raster_images import share_image
+from ensembles.summaries.raster import CLASSES, Raster, share_image
 from ensembles.viz.common.figures import (
     ends,
     horizontal_legend,

@@ -6,8 +6,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from ensembles.summaries.raster import Raster
-from ensembles.summaries.raster_images import DrawnRaster
+from ensembles.summaries.raster import DrawnRaster, Raster
 from ensembles.viz.common.figures import (
     annotate_empty,
     cells_of_time,

@@ -36,8 +36,7 @@ from ensembles.model.units import count_text, seconds_text
 from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
-from ensembles.summaries.raster import CLASSES, Raster, raster_request
-from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
+from ensembles.summaries.raster import CLASSES, DrawnRaster, Raster, ShareImage, raster_request, share_images
 from ensembles.viz.common.bands import BANDS, node_bands, outline_calls, phase_bands
 from ensembles.viz.common.data_for import data_for, need_calls, partial_sentence
 from ensembles.viz.common.figures import (

@@ -9,8 +9,7 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.summaries.longest_calls import DiagramCalls
-from ensembles.summaries.raster import Raster
-from ensembles.summaries.raster_images import DrawnRaster
+from ensembles.summaries.raster import DrawnRaster, Raster
 from ensembles.viz.common.single_calls import Window
 
 _SHORT_IO = 0.1

@@ -24,8 +24,7 @@ from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments
-from ensembles.summaries.raster import Raster
-from ensembles.summaries.raster_images import DrawnRaster
+from ensembles.summaries.raster import DrawnRaster, Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import Requests, SizeTable

@@ -20,7 +20,7 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.late_entry import late_entry
 from ensembles.structure.phases.waiting import tasks_meet
-from ensembles.summaries.collective_entries import CollectiveEntries
+from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

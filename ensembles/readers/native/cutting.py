@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native.process_account import POSITION, io_counters
-from ensembles.readers.native.spool import read_spool
+from ensembles.readers.native.spool import POSITION, io_counters, read_spool
 
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _CHILDREN_FAULTS = 8

@@ -27,7 +27,7 @@ from ensembles.model.c_layout import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
-from ensembles.readers.native.job_summary import MOST_BYTES
+from ensembles.readers.native.run_summary import MOST_BYTES
 from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
 from ensembles.readers.native.spool_bytes import JobSummary, KnownTexts, Piece
 

@@ -29,8 +29,14 @@ from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import NotKept, name_of, restore, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
-from ensembles.readers.common.columns import LATEST_NS, LIMITS, ReusedColumns, unsound
-from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
+from ensembles.readers.common.columns import (
+    LATEST_NS,
+    LIMITS,
+    NEEDED,
+    CompletionOrder,
+    ReusedColumns,
+    unsound,
+)
 from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
     find_plugins,
@@ -369,7 +375,7 @@ def read_number(file: h5py.File, name: str, most: int) -> int:
 
 
 def read_metadata(file: h5py.File) -> RunMetadata:
-    """Read the metadata that `ensembles.writers.tracefile.run_metadata` writes."""
+    """Read the metadata that `ensembles.writers.tracefile.tracefile` writes."""
     calls = open_group(file, "calls")
     names, layers, ops = (read_texts(calls, part) for part in ("name", "layer", "op"))
     if not set(ops) <= set(OPS):

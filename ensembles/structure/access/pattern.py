@@ -19,7 +19,7 @@ from ensembles.structure.access.uses import LoopUse, Step
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
-    from ensembles.summaries.selected_sites import Selects
+    from ensembles.summaries.bysite import Selects
 
 
 @dataclass(frozen=True)

@@ -36,17 +36,14 @@ from ensembles.structure.phases.sampled_ranks import CallStarts, _StartCounts
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.structure.phases.waiting import SyncTime
 from ensembles.structure.strides.detect import StridedReads
-from ensembles.summaries.active_time import ActiveTime
+from ensembles.summaries.active_time import ActiveTime, IoUnion
 from ensembles.summaries.bysite import BySite, SitesByDuration
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.collective_entries import CollectiveEntries
-from ensembles.summaries.collective_steps import CollectiveSteps
-from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.summaries.collective_steps import CollectiveEntries, CollectiveSteps, CollectiveTime
 from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.io_union import IoUnion
 from ensembles.summaries.layer_traffic import LayerTraffic
 from ensembles.summaries.layers import LayerTimes
 from ensembles.summaries.longest_calls import DiagramCalls

@@ -12,8 +12,7 @@ import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
 from ensembles.summaries.longest_calls import DiagramCalls
-from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.summaries.raster_images import share_image
+from ensembles.summaries.raster import CLASSES, Raster, share_image
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.common.task_order import ordered_raster, rows_of_tasks, window_of
 

@@ -21,8 +21,7 @@ from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import RankSizes, ReadRequest
-from ensembles.readers.common.columns import unsound
-from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
+from ensembles.readers.common.columns import NEEDED, CompletionOrder, unsound
 from ensembles.readers.foreign.common import sorting
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
