@@ -117,8 +117,7 @@ def _of_history(args: argparse.Namespace, door: Door) -> HistoryServer:
 
 
 def _of_runs(args: argparse.Namespace, door: Door, announce: Callable[[str], None]) -> ExplorerServer:
-    from ensembles.viz.explorer.follow import wait_for_run
-    from ensembles.viz.explorer.server import ExplorerServer
+    from ensembles.viz.explorer.server import ExplorerServer, wait_for_run
     from ensembles.viz.explorer.shown import Shown
     from ensembles.viz.explorer.waiting import wait_at
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ensembles.ensemble.call_scale import step_of
+from ensembles.ensemble.call_scale import note_on_waits, step_of, with_quantity
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_summary import SumsError, ensemble_from_summary
 from ensembles.ensemble.inputs import call_name, op_name
-from ensembles.ensemble.quantity import note_on_waits, with_quantity
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds

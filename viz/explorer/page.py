@@ -18,8 +18,7 @@ from bokeh.models.widgets import Button, Div, Select, Widget
 
 from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
-from ensembles.viz.common.figures import time_range
-from ensembles.viz.common.legend_buttons import add_legend_buttons
+from ensembles.viz.common.figures import add_legend_buttons, time_range
 from ensembles.viz.common.theme import widget_filter
 from ensembles.viz.explorer.answers import Answers
 from ensembles.viz.explorer.fields import Fields

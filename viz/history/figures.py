@@ -23,8 +23,14 @@ from bokeh.plotting import figure
 
 from ensembles.history.check import BASELINE
 from ensembles.model.units import seconds_text
-from ensembles.viz.common.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
-from ensembles.viz.common.legend_buttons import add_legend_buttons
+from ensembles.viz.common.figures import (
+    add_legend_buttons,
+    horizontal_legend,
+    legend_item,
+    new_figure,
+    plain,
+    subtitle,
+)
 from ensembles.viz.common.style import OVERLAID, op_colour, time_ticks
 from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
 

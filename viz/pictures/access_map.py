@@ -34,6 +34,7 @@ from ensembles.run.run import Run
 from ensembles.run.tables import totals_by_file
 from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -44,7 +45,6 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.pictures.files import plain_path
 

@@ -13,7 +13,9 @@ from bokeh.plotting import figure
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.surroundings import count_sampled, sum_levels, sum_rates
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_legend_buttons,
     annotate_empty,
     horizontal_legend,
     label_time_axis,
@@ -22,8 +24,6 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.legend_buttons import add_legend_buttons
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, SERIES, byte_unit, moment_hover, shade
 
 _HEIGHT, _LOW, _FEW_SAMPLES = 210, 175, 5

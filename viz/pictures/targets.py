@@ -37,6 +37,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.offset_map import transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -46,7 +47,6 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit, moment_hover
 from ensembles.viz.common.theme import TURNED
 from ensembles.viz.pictures.access_map import layer_of_run

@@ -38,7 +38,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import CLASSES, DrawnRaster, Raster, ShareImage, raster_request, share_images
 from ensembles.viz.common.bands import BANDS, node_bands, outline_calls, phase_bands
-from ensembles.viz.common.data_for import data_for, need_calls, partial_sentence
+from ensembles.viz.common.data_for import data_for, need_calls, of_several, partial_sentence
 from ensembles.viz.common.figures import (
     LEFT_BORDER,
     annotate_empty,
@@ -51,7 +51,6 @@ from ensembles.viz.common.figures import (
     zoom_time_by_wheel,
 )
 from ensembles.viz.common.nested_calls import LAYERS, lanes_sentence, nested_layers
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.single_calls import (
     Window,
     add_calls,

@@ -16,7 +16,7 @@ from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
 from ensembles.passes.progress import advance, announced
-from ensembles.viz.common.legend_buttons import is_legend_button, legend_buttons_aside
+from ensembles.viz.common.figures import is_legend_button, legend_buttons_aside
 from ensembles.viz.common.theme import legend_keys_script, spoken_title, theme_script
 
 _COMPRESSION = 9

@@ -13,7 +13,7 @@ from ensembles.model.regions import COLUMNS, RegionTable
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.common.call_dictionary import Dictionary
 from ensembles.readers.native.block_reader import BLOCK_EVENTS
-from ensembles.readers.native.rank_assignment import Member
+from ensembles.readers.native.process_metadata import Member
 from ensembles.readers.native.spool import Window
 from ensembles.readers.native.spool_bytes import Contents, OpenContents
 from ensembles.readers.native.window_decoder import Decoding

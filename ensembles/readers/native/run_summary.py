@@ -22,8 +22,8 @@ from ensembles.model.units import count_text, few
 from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, empty_columns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_file_codec import decode_text
+from ensembles.readers.native.process_metadata import Member
 from ensembles.readers.native.process_summary import CARRIED, histogram_of_blocks, plain_columns, read_summary
-from ensembles.readers.native.rank_assignment import Member
 from ensembles.readers.native.spool import Spool, Window
 from ensembles.readers.native.spool_bytes import JobSummary
 from ensembles.readers.native.window_decoder import Decoding

@@ -50,9 +50,8 @@ from ensembles.readers.tracefile.checked_parts import (
     whole_column,
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
-from ensembles.readers.tracefile.contents import KEY as CONTENTS_KEY
-from ensembles.readers.tracefile.contents import ChunkContents
-from ensembles.readers.tracefile.index import TraceIndex
+from ensembles.readers.tracefile.index import KEY as CONTENTS_KEY
+from ensembles.readers.tracefile.index import ChunkContents, TraceIndex
 from ensembles.readers.tracefile.kept import content_identity, read_sealed
 from ensembles.recorder.site_places import resolve_sites
 from ensembles.summaries.cells import ARRAYS, CellSummary

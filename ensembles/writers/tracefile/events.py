@@ -25,8 +25,7 @@ import numpy as np
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
 from ensembles.readers.native.job_file_codec import shuffle
 from ensembles.readers.tracefile.chunks import THREADS, find_places
-from ensembles.readers.tracefile.contents import ChunkContents
-from ensembles.readers.tracefile.index import IndexBuilder, TraceIndex
+from ensembles.readers.tracefile.index import ChunkContents, IndexBuilder, TraceIndex
 from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.sorted_rows import sorted_blocks
 

@@ -33,7 +33,7 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import name_of, seal, to_bytes
 from ensembles.passes.progress import announced, counted
 from ensembles.passes.reading import ReadRequest
-from ensembles.readers.tracefile.contents import KEY, ChunkContents
+from ensembles.readers.tracefile.index import KEY, ChunkContents
 from ensembles.readers.tracefile.kept import GROUP, MOST_KEPT_BYTES, content_identity
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.summaries.cells import CellSummary

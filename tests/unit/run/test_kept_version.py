@@ -24,7 +24,6 @@ from ensembles.run.information import sums_requests
 from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
 from ensembles.structure.access.uses import IoCalls
-from ensembles.structure.bursts import MovedSpans
 from ensembles.structure.phases.barriers import Barriers, MessageStarts
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
@@ -35,6 +34,7 @@ from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import CallStarts, _StartCounts
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.structure.phases.waiting import SyncTime
+from ensembles.structure.rates import MovedSpans
 from ensembles.structure.strides.detect import StridedReads
 from ensembles.summaries.active_time import ActiveTime, IoUnion
 from ensembles.summaries.bysite import BySite, SitesByDuration

@@ -21,7 +21,7 @@ from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common.figures import time_range
 from ensembles.viz.common.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
-from ensembles.viz.report.moments import moments
+from ensembles.viz.report.tables import moments
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
 TASKS = [

@@ -39,8 +39,14 @@ from ensembles.readers.foreign.strace.lines import (
     is_text_of_strace,
     merged_lines,
 )
-from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
-from ensembles.readers.foreign.strace.syscall_semantics import Declared, Syscall, Thread, apply_syscall
+from ensembles.readers.foreign.strace.syscall_semantics import (
+    Declared,
+    Descriptors,
+    Folder,
+    Syscall,
+    Thread,
+    apply_syscall,
+)
 
 _BLOCK_EVENTS = 1 << 16
 _MOST_UNFINISHED_BYTES = 1 << 16
