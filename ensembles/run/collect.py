@@ -86,15 +86,6 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     also be deleted.
 
     `output`: the file to write. Default: ``trace.h5`` in the run directory.
-
-    Examples
-    --------
-    >>> from ensembles.run.collect import collect
-    >>> path, events = collect("ensio-ior")
-    >>> path, events
-    ('ensio-ior/trace.h5', 336)
-    >>> len(en.open(path).events)
-    336
     """
     from ensembles.files.readership import find_readership
     from ensembles.readers.native.records import open_run_directory

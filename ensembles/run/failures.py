@@ -66,16 +66,7 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
 
 
 def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str]:
-    """Say what failed: a sentence for each function and errno, and one for all searches of files.
-
-    Examples
-    --------
-    >>> from ensembles.run.failures import failure_sentences
-    >>> row = {"call": "write", "error": "ENOSPC", "count": 80, "file": "/scratch/out", "file_count": 80,
-    ...        "first_rank": 3, "last_rank": 3, "first_s": 12.5, "last_s": 14.0, "is_search": False}
-    >>> failure_sentences([row], tasks=64)
-    ['write: 80 × ENOSPC on /scratch/out, rank 3, from 12.5 s to 14.0 s']
-    """
+    """Say what failed: a sentence for each function and errno, and one for all searches of files."""
     others = [row for row in rows if not row["is_search"]]
     sentences = [_sentence(row, tasks) for row in others[:_MOST_LINES]]
     if len(others) > _MOST_LINES:

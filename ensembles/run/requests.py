@@ -78,13 +78,6 @@ def requests_of_run(
 
     `align_bytes`: boundary for misaligned requests. Default: of each file its Lustre stripe size, else the
     block size of its file system, as far as the run records them.
-
-    Examples
-    --------
-    >>> from ensembles.run.requests import requests_of_run
-    >>> reads, writes = requests_of_run(en.open("ensio-ior"))
-    >>> writes.op, writes.count, writes.sizes[0].low_bytes, reads.op
-    ('write', 160, 1048576, 'read')
     """
     if align_bytes is not None and align_bytes < 1:
         raise EnsioError("the boundary of aligned requests must be at least 1 byte")

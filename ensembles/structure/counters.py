@@ -81,13 +81,6 @@ def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
     ``module``, ``layer``, ``path``, ``time_s`` (read, write and metadata, summed over ranks), and the columns
     of `ModuleCounters.by_file`; None: unknown. ``records`` counts the ranks with a record; if ``is_shared``,
     the numbers are sums over all ranks.
-
-    Examples
-    --------
-    >>> import ensembles as en
-    >>> from ensembles.structure.counters import file_rows
-    >>> file_rows(en.open("ensio-ior").info)
-    []
     """
     rows = []
     for module in _modules(run):

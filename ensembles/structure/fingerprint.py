@@ -64,15 +64,6 @@ class Fingerprint(Summary):
 
     `entries`: by number of the phase, from 1 in the order of time; `WHOLE`: all calls.
     `files`: number of tasks that use each file of the run.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.structure.fingerprint import WHOLE, Fingerprint
-    >>> found = en.open("ensio-ior").summarize(ignoring_run(Fingerprint))
-    >>> whole = found.entries[WHOLE]
-    >>> whole.tasks, whole.calls["pwrite"], whole.moved["write"] == whole.moved["read"]
-    (8, 160, True)
     """
 
     columns = ("rank", "thread", "start", "call", "depth", "carried", "file", "offset", "requested")
@@ -174,12 +165,6 @@ def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Describe how two fingerprints differ.
 
     A sentence for each difference, the strongest first; empty if the fingerprints are equal.
-
-    Examples
-    --------
-    >>> from ensembles.structure.fingerprint import Fingerprint, differences
-    >>> differences(Fingerprint().to_json(), Fingerprint().to_json())
-    []
     """
     found = []
     if first["tasks"] != second["tasks"]:

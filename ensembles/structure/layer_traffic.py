@@ -31,16 +31,6 @@ def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
     layer below, ``mean_bytes`` and ``inner_mean_bytes`` of a call (None: no call), ``amplification`` (inner
     bytes by bytes; None: no bytes), and ``read_in_writes_bytes``, what the layer below read in calls that
     write.
-
-    Examples
-    --------
-    >>> from ensembles.structure.layer_traffic import traffic_rows
-    >>> from ensembles.summaries.layer_traffic import LayerTraffic, Traffic
-    >>> traffic = LayerTraffic()
-    >>> traffic.outer["netcdf", "write"] = Traffic(1, 1 << 20)
-    >>> traffic.inner["netcdf", "write", "posix", "write"] = Traffic(256, 2 << 20)
-    >>> traffic_rows(traffic)[0]["amplification"]
-    2.0
     """
     pairs = dict.fromkeys((layer, op, by) for layer, _, by, op in traffic.inner)
     rows = []

@@ -119,16 +119,6 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     R. Killick, P. Fearnhead, I. A. Eckley, "Optimal detection of changepoints with a linear computational
     cost", 2012; C. Truong, L. Oudre, N. Vayatis, "Selective review of offline change point detection
     methods", 2020.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.structure.rates import find_plateaus
-    >>> from ensembles.summaries.rate import RateCurve
-    >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
-    >>> rates = find_plateaus(curve, "write")
-    >>> rates.bytes, rates.mean_bytes_per_s <= rates.peak_bytes_per_s
-    (167772160, True)
     """
     moved = curve.moved_bytes[DIRECTIONS.index(op)]
     cell_s = curve.cell_ns * 1e-9
@@ -186,12 +176,6 @@ def quantiles(values: np.ndarray, shares: Sequence[float]) -> list[float]:
     """Compute quantiles as NumPy does, whose own function imports masked arrays: 30 ms of processor time.
 
     `values`: at least one, and no NaN.
-
-    Examples
-    --------
-    >>> from ensembles.structure.rates import quantiles
-    >>> quantiles(np.array([4.0, 1.0, 2.0]), (0.0, 0.5, 0.75))
-    [1.0, 2.0, 3.0]
     """
     ascending, found = np.sort(values), []
     for share in shares:
@@ -223,13 +207,6 @@ def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, i
 
     The division minimizes the sum of squares plus `penalty` for each piece (optimal partitioning, Jackson et
     al. 2005), with the pruning of Killick et al. 2012.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.structure.rates import divided
-    >>> divided(np.repeat([1.0, 5.0], [4, 6]), 0.5, 2)
-    [(0, 4), (4, 10)]
     """
     n = len(values)
     values = values - values.mean()
@@ -329,15 +306,6 @@ class MovedSpans(Summary):
     """A mergeable summary: start, end and bytes of each call that moved bytes, up to `MOST_EXACT` calls.
 
     Non-blocking requests move their bytes in their flight.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.structure.rates import MovedSpans
-    >>> spans = en.open("ensio-ior").summarize(ignoring_run(MovedSpans))
-    >>> bursts = spans.bursts("write", idle_s=0.0)
-    >>> sum(burst.bytes for burst in bursts)
-    167772160
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")

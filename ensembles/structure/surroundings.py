@@ -61,19 +61,7 @@ class SurroundingsTotals:
 
 
 def summarize_surroundings(table: SurroundingsTable) -> SurroundingsTotals | None:
-    """Compute the totals of the samples of a run.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.surroundings import COLUMNS, SurroundingsTable
-    >>> from ensembles.structure.surroundings import summarize_surroundings
-    >>> columns = {name: np.full(2, -1) for name in COLUMNS}
-    >>> columns |= {"rank": [0, 0], "time": [0, 2 * 10**9], "some_us": [0, 500_000], "full_us": [0, 0]}
-    >>> totals = summarize_surroundings(SurroundingsTable(columns))
-    >>> totals.io_some_share, totals.is_notable
-    (0.25, True)
-    """
+    """Compute the totals of the samples of a run."""
     if not len(table):
         return None
     memory = table.known("dirty_bytes").columns
@@ -137,18 +125,7 @@ class Rates(NamedTuple):
 
 
 def sum_levels(table: SurroundingsTable, name: str) -> Levels:
-    """Sum an amount over nodes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.surroundings import COLUMNS, SurroundingsTable
-    >>> from ensembles.structure.surroundings import sum_levels
-    >>> columns = {name: np.full(4, -1) for name in COLUMNS}
-    >>> columns |= {"rank": [0, 0, 1, 1], "time": [0, 20, 10, 20], "dirty_bytes": [0, 200, 50, 50]}
-    >>> sum_levels(SurroundingsTable(columns), "dirty_bytes").value
-    array([ 50., 150., 250.])
-    """
+    """Sum an amount over nodes."""
     ranks, sampled, value = table.series(name)
     times = _thinned(np.unique(sampled))
     total = np.zeros(len(times))
@@ -159,19 +136,7 @@ def sum_levels(table: SurroundingsTable, name: str) -> Levels:
 
 
 def sum_rates(table: SurroundingsTable, name: str) -> Rates:
-    """Sum the rates of a counter over tasks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.surroundings import COLUMNS, SurroundingsTable
-    >>> from ensembles.structure.surroundings import sum_rates
-    >>> columns = {name: np.full(4, -1) for name in COLUMNS}
-    >>> columns |= {"rank": [0, 0, 1, 1], "time": [0, 2 * 10**9, 10**9, 2 * 10**9]}
-    >>> columns |= {"write_bytes": [0, 200, 0, 50]}
-    >>> sum_rates(SurroundingsTable(columns), "write_bytes").per_s
-    array([100., 150.])
-    """
+    """Sum the rates of a counter over tasks."""
     rises = table.rises(name)
     length = np.maximum(rises.end - rises.start, 1)
     edges = np.unique(np.concatenate([rises.start, rises.start + length]))

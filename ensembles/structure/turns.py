@@ -56,13 +56,6 @@ def variation_of_gaps(ends: np.ndarray) -> float:
     """Compute the coefficient of variation of the gaps between ends.
 
     Its square is a linear function of Greenwood's statistic (M. Greenwood, J. R. Stat. Soc. 109, 85, 1946).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.structure.turns import variation_of_gaps
-    >>> variation_of_gaps(np.array([30, 10, 20, 40]))
-    0.0
     """
     gaps = np.diff(np.sort(ends))
     mean = float(gaps.mean())

@@ -75,15 +75,6 @@ def find_unseen(
 
     None: what is not explained is less than 512 KiB. Of several processes it may also be less than 10 % of
     what the kernel counted, of bytes made dirty or fetched always.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call
-    >>> from ensembles.model.metadata import KernelBytes
-    >>> from ensembles.structure.unseen import find_unseen
-    >>> written = {Call("write", "posix", "write"): (1, 6)}
-    >>> find_unseen(KernelBytes(0, 50 << 20, 0, 0), written).sentence.partition(":")[0]
-    'the kernel counted 50.0 MiB written by calls, and 6 B are recorded'
     """
     linked = "linked" in kernel.facts
     libraries = [name for name in kernel.libraries if not _MPI.match(name)]

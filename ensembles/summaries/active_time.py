@@ -32,14 +32,6 @@ class ActiveTime(Summary):
     `ensembles.summaries.runtotals.direction_of_events` defines which calls count. Non-blocking requests move
     bytes in their flight (`ensembles.summaries.spreading.moving_ns`). The result does not depend on how the
     events are divided.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.active_time import ActiveTime
-    >>> active = en.open("ensio-ior").summarize(ignoring_run(ActiveTime))
-    >>> active.calls("write"), active.is_exact("write")
-    (160, True)
     """
 
     of_all_calls = True

@@ -21,17 +21,7 @@ RELATIVE_WIDTH = 2.0**-BIN_BITS
 
 
 def bin_index(duration_ns: np.ndarray) -> np.ndarray:
-    """Compute the bin of each duration.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.bins import bin_index, bin_low_ns
-    >>> bins = bin_index(np.array([0, 63, 64, 65, 1_000_000]))
-    >>> bins
-    array([  0,  63,  64,  64, 509])
-    >>> bin_low_ns()[bins]
-    array([     0,     63,     64,     64, 999424], dtype=uint64)
-    """
+    """Compute the bin of each duration."""
     value = np.ascontiguousarray(duration_ns).astype(np.uint64, copy=False)
     index = np.empty(value.shape, np.int64)
     _compiled.bin_indices(value, index)

@@ -110,14 +110,6 @@ class BySite(Summary):
     All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
 
     `rows`: by site and function.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.bysite import BySite
-    >>> table = en.open("ensio-ior").summarize(ignoring_run(BySite))
-    >>> [(site.number, site.count) for site in table.sites]
-    [(0, 336)]
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread", "site")
@@ -262,18 +254,6 @@ class SelectedSites(Summary):
     """A mergeable summary: for each selection, the calls of each call site.
 
     `counts`: for each selection, by number of the site; 0: unknown.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.run.selection import Selection
-    >>> from ensembles.summaries.bysite import SelectedSites
-    >>> run = en.open("ensio-ior")
-    >>> wanted = [Selection.parse(op=op).for_run(run) for op in ("read", "write")]
-    >>> [{n: each.calls for n, each in found.items()}
-    ...  for found in run.summarize(ignoring_run(partial(SelectedSites, wanted))).counts]
-    [{0: 160}, {0: 160}]
     """
 
     of_all_calls = empty_if_unknown = True

@@ -52,16 +52,7 @@ SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
 
 
 def compute_call_sums(chunk: Events) -> CallSums:
-    """Compute the sums of a chunk, or return those that were computed before.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.calltable import compute_call_sums
-    >>> events = en.open("ensio-ior").events
-    >>> sums = compute_call_sums(events)
-    >>> {events.calls[i].name: int(sums.count[i]) for i in sums.present}
-    {'open': 8, 'close': 8, 'pread': 160, 'pwrite': 160}
-    """
+    """Compute the sums of a chunk, or return those that were computed before."""
     return chunk.remembered(compute_call_sums, _made)
 
 
@@ -100,15 +91,7 @@ def _made(chunk: Events) -> CallSums:
 
 
 def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
-    """Sum powers (2 to 4) of the deviations from the mean of each function.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.calltable import central_sums
-    >>> call, duration_ns = np.zeros(3, np.uint16), np.array([1, 2, 6])
-    >>> central_sums(call, duration_ns, np.array([3.0]))
-    array([[14., 18., 98.]])
-    """
+    """Sum powers (2 to 4) of the deviations from the mean of each function."""
     call, duration_ns = np.ascontiguousarray(call), np.ascontiguousarray(duration_ns)
     sums = np.zeros((len(mean_ns), 3))
     _compiled.sum_powers(call, duration_ns, mean_ns, sums)
@@ -187,18 +170,6 @@ class CallTable(Summary):
     `slowest`: the slowest call of those that do not wait for other tasks (operation ``wait``).
     `start_ns`, `end_ns`: first entry into a call and last return from one, since the origin of the run.
     `durations_known`: false if only the sums of the durations are known.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.calltable import CallTable
-    >>> table = en.open("ensio-ior").summarize(ignoring_run(CallTable))
-    >>> for call, totals in table.totals.items():
-    ...     print(call.name, totals.count, totals.bytes)
-    open 8 0
-    close 8 0
-    pread 160 167772160
-    pwrite 160 167772160
     """
 
     of_all_calls = True

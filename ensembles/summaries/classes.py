@@ -18,14 +18,6 @@ def size_class(requested_bytes: np.ndarray) -> np.ndarray:
     """Compute the size class of each size.
 
     Class 0 is for no bytes, class k for 2**(k - 1) to 2**k - 1 bytes.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.classes import size_class, size_range_bytes
-    >>> size_class(np.array([0, 1, 4095, 4096]))
-    array([ 0,  1, 12, 13])
-    >>> size_range_bytes(13)
-    (4096, 8191)
     """
     return bit_length(np.asarray(requested_bytes).astype(np.uint64))
 
@@ -44,14 +36,6 @@ def ordinal_class(ordinal: np.ndarray) -> np.ndarray:
     """Compute the ordinal class of each ordinal.
 
     Each of the first 16 ordinals has a separate class; larger ones have one class an octave.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.classes import ordinal_class, ordinal_range
-    >>> ordinal_class(np.array([0, 1, 16, 17, 40]))
-    array([ 0,  1, 16, 17, 18])
-    >>> ordinal_range(18)
-    (32, 63)
     """
     ordinal = np.asarray(ordinal).astype(np.uint64)
     octave = bit_length(ordinal) - _APART.bit_length()

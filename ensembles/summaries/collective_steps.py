@@ -38,18 +38,6 @@ class CollectiveSteps(Summary):
     `ensembles.structure.collective_steps` divides the time of the calls into steps.
 
     `names`: names of all functions of the run, which the column ``call`` indexes.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.collective_steps import CollectiveSteps
-    >>> calls = Call("pwrite", "posix", "write"), Call("MPI_File_write_all", "mpiio", "write")
-    >>> columns = {"call": [0, 1], "file": [0, 0], "rank": [0, 0], "thread": [0, 0], "depth": [1, 0],
-    ...            "start": [6, 0], "duration": [2, 10], "flight": [-1, -1]}
-    >>> steps = CollectiveSteps()
-    >>> steps.add(Events.partly(columns, calls, ("",)))
-    >>> steps.is_complete, steps.collective()["end"].tolist(), steps.storage()["start"].tolist()
-    (True, [10], [6])
     """
 
     of_all_calls = True
@@ -162,16 +150,6 @@ class CollectiveEntries(Summary):
     and ``rank``: ``n``, ``start_ns`` (sum of the starts) and ``time_ns`` (sum of the durations). If tasks
     call a function equally often, differences of ``start_ns`` are how much later one task enters its calls
     than another, summed over the calls.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.collective_steps import CollectiveEntries
-    >>> columns = {"call": [0, 0], "rank": [0, 1], "start": [5, 9], "duration": [6, 2]}
-    >>> entries = CollectiveEntries()
-    >>> entries.add(Events.partly(columns, (Call("MPI_Barrier", "mpisync", "wait"),), ("",)))
-    >>> entries.table.columns()["start_ns"].tolist()
-    [5, 9]
     """
 
     columns = ("call", "rank", "start", "duration")
@@ -265,17 +243,6 @@ class CollectiveTime(Summary):
     non-blocking ones last until they complete.
 
     `calls`, `storage_calls`: numbers of these calls.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.collective_steps import CollectiveTime
-    >>> calls = Call("pwrite", "posix", "write"), Call("MPI_File_write_all", "mpiio", "write")
-    >>> columns = {"call": [0, 1], "depth": [1, 0], "start": [6, 0], "duration": [2, 10], "flight": [-1, -1]}
-    >>> time = CollectiveTime()
-    >>> time.add(Events.partly(columns, calls, ("",)))
-    >>> time.to_json()
-    {'time_s': 1e-08, 'storage_s': 2e-09, 'above_storage_s': 8e-09, 'above_storage_share': 0.8}
     """
 
     of_all_calls = True

@@ -27,16 +27,6 @@ class DurationCube(Summary):
 
     `rows`, `ranks_per_row`: number of rows, and of tasks in each; the last row may have fewer.
     `edges_ns`, shape (n, 2): the shortest duration of each bin, and that at which it ends.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
-    >>> run = en.open("ensio-ior")
-    >>> from ensembles.summaries.bins import BIN_COUNT
-    >>> cube = DurationCube(run.tasks, (0, 20 * 10**9), bins_of_counts(np.ones(BIN_COUNT)))
-    >>> cube.add(run.events)
-    >>> int(cube.calls().sum()), int(cube.time_ns().sum()) == int(run.events.duration.sum())
-    (336, True)
     """
 
     columns = ("rank", "call", "depth", "start", "duration")

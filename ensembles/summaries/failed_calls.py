@@ -42,19 +42,6 @@ class FailedCalls(Summary):
     """A mergeable summary: failed calls by function, errno and file.
 
     It grows with the number of files on which calls fail, and not with the number of calls.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.failed_calls import FailedCalls
-    >>> columns = {"rank": [0, 1, 1], "thread": [0] * 3, "call": [0] * 3, "depth": [0] * 3,
-    ...            "carried": [0] * 3, "file": [1, 1, 1], "offset": [-1] * 3, "requested": [9] * 3,
-    ...            "moved": [9, -1, -1], "error": [0, 28, 28], "start": [10, 20, 30], "duration": [5] * 3}
-    >>> failed = FailedCalls()
-    >>> failed.add(Events(columns, (Call("write", "posix", "write"),), ["", "/scratch/a"]))
-    >>> kind = failed.kinds()[0]
-    >>> kind.call.name, kind.error, kind.calls, kind.file, kind.low_rank, kind.first_ns, kind.last_ns
-    ('write', 28, 2, 1, 1, 20, 30)
     """
 
     of_all_calls = True

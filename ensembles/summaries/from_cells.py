@@ -31,15 +31,7 @@ def _calls_in_order(summary: CellSummary) -> list[int]:
 
 
 def histogram_from_cells(summary: CellSummary) -> LogHistogram:
-    """Make the histogram of each function from a recorded summary.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.from_cells import histogram_from_cells
-    >>> histogram = histogram_from_cells(en.open("ensio-ior").summary)
-    >>> {call.name: histogram.n(call) for call in histogram.counts}
-    {'open': 8, 'pwrite': 160, 'pread': 160, 'close': 8}
-    """
+    """Make the histogram of each function from a recorded summary."""
     histogram = LogHistogram()
     cell, bins, counts = summary.histogram
     call = summary.cells["call"][cell]

@@ -18,17 +18,6 @@ class LogHistogram(Summary):
     """A mergeable summary: a histogram of durations for each function.
 
     `counts`, shape (BIN_COUNT,): functions that occurred, in the order of first occurrence.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.histogram import LogHistogram
-    >>> histogram = en.open("ensio-ior").summarize(ignoring_run(LogHistogram))
-    >>> write = next(call for call in histogram.counts if call.name == "pwrite")
-    >>> histogram.n(write)
-    160
-    >>> np.round(histogram.quantile_s(write, [0.5, 0.9]), 4)
-    array([0.0134, 0.0183])
     """
 
     of_all_calls = True

@@ -35,17 +35,6 @@ def spread(
     integers whose sum is exactly its amount.
 
     `amount`: amounts, such as bytes, not negative. None: the durations, so that a cell gets the ns inside it.
-
-    Examples
-    --------
-    Two events of 6 and 4 ns, with 600 and 4 bytes, in cells of 4 ns:
-
-    >>> from ensembles.summaries.kernels import spread
-    >>> out = np.zeros((1, 3), np.int64)
-    >>> row, amount = np.zeros(2, np.int32), np.array([600, 4])
-    >>> spread(np.array([2, 8]), np.array([6, 4]), row, amount, 2, 0, out)
-    >>> out
-    array([[200, 400,   4]])
     """
     start_ns, duration_ns = _contiguous(start_ns, np.int64), _contiguous(duration_ns, np.int64)
     row = _contiguous(row, np.int32)
@@ -54,15 +43,7 @@ def spread(
 
 
 def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:
-    """Count durations by group and bin.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.kernels import count_bins
-    >>> counts = count_bins(np.array([0, 1, 1]), np.array([5, 7, 7]), 2)
-    >>> int(counts[1, 7]), counts.sum(axis=1)
-    (2, array([1, 2]))
-    """
+    """Count durations by group and bin."""
     group, duration_ns = _contiguous(group, np.uint16), _contiguous(duration_ns, np.int64)
     counts = np.zeros((groups, BIN_COUNT), dtype=np.int64)
     _compiled.count_bins(group, duration_ns, counts)
@@ -93,15 +74,7 @@ def count_groups(
 
 
 def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Count durations in seconds by bin, rounded to whole ns (halves to even).
-
-    Examples
-    --------
-    >>> from ensembles.summaries.kernels import count_seconds
-    >>> counts, stats = count_seconds(np.array([2e-9, 3e-9, 3e-9]), 1.0)
-    >>> counts[:5]
-    array([0, 0, 1, 2, 0])
-    """
+    """Count durations in seconds by bin, rounded to whole ns (halves to even)."""
     seconds = _contiguous(seconds, np.float64)
     reference = float(seconds[0]) if len(seconds) else 0.0
     if len(seconds) <= _BLOCK_SECONDS:

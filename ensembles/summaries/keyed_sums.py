@@ -16,16 +16,7 @@ _LEAST_ROWS = 1 << 14
 
 
 class KeyedSums:
-    """A table with one row for each key, filled part by part.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import KeyedSums
-    >>> table = KeyedSums(("rank",), sums=("bytes",), most=("end",))
-    >>> table.add({"rank": np.array([1, 0, 1]), "bytes": np.array([5, 6, 7]), "end": np.array([3, 9, 2])})
-    >>> {name: column.tolist() for name, column in table.columns().items()}
-    {'rank': [0, 1], 'bytes': [6, 12], 'end': [9, 3]}
-    """
+    """A table with one row for each key, filled part by part."""
 
     results = ("_parts",)
 
@@ -104,13 +95,6 @@ def sum_by_keys(
     """Join the rows that have equal keys, in one compiled loop.
 
     `row_of`: is set to the place of each row in the result; -1: it is left out.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import sum_by_keys
-    >>> found = sum_by_keys({"rank": np.array([5, 3, 5])}, sums={"bytes": np.array([1, 2, 3])})
-    >>> {name: column.tolist() for name, column in found.items()}
-    {'rank': [5, 3], 'n': [2, 1], 'bytes': [4, 2]}
     """
     ways, values = "", {}
     for way, columns in zip(_WAYS, (sums, least, most), strict=True):
@@ -131,15 +115,7 @@ def sum_by_keys(
 
 
 def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Number the groups of rows with equal keys, in the order in which they appear.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import groups_of_rows
-    >>> group, first = groups_of_rows([np.array([5, 3, 5])])
-    >>> group.tolist(), first.tolist()
-    ([0, 1, 0], [0, 1])
-    """
+    """Number the groups of rows with equal keys, in the order in which they appear."""
     group = np.empty(len(keys[0]), np.int32)
     rows = {"first": np.arange(len(group))}
     found = sum_by_keys({str(number): key for number, key in enumerate(keys)}, least=rows, row_of=group)
@@ -147,14 +123,7 @@ def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import unique_counts
-    >>> unique_counts(np.array([5, 3, 5]))
-    (array([3, 5]), array([1, 2]))
-    """
+    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them."""
     found = sum_by_keys({"value": values})
     order = np.argsort(found["value"])
     return found["value"][order], found["n"][order]

@@ -41,20 +41,6 @@ class LayerTraffic(Summary):
     layer and operation of the reads and writes inside it, of other layers only.
     `read_inside`: by function: what storage calls read inside outermost calls that move no bytes of the
     program, such as opens.
-
-    Examples
-    --------
-    A write of 1 MiB that a library makes by two of 1 MiB:
-
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.layer_traffic import LayerTraffic
-    >>> calls = Call("write", "posix", "write"), Call("nc_put_vara", "netcdf", "write")
-    >>> columns = {"rank": [0] * 3, "thread": [0] * 3, "call": [0, 0, 1], "start": [1, 2, 0]}
-    >>> columns |= {"depth": [1, 1, 0], "carried": [2, 2, 0], "moved": [1 << 20] * 3}
-    >>> traffic = LayerTraffic()
-    >>> traffic.add(Events.partly(columns, calls, ("",)))
-    >>> traffic.outer["netcdf", "write"], traffic.inner["netcdf", "write", "posix", "write"]
-    (Traffic(calls=1, bytes=1048576), Traffic(calls=2, bytes=2097152))
     """
 
     of_all_calls = True

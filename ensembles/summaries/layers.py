@@ -28,15 +28,6 @@ class LayerTimes(Summary):
 
     `calls`, `time_ns`, `inner_ns`: by function: number of calls, sum of durations, and the part of it in
     recorded inner calls.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.layers import LayerTimes
-    >>> times = en.open("ensio-ior").summarize(ignoring_run(LayerTimes))
-    >>> posix = times.layers["posix"]
-    >>> posix.calls, posix.time_ns == posix.exclusive_ns
-    (336, True)
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread")

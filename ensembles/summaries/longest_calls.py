@@ -80,15 +80,6 @@ class DiagramCalls(LongestCalls):
 
     `events`: all calls, or the `most` longest.
     `count`, `io_calls`: number of all calls, and of those that do not wait for other tasks.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.longest_calls import DiagramCalls
-    >>> run = en.open("ensio-ior")
-    >>> some = DiagramCalls(1000, run.calls, run.files)
-    >>> some.add(run.events)
-    >>> some.count, some.is_complete, len(some.longest(3))
-    (336, True, 3)
     """
 
     has_sites = False

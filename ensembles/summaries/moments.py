@@ -23,16 +23,6 @@ class CentralMoments:
     P. Pébay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
     Statistical Moments", Sandia National Laboratories, SAND2008-6212, 2008. They contain the formulas of
     T. F. Chan, G. H. Golub and R. J. LeVeque for the second order.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.moments import CentralMoments
-    >>> first = CentralMoments.from_durations(np.array([1, 2, 3]))
-    >>> both = first + CentralMoments.from_durations(np.array([10]))
-    >>> both.n, both.mean_ns
-    (4, 4.0)
-    >>> round(both.std_ns, 3), round(both.skewness, 3)
-    (4.082, 1.018)
     """
 
     n: int  # Number of durations
@@ -112,14 +102,6 @@ class CallMoments(Summary):
     """A mergeable summary: the moments of the durations of each function.
 
     `moments`: functions that occurred.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.moments import CallMoments
-    >>> moments = en.open("ensio-ior").summarize(ignoring_run(CallMoments)).moments
-    >>> {call.name: found.n for call, found in moments.items()}
-    {'open': 8, 'close': 8, 'pread': 160, 'pwrite': 160}
     """
 
     of_all_calls = True

@@ -24,15 +24,6 @@ class OffsetMap(Summary):
 
     `calls`: number of calls that moved bytes at known offsets.
     `without_offset`: number of calls that moved bytes at unknown offsets, which are left out.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.offset_map import OffsetMap
-    >>> run = en.open("ensio-ior")
-    >>> found = OffsetMap(1, "posix", run.tasks, (0, 10**9))
-    >>> found.add(run.events)
-    >>> found.calls, int(found.by_rank("write").sum())
-    (320, 167772160)
     """
 
     columns = ("rank", "call", "file", "offset", "moved", "start", "duration")
@@ -137,18 +128,6 @@ class WindowMap(OffsetMap):
     """The offset map of a time: calls count with the part of their bytes that they moved in it.
 
     The cells of time divide the window only. What is by rank counts the calls with all of their bytes.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.offset_map import WindowMap
-    >>> run = en.open("ensio-ior")
-    >>> first, last = int(run.events.start.min()), int(run.events.end.max())
-    >>> halves = [(first, (first + last) // 2), ((first + last) // 2, last)]
-    >>> found = [WindowMap(1, "posix", run.tasks, span, (0, 1 << 27)) for span in halves]
-    >>> for each in found:
-    ...     each.add(run.events)
-    >>> sum(int(each.by_time("write").sum()) for each in found) == 167772160
-    True
     """
 
     def __init__(

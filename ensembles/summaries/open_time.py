@@ -48,14 +48,6 @@ class OpenTime(Summary):
     summary, for any number of phases, with the union of the times of the sessions. Small files that are open
     for long, such as a log, would dominate it: the smallest sessions, which together moved at most `LEFT_OUT`
     of the bytes, are left out, bytes and time.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.open_time import OpenTime
-    >>> found = en.open("ensio-ior").summarize(ignoring_run(OpenTime)).open_to_close("write")
-    >>> found.bytes, found.sessions
-    (167772160, 8)
     """
 
     of_all_calls = True

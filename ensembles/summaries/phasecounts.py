@@ -37,18 +37,6 @@ class PhaseCounts(Summary):
     `key`: key of each event: Events → int64, shape (n,). Default: its start in ns, so that cuts are moments.
     `arrays`: ``counts``, ``least``, ``most`` and ``sums`` as in `ensembles.summaries.kernels.count_groups`.
     `kept`: keys and durations of the calls in groups with odd numbers. None: not kept, or too many.
-
-    Examples
-    --------
-    Writes and reads before and after 0.5 s:
-
-    >>> from functools import partial
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.phasecounts import PhaseCounts
-    >>> counts = partial(PhaseCounts, np.array([500_000_000]))
-    >>> found = en.open("ensio-ior").summarize(ignoring_run(counts), ["start", "duration"])
-    >>> int(found.arrays["counts"].sum())
-    336
     """
 
     requires = ANY_ORDER

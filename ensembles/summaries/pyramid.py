@@ -38,16 +38,6 @@ class Pyramid(Summary):
     `rows`, `ranks_per_row`: number of rows, and of tasks in each; the last row may have fewer.
     `cells`: largest number of cells of time.
     `several_threads`: whether any task has calls of more than one thread.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.pyramid import Pyramid
-    >>> pyramid = en.open("ensio-ior").summarize(lambda run: Pyramid(run.tasks))
-    >>> pyramid.rows, pyramid.cells, int(pyramid.begun.sum())
-    (8, 65536, 336)
-    >>> coarser = pyramid.coarser()
-    >>> coarser.rows, coarser.cells, int(coarser.begun.sum())
-    (4, 32768, 336)
     """
 
     columns = Raster.columns

@@ -49,14 +49,6 @@ class RankTable(Summary):
     `moved`, shape (rows,): bytes moved.
     `time_ns`, `inner_ns`, shape (rows,): sum of durations, and the part of it in recorded inner calls.
     `max_ns`, shape (rows,): longest duration.
-
-    Examples
-    --------
-    >>> ranks = en.open("ensio-ior").reading.ranks
-    >>> len(ranks)
-    32
-    >>> ranks.bytes_moved(8)[:2]
-    array([41943040, 41943040])
     """
 
     of_all_calls = True

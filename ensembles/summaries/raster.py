@@ -51,13 +51,6 @@ class Raster(Summary):
     `ranks_per_row`: tasks in each row; the last row may have fewer.
     `several_threads`: whether any task has calls of more than one thread. Then more calls than tasks may
     overlap.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.raster import Raster
-    >>> raster = en.open("ensio-ior").summarize(lambda run: Raster(run.tasks, rows=4))
-    >>> raster.rows, raster.ranks_per_row, raster.present()
-    (4, 2, ['write', 'read', 'metadata'])
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")

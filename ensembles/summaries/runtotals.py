@@ -66,14 +66,6 @@ class RunTotals(Summary):
 
     `bytes_read`, `bytes_written`: bytes of the calls that count (`direction_of_events`).
     `layers`: time by function and layer, from which `io_time_ns` is computed.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.runtotals import RunTotals
-    >>> totals = en.open("ensio-ior").summarize(ignoring_run(RunTotals))
-    >>> totals.bytes_read, totals.bytes_written
-    (167772160, 167772160)
     """
 
     of_all_calls = True

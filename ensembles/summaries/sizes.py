@@ -29,14 +29,6 @@ class SizeTable(Summary):
     exact counts.
     `classes`: by layer: least and largest size in bytes, and number, of the calls of which a recorder's sums
     give only the size class; the most frequent first.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.sizes import SizeTable
-    >>> table = SizeTable()
-    >>> table.add(en.open("ensio-ior").events)
-    >>> table.frequent("posix")
-    [(1048576, 320)]
     """
 
     of_all_calls = True
@@ -178,15 +170,6 @@ class Alignment(Summary):
     file with a known boundary.
     `misaligned`: those of them whose offset is not a multiple of the boundary.
     `crossing`: those of them that would fit between two boundaries, and touch both sides of one.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.sizes import Alignment
-    >>> found = en.open("ensio-ior").summarize(ignoring_run(partial(Alignment, 1 << 20)))
-    >>> found.known, found.misaligned
-    ({'posix read': 160, 'posix write': 160}, {'posix read': 0, 'posix write': 0})
     """
 
     of_all_calls = True

@@ -31,17 +31,6 @@ class TargetLoad(Summary):
 
     `known_bytes`, `unknown_bytes`: bytes of calls of this layer whose target follows from the layouts, and of
     the others.
-
-    Examples
-    --------
-    >>> from ensembles.model.layouts import Layouts
-    >>> from ensembles.model.lustre import Component, Striping
-    >>> from ensembles.summaries.target_load import TargetLoad
-    >>> layouts = Layouts({1: Striping((Component(0, None, 1 << 20, 4, targets=(0, 1, 2, 3)),))})
-    >>> load = TargetLoad(layouts, "posix")
-    >>> load.add(en.open("ensio-ior").events)
-    >>> load.of_targets("write_bytes") >> 20, load.unknown_bytes
-    (array([40, 40, 40, 40]), 0)
     """
 
     columns = ("call", "file", "offset", "moved", "start", "duration")

@@ -29,18 +29,6 @@ class TimeGrid:
     `level`: binary logarithm of the width of a cell in ns.
     `low_ns`, `high_ns`: first moment of the events so far, and the moment after the last; None: no events
     yet.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.timegrid import TimeGrid
-    >>> grid = TimeGrid(rows=1, cells=4)
-    >>> row = np.zeros(1, np.int32)
-    >>> grid.add(np.array([0]), np.array([4]), row, np.array([100]))
-    >>> grid.cell_ns, grid.values
-    (1, array([[25, 25, 25, 25]]))
-    >>> grid.add(np.array([10]), np.array([2]), row, np.array([7]))
-    >>> grid.cell_ns, grid.values
-    (4, array([[100,   0,   7]]))
     """
 
     results = ("level", "low_ns", "high_ns", "_first", "_filled")
@@ -155,16 +143,7 @@ class TimeGrid:
         _fold(other.values, other._first, other.level, self._values, self._first, self.level)
 
     def coarser(self, level: int) -> TimeGrid:
-        """Return a grid with the same amounts in cells of 2^level ns, which is at least as wide.
-
-        Examples
-        --------
-        >>> from ensembles.summaries.timegrid import TimeGrid
-        >>> grid = TimeGrid(rows=1, cells=4)
-        >>> grid.add(np.array([0]), np.array([4]), np.zeros(1, np.int32), np.array([100]))
-        >>> grid.coarser(1).values
-        array([[50, 50]])
-        """
+        """Return a grid with the same amounts in cells of 2^level ns, which is at least as wide."""
         found = TimeGrid(self.rows, self.cells)
         found.level = level
         found.merge(self)

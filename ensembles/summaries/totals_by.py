@@ -46,15 +46,6 @@ class TotalsBy(Summary):
     """A mergeable summary: one row for each file or rank and function.
 
     All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
-
-    Examples
-    --------
-    >>> from ensembles.summaries.totals_by import TotalsBy
-    >>> by_rank = TotalsBy("rank")
-    >>> by_rank.add(en.open("ensio-ior").events)
-    >>> first = by_rank.totals()[0]
-    >>> first.key, first.ops, first.bytes
-    (0, {'read': 20, 'write': 20, 'open': 1, 'close': 1}, {'read': 20971520, 'write': 20971520})
     """
 
     of_all_calls = True

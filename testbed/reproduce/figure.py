@@ -49,13 +49,7 @@ def near(
     unit: str = "s",
     tolerance: float = TOLERANCE,
 ) -> Figure:
-    """Return a number with a relative tolerance around the published value.
-
-    Examples
-    --------
-    >>> near("IOR", "mode R", "by construction", 32.0, 30.9).high
-    41.6
-    """
+    """Return a number with a relative tolerance around the published value."""
     return Figure(case, what, kind, paper, ours, paper * (1 - tolerance), paper * (1 + tolerance), unit)
 
 

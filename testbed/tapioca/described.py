@@ -21,14 +21,7 @@ HACC_BYTES = (4, 4, 4, 4, 4, 4, 4, 8, 2)
 
 @dataclass(frozen=True)
 class Writes:
-    """Writes of all tasks of a program into one file.
-
-    Examples
-    --------
-    >>> writes = Writes.of(2, task=[0, 1], offset=[0, 10], size=[10, 5])
-    >>> writes.bytes, writes.calls
-    (15, 1)
-    """
+    """Writes of all tasks of a program into one file."""
 
     tasks: int  # Number of tasks; some may write nothing
     # task, offset, size, call: A row for each variable of each task: who writes, where in the file, how many
@@ -89,27 +82,13 @@ class Writes:
 
 
 def side_by_side(tasks: int, size_bytes: int) -> Writes:
-    """Describe the microbenchmark of the paper: one contiguous piece of each task, in rank order.
-
-    Examples
-    --------
-    >>> side_by_side(3, 10).offset.tolist()
-    [0, 10, 20]
-    """
+    """Describe the microbenchmark of the paper: one contiguous piece of each task, in rank order."""
     task = np.arange(tasks, dtype=np.int64)
     return Writes.of(tasks, task=task, offset=task * size_bytes, size=np.full(tasks, size_bytes))
 
 
 def hacc(tasks: int, particles: int, layout: Layout) -> Writes:
-    """Describe HACC-IO: nine variables of the particles of each task, a collective call each.
-
-    Examples
-    --------
-    >>> hacc(2, 10, "soa").offset.tolist()[:4]
-    [0, 40, 80, 120]
-    >>> hacc(2, 10, "aos").offset.tolist()[:4]
-    [0, 380, 40, 420]
-    """
+    """Describe HACC-IO: nine variables of the particles of each task, a collective call each."""
     width = np.array(HACC_BYTES, np.int64)
     before = np.cumsum(width) - width
     call = np.repeat(np.arange(len(width)), tasks)

@@ -22,13 +22,7 @@ def names() -> list[str]:
 
 
 def read_machine(name: str) -> Machine:
-    """Read a machine.
-
-    Examples
-    --------
-    >>> read_machine("mira").topology.nodes
-    128
-    """
+    """Read a machine."""
     path = FOLDER / f"{name}.toml" if name in names() else Path(name)
     _, content = read_toml(path)
     topology, storage = content.pop("topology", {}), content.pop("storage", {})

@@ -41,19 +41,7 @@ class Placement:
 def costs(
     topology: Topology, senders: Nodes, sent_bytes: NDArray[np.int64], candidates: Nodes
 ) -> tuple[Rates, Rates]:
-    """Return C1 and C2 of each candidate of a partition.
-
-    Examples
-    --------
-    Three nodes in a line, 1 s a hop, 1 byte/s, 10 bytes each: the middle one gathers in 2 x (1 + 10) s.
-
-    >>> from testbed.tapioca.topology import Explicit
-    >>> hops = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-    >>> line = Explicit(hops, np.ones((3, 3)), 1.0)
-    >>> node = np.arange(3)
-    >>> costs(line, node, np.full(3, 10), node)[0].tolist()
-    [23.0, 22.0, 23.0]
-    """
+    """Return C1 and C2 of each candidate of a partition."""
     source, target = senders[:, None], candidates[None, :]
     there = topology.latency_s * topology.hops(source, target)
     there = there + sent_bytes[:, None] / topology.bytes_per_s(source, target)

@@ -82,17 +82,7 @@ def cut(offset: Columns, size: Columns, edges_bytes: int, start: int = 0) -> tup
 def schedule(
     writes: Writes, aggregators: int, buffer_bytes: int, domains: Domains, align_bytes: int = 1
 ) -> Schedule:
-    """Distribute the bytes of writes over aggregators and rounds.
-
-    Examples
-    --------
-    8 bytes of 2 tasks, 2 aggregators with buffers of 2 bytes:
-
-    >>> from testbed.tapioca.described import side_by_side
-    >>> made = schedule(side_by_side(2, 4), 2, 2, "cyclic")
-    >>> list(zip(made.round.tolist(), made.aggregator.tolist(), made.offset.tolist()))
-    [(0, 0, 0), (0, 1, 2), (1, 0, 4), (1, 1, 6)]
-    """
+    """Distribute the bytes of writes over aggregators and rounds."""
     if aggregators < 1 or buffer_bytes < 1 or align_bytes < 1:
         raise ValueError("aggregators, buffers and alignment are at least 1")
     some = writes.size > 0

@@ -106,21 +106,7 @@ class Outcome:
 
 
 def simulate(writes: Writes, machine: Machine, settings: Settings) -> Outcome:
-    """Write all writes of a program.
-
-    Examples
-    --------
-    Two tasks on two nodes, 4 bytes each, one aggregator with two buffers of 4 bytes. The first node is as
-    good a place as the second. It has its own 4 bytes at once, and waits 4 s for the others at 1 byte/s,
-    while the first flush takes 2 s at 2 bytes/s. Then there are 2 s more.
-
-    >>> from testbed.tapioca.described import side_by_side
-    >>> from testbed.tapioca.topology import Explicit
-    >>> line = Explicit(np.array([[0, 1], [1, 0]]), np.ones((2, 2)), 0.0)
-    >>> machine = Machine("two nodes", line, 1, Storage(1, 4, aggregator_bytes_per_s=2))
-    >>> simulate(side_by_side(2, 4), machine, tapioca(1, 4)).seconds
-    6.0
-    """
+    """Write all writes of a program."""
     if settings.buffers < 1:
         raise ValueError("an aggregator has at least one buffer")
     node_of_task = machine.nodes_of(writes.tasks)
@@ -182,11 +168,6 @@ def pipeline(fill_s: Iterable[float], flush_s: Iterable[float], buffers: int) ->
 
     A fill begins when the fill before has ended, and its buffer is empty. A flush begins when its fill and
     the flush before have ended.
-
-    Examples
-    --------
-    >>> pipeline([1, 1, 1], [2, 2, 2], 1), pipeline([1, 1, 1], [2, 2, 2], 2)
-    (9.0, 7.0)
     """
     filled, flushed = 0.0, [0.0] * buffers
     for fill, flush in zip(fill_s, flush_s, strict=True):

@@ -43,16 +43,7 @@ class Topology(Protocol):
 
 @dataclass(frozen=True)
 class Torus:
-    """A torus of any number of dimensions; node numbers run along the last dimension first.
-
-    Examples
-    --------
-    >>> ring = Torus((8,), 1e-6, 1e9, bridges=(0,), bridge_bytes_per_s=1e9)
-    >>> ring.hops(np.array([0, 0, 0]), np.array([0, 3, 6])).tolist()
-    [0, 3, 2]
-    >>> ring.io_hops(np.array([0, 7])).tolist()
-    [1, 2]
-    """
+    """A torus of any number of dimensions; node numbers run along the last dimension first."""
 
     shape: tuple[int, ...]  # Nodes along each dimension
     latency_s: float  # For a hop
@@ -103,12 +94,6 @@ class Dragonfly:
 
     Between nodes of a router there is 1 hop, of a group 2, else 3: "at most three" as the paper says. The
     place of the I/O nodes is unknown.
-
-    Examples
-    --------
-    >>> net = Dragonfly(2, 2, 2, 1e-6, 14e9, 12.5e9)
-    >>> net.hops(np.array([0, 0, 0, 0]), np.array([0, 1, 2, 4])).tolist()
-    [0, 1, 2, 3]
     """
 
     # groups, routers, nodes_per_router: Groups, routers of a group, nodes of a router

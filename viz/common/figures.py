@@ -358,16 +358,7 @@ def speak_title(fig: figure) -> None:
 
 
 def titles_of(fig: Plot) -> list[str]:
-    """Return the title of a figure and the sentences below it, without their ends.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.figures import new_figure, subtitle, titles_of
-    >>> fig = new_figure("Rate over time", 200)
-    >>> subtitle(fig, "Part of the run.")
-    >>> titles_of(fig)
-    ['Rate over time', 'Part of the run']
-    """
+    """Return the title of a figure and the sentences below it, without their ends."""
     # The sentence that was added last is the highest.
     titles = [fig.title, *(part for part in reversed(fig.above) if isinstance(part, Title))]
     texts = [" ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None]

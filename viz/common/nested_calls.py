@@ -22,12 +22,6 @@ def enclosing_calls(events: Events) -> np.ndarray:
     """Find the call around each call, among the same events.
 
     Index of the innermost call of the same thread around it; -1: there is none among these events.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.nested_calls import enclosing_calls
-    >>> set(enclosing_calls(en.open("ensio-ior").events).tolist())
-    {-1}
     """
     found = np.full(len(events), -1, np.int64)
     thread = events.rank.astype(np.int64) << 16 | events.thread

@@ -71,15 +71,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Window:
-    """A window of the trace diagram.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.single_calls import Window, calls_inside
-    >>> events = en.open("ensio-ior").events
-    >>> len(calls_inside(events, Window(0, 2 * 10**9, 0, 0)))
-    42
-    """
+    """A window of the trace diagram."""
 
     # low_ns, high_ns: Times since the origin of the run, ns; the second is excluded
     low_ns: int

@@ -294,15 +294,7 @@ def first_image(explorer: Explorer) -> str:
 
 
 def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
-    """Draw shares of time as a PNG: a colour for each class, opacity for the part of the time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.viz.explorer.server import png_of
-    >>> png_of(np.full((4, 8, 1), 255, np.uint8), ["write"])[:4]
-    b'\\x89PNG'
-    """
+    """Draw shares of time as a PNG: a colour for each class, opacity for the part of the time."""
     few = _joined(_joined(shares.astype(np.float32), 0, _ROWS), 1, _CELLS)
     total = few.sum(axis=2)
     colours = np.array([[int(COLOURS[name][at : at + 2], 16) for at in (1, 3, 5)] for name in classes])

@@ -34,16 +34,7 @@ class Structure:
 
 
 def structure_of(run: Run, selection: Selection) -> Structure:
-    """Find phases and call indices, as ``ensio phases`` and ``ensio ordinals`` do with the same filters.
-
-    Examples
-    --------
-    >>> from ensembles.run.selection import Selection
-    >>> from ensembles.viz.explorer.structure import structure_of
-    >>> found = structure_of(en.open("ensio-ior"), Selection.parse(op="write", rank=3))
-    >>> {phase.calls for phase in found.phases}, found.ordinals.op
-    ({4}, 'write')
-    """
+    """Find phases and call indices, as ``ensio phases`` and ``ensio ordinals`` do with the same filters."""
     known = run.reading.phases_of_calls
     if known is None:
         why = f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"

@@ -153,13 +153,7 @@ class View:
         )
 
     def query(self) -> str:
-        """Return the query of the link that restores this view.
-
-        Examples
-        --------
-        >>> View(filters={"op": "write"}, ranks=(0, 3)).query()
-        'op=write&marked-ranks=0..3'
-        """
+        """Return the query of the link that restores this view."""
         parts = {"run": str(self.run)} if self.run else {}
         if self.beside is not None:
             parts["beside"] = str(self.beside)
@@ -238,14 +232,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def end_of(path: str, most: int = 28) -> str:
-    """Return the end of a path, by which runs are distinguished where there is no room for all of it.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.view import end_of
-    >>> end_of("/scratch/user/project/runs/before-the-change", 24)
-    '…/runs/before-the-change'
-    """
+    """Return the end of a path, by which runs are distinguished where there is no room for all of it."""
     if len(path) <= most:
         return path
     end = path[-(most - 1) :]

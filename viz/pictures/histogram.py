@@ -514,13 +514,6 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
     """Return an ensemble of the reads, and of the writes, of each size.
 
     With more than `MOST` sizes, classes are octaves: from a power of two to less than the next one.
-
-    Examples
-    --------
-    >>> from ensembles.viz.pictures.histogram import ensembles_by_size
-    >>> ensembles, count = ensembles_by_size(en.open("ensio-ior"))
-    >>> {name: each.n for name, each in ensembles.items()}, count
-    ({'read 1.00 MiB': 160, 'write 1.00 MiB': 160}, 2)
     """
     if not isinstance(data, Run | Events):
         raise TypeError(f"sizes of calls need a run or events, not {type(data).__name__}")

@@ -389,16 +389,7 @@ def label_width(text: str) -> float:
 
 
 def label_places(marks: Sequence[float], widths: Sequence[float], frame: float) -> Places:
-    """Place labels in rows above their marks, each of which a vertical line connects with its label.
-
-    Examples
-    --------
-    >>> from ensembles.viz.pictures.modes import label_places
-    >>> label_places([50, 300], [80, 80], 500)
-    Places(rows=[0, 0], align=['center', 'center'])
-    >>> label_places([50, 70, 490], [80, 80, 80], 500)
-    Places(rows=[0, 1, 0], align=['left', 'left', 'right'])
-    """
+    """Place labels in rows above their marks, each of which a vertical line connects with its label."""
     order = sorted(range(len(marks)), key=lambda number: marks[number])
     rows, align = [0] * len(marks), ["center"] * len(marks)
     for chain in _chains(order, marks, widths):

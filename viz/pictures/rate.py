@@ -384,8 +384,7 @@ def draw_rates_of_layers(
     columns = cells_of_time(edges_ns)
     names = {f"{each.layer} {each.direction}": f"{each.layer}_{each.direction}" for each in rates}
     columns |= {
-        key: steps(each.bytes_per_s) / unit_bytes
-        for key, each in zip(names.values(), rates, strict=True)
+        key: steps(each.bytes_per_s) / unit_bytes for key, each in zip(names.values(), rates, strict=True)
     }
     source = ColumnDataSource(columns)
     layers = list(dict.fromkeys(each.layer for each in every))

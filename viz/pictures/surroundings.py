@@ -46,13 +46,6 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
     for I/O, and the bytes that the processes moved by their calls and from and to storage. A counter is known
     at samples, which are at least a second apart: amounts are points, joined by faint lines, and rates are
     steps, the mean between two samples. The figures say how many there are.
-
-    Examples
-    --------
-    >>> from ensembles.viz.pictures.surroundings import surroundings
-    >>> layout = surroundings(en.open("ensio-ior"))
-    >>> layout.name
-    'surroundings'
     """
     table = data if isinstance(data, SurroundingsTable) else _table_of(data)
     times = table.time

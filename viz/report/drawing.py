@@ -32,15 +32,7 @@ _WIDGETS, _TABLES = "bokeh.models.widgets.", "bokeh.models.widgets.tables"
 def embed_pictures(
     pictures: Mapping[str, Any], linked: Collection[str], selects: bool = True
 ) -> tuple[str, dict[str, str]]:
-    """Return what a page needs to draw pictures one after the other.
-
-    Examples
-    --------
-    >>> from bokeh.plotting import figure
-    >>> script, divisions = embed_pictures({"rate": figure()}, linked=())
-    >>> divisions["rate"]
-    '<div id="picture-rate" role="figure" aria-label="rate" class="undrawn" style="min-height: 600px"></div>'
-    """
+    """Return what a page needs to draw pictures one after the other."""
     together = [name for name in pictures if name in linked]
     groups = [together] if together else []
     groups += [[name] for name in pictures if name not in linked]
@@ -85,15 +77,7 @@ def embed_pictures(
 
 
 def library_for(pictures: Iterable[Any]) -> str:
-    """Return the parts of BokehJS that pictures need, as HTML.
-
-    Examples
-    --------
-    >>> from bokeh.models import Div
-    >>> from bokeh.plotting import figure
-    >>> len(library_for([figure()])) < len(library_for([Div()])) - 300_000
-    True
-    """
+    """Return the parts of BokehJS that pictures need, as HTML."""
     modules = {
         type(model).__module__
         for picture in pictures

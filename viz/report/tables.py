@@ -356,13 +356,6 @@ def moments(data: Any) -> MomentsTable:
 
     The functions that took the most time come first. Quantiles are read from a histogram; their relative
     error is at most the width of a bin, 3.1 %.
-
-    Examples
-    --------
-    >>> from ensembles.viz.report.tables import moments
-    >>> table = moments(en.open("ensio-ior"))
-    >>> [row[:2] for row in table.rows]
-    [['pread', '160'], ['pwrite', '160'], ['open', '8'], ['close', '8']]
     """
     if isinstance(data, tuple):
         call_moments, histogram = data

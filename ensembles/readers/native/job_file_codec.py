@@ -32,17 +32,7 @@ def check_block(block: Any) -> None:
 
 
 def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
-    """Undo the shuffle filter of HDF5, which stores the first bytes of all items before their second bytes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.readers.native.job_file_codec import unshuffle
-    >>> out = np.empty(2, "<u2")
-    >>> unshuffle(bytes([1, 2, 3, 0, 0, 1]), 1, out)  # the items 1, 2 and 3 + 256
-    >>> out
-    array([  2, 259], dtype=uint16)
-    """
+    """Undo the shuffle filter of HDF5, which stores the first bytes of all items before the second ones."""
     _compiled.unshuffle(shuffled, first, out.itemsize, out.view("u1"))
 
 

@@ -132,15 +132,7 @@ class Texts:
 
 
 class KnownTexts:
-    """The texts of the spools of a run that were parsed before.
-
-    Examples
-    --------
-    >>> from ensembles.readers.native.spool_bytes import KnownTexts
-    >>> known = KnownTexts()
-    >>> known.parsed(b"") is known.parsed(b"")
-    True
-    """
+    """The texts of the spools of a run that were parsed before."""
 
     def __init__(self) -> None:
         self._texts: dict[bytes, Texts] = {}

@@ -88,21 +88,6 @@ class TraceIndex:
 
         `ranks`: first and last rank of each range; None: all ranks.
         `times_ns`: first and last start of each range, ns; None: all times.
-
-        Examples
-        --------
-        Four chunks of two events each, all of rank 0, which start at 0, 10, ..., 70 ns.
-
-        >>> import numpy as np
-        >>> from ensembles.readers.tracefile.index import IndexBuilder
-        >>> builder = IndexBuilder(2)
-        >>> for start in ([0, 10], [20, 30], [40, 50], [60, 70]):
-        ...     columns = {"start": np.array(start), "duration": np.ones(2, int)}
-        ...     columns |= {name: np.zeros(2, "u4") for name in ("rank", "file")}
-        ...     columns |= {"call": np.zeros(2, "u2"), "requested": np.zeros(2, "u8")}
-        ...     builder.add(columns)
-        >>> builder.index().chunks_with([(0, 0)], [(45, 55)])
-        array([False, False,  True,  True])
         """
         n = self.chunks
         if n == 0:
@@ -239,16 +224,6 @@ class ChunkContents:
     `spans_ns`: earliest start and latest end of the calls of the first rank in a chunk, and of those of its
     other ranks, ns; the end is before the start if there are none. A chunk that begins with the end of a rank
     and ends with the beginning of the next one has no calls between these. Default: there are no chunks.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import Contents
-    >>> from ensembles.readers.tracefile.index import ChunkContents
-    >>> sizes = np.array([4096, 8192], "u8")
-    >>> calls, files = np.array([1, 2], "u8"), np.array([2, 2], "u8")
-    >>> chunks = ChunkContents(1024, np.array([[0, 5], [9, 30], [1, 1], [0, 0]]), calls, files, sizes, sizes)
-    >>> chunks.matching(Contents(calls=0b10, sizes=((0, 8192),)))
-    array([False,  True])
     """
 
     results = ("rows", "spans_ns", "calls", "files", "least_bytes", "most_bytes", "places")

@@ -29,21 +29,7 @@ class Loop(NamedTuple):
 
 
 def find_loops(tokens: np.ndarray, most: int = MOST_LOOPS) -> list[Loop]:
-    """Divide a sequence into loops, greedily from its start.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.loops import find_loops
-    >>> loops = find_loops(np.array([7, 7, 7, 1, 2, 2, 1, 2, 2]))
-    >>> [(loop.times, loop.body) for loop in loops]
-    [(3, ((7, 1),)), (2, ((1, 1), (2, 2)))]
-
-    A loop that ends with another call is not unrolled; callers find loops of loops:
-
-    >>> loops = find_loops(np.tile([1, 2, 1, 2, 1, 2, 5], 2))
-    >>> [(loop.times, loop.body) for loop in loops][:2]
-    [(3, ((1, 1), (2, 1))), (1, ((5, 1),))]
-    """
+    """Divide a sequence into loops, greedily from its start."""
     if not len(tokens):
         return []
     begin = np.flatnonzero(np.r_[True, np.diff(tokens) != 0])

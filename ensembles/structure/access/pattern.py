@@ -99,15 +99,7 @@ class Pattern:
 
 
 def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: bool = False) -> Pattern:
-    """Find the access pattern of a run.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.pattern import find_pattern
-    >>> found = find_pattern(en.open("ensio-ior"))
-    >>> [(len(group.ranks), group.loops[0].steps) for group in found.groups]
-    [(8, (('write', 1048576, 1048576, 1),))]
-    """
+    """Find the access pattern of a run."""
     made = ignoring_run(partial(AccessSummary, nested))
     return pattern_of(run.summarize(made, selection=selection), run.files)
 

@@ -36,16 +36,6 @@ def find_parts(token: np.ndarray, file: np.ndarray, order: np.ndarray, moves: np
 
     `token`, `file`, `order`: of each call, in the order of time: its token, its file, and how it follows the
     one before, an index into `ORDERS` or -1.
-
-    Examples
-    --------
-    A file for each of two steps, and a common one between them:
-
-    >>> from ensembles.structure.access.segments import find_parts
-    >>> token, order = np.zeros(14, int), np.zeros(14, int)
-    >>> file = np.repeat([1, 9, 2, 9], [3, 4, 3, 4])
-    >>> [(part.block_times, part.times) for part in find_parts(token, file, order, np.ones(1, bool))]
-    [(2, 3), (2, 4)]
     """
     loops = find_loops(token, MOST_INNER)
     plain = _in_blocks(loops)

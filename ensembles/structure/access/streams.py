@@ -37,21 +37,6 @@ def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
     of the piece before.
 
     `offset`, `size`: bytes; an offset of -1 is unknown.
-
-    Examples
-    --------
-    Pieces of two reads, 10 bytes apart:
-
-    >>> from ensembles.structure.access.streams import ORDERS, follow
-    >>> steps = follow(np.zeros(6, int), np.array([0, 4, 10, 14, 20, 24]), np.full(6, 4))
-    >>> [ORDERS[number] for number in steps.order]
-    ['first', 'sequential', 'strided', 'sequential', 'strided', 'sequential']
-
-    The same again, from the beginning:
-
-    >>> steps = follow(np.zeros(4, int), np.array([0, 10, 0, 10]), np.full(4, 4))
-    >>> [ORDERS[number] for number in steps.order]
-    ['first', 'random', 'first', 'random']
     """
     n = len(stream)
     at = np.argsort(stream, kind="stable")
@@ -86,13 +71,6 @@ def join_ranges(
     """Join overlapping and adjacent ranges of the same key.
 
     `key`, `low`, `high`: ranges from `low` to `high`, the end excluded; not empty.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.streams import join_ranges
-    >>> key, low, high = join_ranges(np.zeros(3, int), np.array([8, 0, 4]), np.array([9, 5, 6]))
-    >>> low, high
-    (array([0, 8]), array([6, 9]))
     """
     keys, place = np.concatenate([key, key]), np.concatenate([low, high])
     change = np.repeat([1, -1], len(key))

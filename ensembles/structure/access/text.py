@@ -16,13 +16,6 @@ def line_of(pattern: Pattern) -> str:
 
     The main loops of the group of tasks that moves most bytes; and, if these only read or only write, what is
     done of the other kind.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.pattern import find_pattern
-    >>> from ensembles.structure.access.text import line_of
-    >>> line_of(find_pattern(en.open("ensio-ior")))[:61]
-    '20 x write 1 MiB, in pieces of 4 calls strided by 32 MiB; 20 '
     """
     moving = [group for group in pattern.groups if group.loops]
     if not moving:

@@ -289,15 +289,7 @@ _LEAST_SHARE = 0.05
 
 
 def coverage_text(found: Coverage) -> str:
-    """Say which share of the I/O the loops are, and name the other calls; "": hardly any others.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.uses import Coverage, OtherCall, coverage_text
-    >>> opens = OtherCall("posix", "open", 800, 0.75)
-    >>> coverage_text(Coverage(400, 1200, 0.25, 1.0, (opens,))).split("; besides, ")[0]
-    'Transfers, seeks and syncs are 400 of 1,200 I/O calls, 25 % of their time'
-    """
+    """Say which share of the I/O the loops are, and name the other calls; "": hardly any others."""
     from ensembles.model.units import count_text, share_text
 
     share = found.time_share

@@ -21,16 +21,7 @@ Phase = Callable[[Events], np.ndarray]
 
 
 def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
-    """Compute the ordinal of each call, in the order of start.
-
-    Examples
-    --------
-    >>> from ensembles.structure.ordinals.numbering import compute_ordinals
-    >>> run = en.open("ensio-ior")
-    >>> compute_ordinals(run.select(op="write", rank=3))
-    array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,
-           18, 19, 20])
-    """
+    """Compute the ordinal of each call, in the order of start."""
     n = len(events)
     if phase is not None and len(phase) != n:
         raise ValueError(f"there are {n} events and {len(phase)} phases")
@@ -165,20 +156,7 @@ _COLUMNS = 64
 
 
 class RankLevels:
-    """Number of calls and sum of the logarithms of their durations, by rank and class; mergeable.
-
-    Examples
-    --------
-    Rank 3 makes a call of class 0 and two of class 1:
-
-    >>> from ensembles.structure.ordinals.numbering import RankLevels
-    >>> table = RankLevels()
-    >>> row, calls, levels = table.rows_for(np.array([3, 3, 3]), classes=2)
-    >>> calls[0], levels[0] = [1, 2], [0.5, 3.0]
-    >>> table.close()
-    >>> table.columns(np.array([0, 1]))
-    array([[0.5, 1.5]])
-    """
+    """Number of calls and sum of the logarithms of their durations, by rank and class; mergeable."""
 
     results = ("_blocks",)
 

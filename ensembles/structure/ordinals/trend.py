@@ -95,16 +95,6 @@ def fit_trend(
     ----------
     H. B. Mann, "Nonparametric tests against trend", 1945; M. G. Kendall, "Rank Correlation Methods", 1948 (S
     and its variance); E. B. Page, "Ordered hypotheses for multiple treatments", 1963.
-
-    Examples
-    --------
-    Eight ordinals, of which the last five become slower:
-
-    >>> from ensembles.structure.ordinals.trend import fit_trend
-    >>> ordinal = np.arange(1, 9)
-    >>> trend = fit_trend(ordinal, ordinal, np.log([1, 1.01, 1, 1.5, 2, 3, 4, 6]))
-    >>> trend.worsening, trend.from_, trend.to, round(trend.rise, 6)
-    (True, 4, 8, 6.0)
     """
     n = len(level)
     if n < 4:

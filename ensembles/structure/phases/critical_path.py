@@ -34,15 +34,6 @@ class CriticalIo(Summary):
     that returns last may only have waited for the others. Inner calls do not count: a barrier inside a
     collective call may separate phases. But time that a task waits for others inside an I/O call, as in a
     barrier that HDF5 makes, is not I/O.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.critical_path import CriticalIo
-    >>> run = en.open("ensio-ior")
-    >>> io = CriticalIo(run.phases)
-    >>> io.add(run.events)
-    >>> len(io.path().of_phases_s)
-    12
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")

@@ -43,12 +43,6 @@ def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarra
     """Compute the phase of each call of a run.
 
     Phase of each call, from 1 in the order of time; -1: in no phase.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.detect import phase_index
-    >>> np.bincount(phase_index(en.open("ensio-ior").events))
-    array([ 0,  8, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32,  8])
     """
     return find_phases(events, regions).phase_index(events)
 
@@ -62,13 +56,6 @@ def find_phases(
     """Find the phases of a run in its events.
 
     `rule`: the first rule to try. Default: the most reliable one that applies.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.detect import find_phases
-    >>> phases = find_phases(en.open("ensio-ior").events)
-    >>> phases.rule, phases.count, phases.confidence
-    ('steps', 12, 1.0)
     """
     if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
         return Phases.from_annotated(named)

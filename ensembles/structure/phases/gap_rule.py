@@ -121,18 +121,7 @@ class InferredPhases:
 
 
 def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray) -> InferredPhases:
-    """Infer phases from I/O calls.
-
-    Examples
-    --------
-    Two ranks that make a call of 8 ns each, pause, and make another one:
-
-    >>> from ensembles.structure.phases.gap_rule import infer_phases
-    >>> rank, start = np.array([0, 0, 1, 1]), np.array([0, 100, 1, 101])
-    >>> found = infer_phases(rank, start, start + 8, np.zeros(4, int))
-    >>> found.rule, found.cuts_ns
-    ('steps', array([10]))
-    """
+    """Infer phases from I/O calls."""
     nothing = np.empty(0, np.int64)
     if not len(rank):
         return InferredPhases(nothing, nothing, nothing, "none", 0.0, 0)

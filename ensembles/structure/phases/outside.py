@@ -70,15 +70,6 @@ def late_outside(
 
     Number of the task, its time outside, and that of the other tasks in the median; None: its calls made it
     late, or there is one task only.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.structure.phases.outside import late_outside
-    >>> late_outside(np.array([[100, 10]]), np.array([[5, 6]]), np.ones((1, 2), bool))
-    (0, 95.0, 4.0)
-    >>> late_outside(np.array([[100, 10]]), np.array([[95, 6]]), np.ones((1, 2), bool)) is None
-    True
     """
     several = present.sum(axis=1) > 1
     if not several.any():
@@ -124,14 +115,7 @@ class LateInPhase:
         return asdict(self)
 
     def text(self, middle_task: int | None) -> str:
-        """Say where the time was, in comparison with the task in the middle.
-
-        Examples
-        --------
-        >>> from ensembles.structure.phases.outside import LateInPhase
-        >>> LateInPhase(0.02, 0.0, 0.0, 0.018, "MPI_Barrier").text(3).split(", ")[1:3]
-        ['in the middle', 'as it left MPI_Barrier 18.0 ms later']
-        """
+        """Say where the time was, in comparison with the task in the middle."""
         if not self.is_before:
             return (
                 f"it was {seconds_text(self.between_s)} outside of these calls between the first and the "

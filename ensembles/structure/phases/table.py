@@ -90,16 +90,6 @@ class PhaseTable(Summary):
     only exchange messages, these are its calls, if the layer mpimsg was recorded.
 
     `outside`: number of I/O calls in no phase.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.table import PhaseTable
-    >>> run = en.open("ensio-ior")
-    >>> table = PhaseTable(run.phases)
-    >>> table.add(run.events)
-    >>> second = table.totals()[1]
-    >>> second.tasks, second.calls, second.bytes_written
-    (8, 32, 33554432)
     """
 
     columns = ("rank", "call", "carried", "file", "requested", "moved", "start", "duration")
@@ -274,16 +264,7 @@ class Spans(NamedTuple):
 
 
 def sum_spans(phase: np.ndarray, chunk: Events, by_thread: bool = False, with_bytes: bool = False) -> Spans:
-    """Sum the calls of a chunk by phase and task.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.table import sum_spans
-    >>> run = en.open("ensio-ior")
-    >>> spans = sum_spans(run.events.phase, run.events, with_bytes=True)
-    >>> len(spans.phase), int(spans.calls.sum()), int(spans.bytes_written.sum())
-    (96, 336, 167772160)
-    """
+    """Sum the calls of a chunk by phase and task."""
     row_of, end_ns = np.empty(len(chunk), np.int32), chunk.end
     found = sum_by_keys(
         {"phase": phase, "rank": chunk.rank} | ({"thread": chunk.thread} if by_thread else {}),

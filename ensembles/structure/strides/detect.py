@@ -72,22 +72,7 @@ class StrideRuns(NamedTuple):
 
 
 def find_strides(events: Events) -> StrideRuns:
-    """Find the strided reads of some tasks.
-
-    Examples
-    --------
-    One task reads 4 bytes every 10 bytes:
-
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.structure.strides.detect import find_strides
-    >>> number, zeros = np.arange(5), np.zeros(5, int)
-    >>> columns = {"rank": zeros, "thread": zeros, "call": zeros, "depth": zeros, "carried": zeros,
-    ...     "file": zeros + 1, "offset": 10 * number, "requested": zeros + 4, "moved": zeros + 4,
-    ...     "error": zeros, "start": 100 * number, "duration": zeros + 50}
-    >>> found = find_strides(Events(columns, [Call("pread", "posix", "read")], ["", "/data"]))
-    >>> found.rows["position"], found.rows["stride_bytes"]
-    (array([1, 2, 3, 4, 5], dtype=uint16), array([10, 10, 10, 10, 10]))
-    """
+    """Find the strided reads of some tasks."""
     sums = np.zeros(4, np.int64)
     columns = [np.ascontiguousarray(getattr(events, name)) for name in COLUMNS]
     tables = (_kind_of_calls(events.calls), _layer_of_calls(events.calls))

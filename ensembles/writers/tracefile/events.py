@@ -45,15 +45,6 @@ class ColumnDeflater:
     """Compressor of the chunks of one column.
 
     Most chunks contain a single value. The result for such a chunk is reused.
-
-    Examples
-    --------
-    >>> import zlib
-    >>> import numpy as np
-    >>> from ensembles.writers.tracefile.events import ColumnDeflater
-    >>> chunk = ColumnDeflater(4).deflate(np.array([1, 2, 259], "<u2"))
-    >>> list(zlib.decompress(chunk))  # all low bytes, then all high bytes
-    [1, 2, 3, 0, 0, 0, 1, 0]
     """
 
     def __init__(self, rows: int) -> None:

@@ -348,15 +348,7 @@ _KINDS = tuple(np.dtype(kind) for kind in ("u1", "u2", "u4"))
 
 
 class PackedColumn:
-    """Integers as their least value and unsigned differences from it, in the fewest bytes.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.common.import_table import PackedColumn
-    >>> packed = PackedColumn(np.array([1_000_007, 1_000_000, 1_000_255]))
-    >>> packed.nbytes, packed.unpacked(1, 3).tolist()
-    (3, [1000000, 1000255])
-    """
+    """Integers as their least value and unsigned differences from it, in the fewest bytes."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._dtype, self._length = values.dtype, len(values)

@@ -220,15 +220,7 @@ def parse_grammar(data: bytes) -> Rules:
 
 
 def expand(rules: Rules, calls: int, signatures: int) -> np.ndarray:
-    """Expand a grammar.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.readers.foreign.recorder.signatures import expand
-    >>> expand({-1: np.array([[0, 1], [-2, 2]]), -2: np.array([[1, 1], [2, 2]])}, 7, 3)
-    array([0, 1, 2, 2, 1, 2, 2])
-    """
+    """Expand a grammar."""
     order = _order(rules)
     lengths: dict[int, int] = {}
     for rule in order:

@@ -88,14 +88,7 @@ _UNIT_NS: list[int] = [10 ** max(9 - digits, 0) for digits in range(10)]
 
 
 def unescaped(text: str) -> str:
-    """Decode a name in strace output, which is Latin-1 with C escapes, to a Python file name.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.strace.call_arguments import unescaped
-    >>> unescaped(r"M\\303\\274ller")
-    'Müller'
-    """
+    """Decode a name in strace output, which is Latin-1 with C escapes, to a Python file name."""
 
     def plain(match: re.Match[bytes]) -> bytes:
         code = match[1]
@@ -162,13 +155,6 @@ def split_result(text: str) -> tuple[str, SyscallResult] | None:
     """Split the text after the opening bracket of a call into arguments and result.
 
     None: the text is invalid.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.strace.call_arguments import split_result
-    >>> arguments, result = split_result('3, "data", 4096) = 4 <0.000012>')
-    >>> arguments, result.value, result.duration_ns
-    ('3, "data", 4096', 4, 12000)
     """
     at = len(text)
     for _ in range(8):  # a path in the result may contain " = "
