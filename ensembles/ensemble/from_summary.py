@@ -13,8 +13,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.inputs import call_name, caveats_about, op_name
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
-from ensembles.summaries.classes import ordinal_range
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns, ordinal_range
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

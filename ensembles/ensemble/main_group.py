@@ -17,7 +17,7 @@ from ensembles.ensemble.from_run import single_calls
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.units import bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.summaries.classes import size_class
+from ensembles.summaries.bins import size_class
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class CallGroup:
 
     @property
     def size_class(self) -> int:
-        """The size class (`ensembles.summaries.classes.size_class`)."""
+        """The size class (`ensembles.summaries.bins.size_class`)."""
         return self.most_bytes.bit_length()
 
     @property

@@ -10,8 +10,8 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import carried_bits
+from ensembles.summaries.kernels import Choice, moving_ns
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls, shared_directions
-from ensembles.summaries.spreading import Choice, moving_ns
 from ensembles.summaries.timegrid import TimeGrid
 
 MOST_EXACT = 1 << 20
@@ -30,7 +30,7 @@ class ActiveTime(Summary):
     where calls of a cell do not overlap and where they fill it, and otherwise too long.
 
     `ensembles.summaries.runtotals.direction_of_events` defines which calls count. Non-blocking requests move
-    bytes in their flight (`ensembles.summaries.spreading.moving_ns`). The result does not depend on how the
+    bytes in their flight (`ensembles.summaries.kernels.moving_ns`). The result does not depend on how the
     events are divided.
     """
 

@@ -16,8 +16,8 @@ from ensembles.model.events import Call, Events, of_calls
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.active_time import MOST_EXACT, disjoint, union_ns
+from ensembles.summaries.kernels import moving_ns
 from ensembles.summaries.keyed_sums import KeyedSums
-from ensembles.summaries.spreading import moving_ns
 
 _CALL_COLUMNS = ("call", "file", "rank", "thread", "start", "end")
 _STORAGE_COLUMNS = ("rank", "thread", "start", "end")

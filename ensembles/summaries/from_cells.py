@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from ensembles.passes.summary import Summary
-from ensembles.summaries.bins import BIN_COUNT
+from ensembles.summaries.bins import BIN_COUNT, size_range_bytes
 from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls, operations_of_transfers
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.classes import size_range_bytes
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments, CentralMoments
 from ensembles.summaries.runtotals import RunTotals

@@ -16,8 +16,8 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
+from ensembles.summaries.kernels import Choice
 from ensembles.summaries.raster import CLASSES, ROWS, Raster, class_of_calls
-from ensembles.summaries.spreading import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 LEVELS = 5

@@ -21,7 +21,7 @@ import numpy as np
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
-from ensembles.summaries.spreading import Choice
+from ensembles.summaries.kernels import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 ROWS = 1024

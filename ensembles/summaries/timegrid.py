@@ -17,7 +17,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.summaries import kernels
-from ensembles.summaries.spreading import Choice, bounds_ns, compute_extent, spread_calls
+from ensembles.summaries.kernels import Choice, bounds_ns, compute_extent, spread_calls
 
 CELLS = 2048
 """Largest number of cells of a time axis. At least half of them are in use, except in runs of fewer ns."""

@@ -20,7 +20,7 @@ from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
 from ensembles.viz.common.figures import add_legend_buttons, time_range
 from ensembles.viz.common.theme import widget_filter
-from ensembles.viz.explorer.answers import Answers
+from ensembles.viz.explorer.answers import Answers, MorePictures
 from ensembles.viz.explorer.fields import Fields
 from ensembles.viz.explorer.layout import (
     LINES,
@@ -38,11 +38,16 @@ from ensembles.viz.explorer.layout import (
     offer_causes,
     wide,
 )
-from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.sentences import NO_MARK, OF_FILTERS, chosen_text
-from ensembles.viz.explorer.shown import Shown, beyond_finding, calls_by_ordinal, mark_finding
-from ensembles.viz.explorer.structure import Structure, about_causes
+from ensembles.viz.explorer.shown import (
+    Shown,
+    Structure,
+    about_causes,
+    beyond_finding,
+    calls_by_ordinal,
+    mark_finding,
+)
 from ensembles.viz.explorer.tables import (
     FINDINGS,
     ORDINALS,

@@ -1,11 +1,15 @@
 """The explorer in a browser: a Bokeh server that answers only to a token, on this machine.
 
 A run in progress in the explorer.
+
+The page of a run that has not begun to record: it gives way to the explorer when the run has begun.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import html
 import io
 import secrets
 import time
@@ -27,7 +31,7 @@ from tornado.ioloop import IOLoop
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
-from ensembles.viz.common.serving import Door, GuardedApplication, PageServer
+from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.common.theme import legend_keys_script, theme_script
 from ensembles.viz.explorer.background import Background
@@ -385,3 +389,48 @@ def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:
 
 def _unknown() -> None:
     """The ordinals of calls of which earlier ones are not held."""
+
+
+_WAITING_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8"><meta http-equiv="refresh" content="1"><link rel="icon" href="data:,">
+<title>ensio explorer</title>
+<style>:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }}</style>
+<p role="status">{sentence} This page shows the run as soon as it does.</p>
+</html>"""
+
+
+class _Waiting(Guarded):
+    """Answers every request by the same page."""
+
+    def initialize(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+
+    def get(self) -> None:
+        """Say what is waited for."""
+        where = ", ".join(map(html.escape, self._paths))
+        self.write(_WAITING_PAGE.format(sentence=f"No process has begun to record into {where}."))
+
+
+def wait_at(
+    door: Door, paths: Sequence[str], say: Callable[[str], None], announce: Callable[[str], None]
+) -> None:
+    """Wait until runs have begun to record, and answer with a page that says so."""
+
+    async def wait() -> None:
+        server: PageServer | None = None
+        for path in paths:
+            for _ in looks_until_begun(path, said.append):
+                if server is None:
+                    waiting = (".*", _Waiting, {"paths": paths})
+                    server = PageServer(GuardedApplication([waiting], **door.settings()), door)
+                    announce(door.link)
+                while said:
+                    say(said.pop(0))
+                await asyncio.sleep(EVERY_S)
+        if server is not None:
+            server.stop()
+            await server.close_all_connections()
+
+    said: list[str] = []
+    IOLoop.current().run_sync(wait)

@@ -11,8 +11,8 @@ from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatt
 
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.faces.words import cell
+from ensembles.structure.phases.inner_waits import idle_cells
 from ensembles.structure.phases.table import PhaseTotals
-from ensembles.structure.phases.waiting import idle_cells
 from ensembles.viz.common.style import NUMBERS_JS
 from ensembles.viz.pictures.findings import short_gain
 

@@ -9,8 +9,7 @@ from bokeh.models.layouts import Column
 
 from ensembles.history.check import check
 from ensembles.history.store import History
-from ensembles.viz.history.data import experiment_data
-from ensembles.viz.history.figures import over_runs
+from ensembles.viz.history.figures import experiment_data, over_runs
 
 
 def experiment(place: str | os.PathLike[str], name: str) -> Column:

@@ -21,8 +21,7 @@ from ensembles.history.store import Acknowledgement, Experiment, History, Stored
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.viz.common.theme import theme_script
-from ensembles.viz.history.data import ExperimentData, experiment_data
-from ensembles.viz.history.figures import distribution, heat_map, over_runs
+from ensembles.viz.history.figures import ExperimentData, distribution, experiment_data, heat_map, over_runs
 
 SCRIPT = "bokeh.js"
 """Name of the copy of BokehJS that the pages share."""

@@ -37,7 +37,6 @@ from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import CLASSES, DrawnRaster, Raster, ShareImage, raster_request, share_images
-from ensembles.viz.common.bands import BANDS, node_bands, outline_calls, phase_bands
 from ensembles.viz.common.data_for import data_for, need_calls, of_several, partial_sentence
 from ensembles.viz.common.figures import (
     LEFT_BORDER,
@@ -69,10 +68,14 @@ from ensembles.viz.common.task_order import (
     window_of,
 )
 from ensembles.viz.common.theme import widget_colours
-from ensembles.viz.pictures.concurrency import tasks_inside
-from ensembles.viz.pictures.trace_titles import (
+from ensembles.viz.pictures.trace_annotations import (
+    BANDS,
     is_nested,
+    node_bands,
+    outline_calls,
+    phase_bands,
     rows_with_calls,
+    tasks_inside,
     title_of_part,
     title_of_whole,
     where_io_is,

@@ -42,7 +42,7 @@ from ensembles.viz.pictures.trace_diagram import trace_diagram
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.table import PhaseTotals
-    from ensembles.summaries.layers import LayerTime
+    from ensembles.summaries.runtotals import LayerTime
     from ensembles.summaries.target_load import TargetLoad
 
 _LEAST_OF_LAYER = 0.01

@@ -22,8 +22,7 @@ from ensembles.model.events import Call
 from ensembles.model.statement import Statement
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
-from ensembles.run.information import share_of_tasks
-from ensembles.run.storage import storage_lines
+from ensembles.run.information import share_of_tasks, storage_lines
 from ensembles.structure.layer_traffic import bytes_below_text
 from ensembles.structure.library_time import library_share_text
 from ensembles.summaries.bins import RELATIVE_WIDTH

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native.spool import POSITION, io_counters, read_spool
+from ensembles.readers.native.spool import ACCOUNT_POSITION, io_counters, read_spool
 
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _CHILDREN_FAULTS = 8
@@ -62,10 +62,10 @@ def complete_account(path: Path, pid: int, end: tuple[int, int, int]) -> None:
         stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
         facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
-        file.seek(POSITION)
+        file.seek(ACCOUNT_POSITION)
         account = ACCOUNT.unpack(file.read(ACCOUNT.size))
         counters, cancelled = io_counters(Path(f"/proc/{pid}/io").read_bytes())
         counters["end_write_bytes"] = max(counters["end_write_bytes"] - cancelled, 0)
         account = account._replace(**counters, facts=account.facts | facts)
-        file.seek(POSITION)
+        file.seek(ACCOUNT_POSITION)
         file.write(struct.pack(f"={len(account)}Q", *account))

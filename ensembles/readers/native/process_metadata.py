@@ -20,8 +20,7 @@ from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount,
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import few
 from ensembles.readers.native.clock_alignment import Alignment
-from ensembles.readers.native.losses import by_reason
-from ensembles.readers.native.spool import CANCELLED, COUNTERS, MOST, UNRECORDED, Spool
+from ensembles.readers.native.spool import CANCELLED, COUNTERS, MOST, UNRECORDED, Spool, by_reason
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."

@@ -4,6 +4,8 @@ A spool is untrusted: its process may have been killed during a write, and the f
 spool.
 
 The account of a process (``struct ensio_account``): what the kernel counted of it.
+
+Reasons for which calls have no event, as recorded in a spool or a job file.
 """
 
 from __future__ import annotations
@@ -11,19 +13,104 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensembles.files.untrusted import Reading, open_regular
-from ensembles.model.c_layout import ACCOUNT, CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, WINDOW
+from ensembles.model.c_layout import (
+    ACCOUNT,
+    CELL,
+    CONSTANTS,
+    EVENT,
+    FLIGHT,
+    LOSSES,
+    SPOOL,
+    SURROUNDINGS,
+    WINDOW,
+)
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
-from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
 from ensembles.readers.native.spool_bytes import Contents, JobSummary, KnownTexts, Piece
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+LOSSES_POSITION = CONSTANTS["ENSIO_SPOOL_LOSSES_BYTES"]
+
+LOSSES_PROPERTY = b"losses"
+"""Property in a job file: calls on other paths, then dropped events by reason, separated by blanks."""
+
+_NAMES = {
+    CONSTANTS["ENSIO_DROPPED_BUDGET"]: "budget",
+    CONSTANTS["ENSIO_DROPPED_FLOOR"]: "free_space",
+    CONSTANTS["ENSIO_DROPPED_FULL"]: "file_system_full",
+    CONSTANTS["ENSIO_DROPPED_FILE_SIZE"]: "file_size_limit",
+    CONSTANTS["ENSIO_DROPPED_UNREACHABLE"]: "run_directory",
+    CONSTANTS["ENSIO_DROPPED_MEMORY"]: "memory",
+}
+"""Name of each reason by its number in ``event.h``; other numbers are unknown reasons."""
+
+_REASONS = CONSTANTS["ENSIO_DROP_REASONS"]
+
+
+class Losses(NamedTuple):
+    """Counts of calls that a process did not keep as events."""
+
+    # Dropped events by number of the reason. Empty or all 0 if the reasons are unknown.
+    dropped_for: tuple[int, ...] = ()
+    calls_on_other_paths: int = 0  # Calls on paths beyond the number of paths that a process keeps
+
+
+NOTHING_KNOWN = Losses()
+_NOTHING_LOST, _NO_BYTES = Losses((0,) * _REASONS), bytes(LOSSES.size)
+
+
+def losses_of_spool(beginning: bytes) -> Losses:
+    """Read the losses from the first bytes of a spool; `NOTHING_KNOWN`: missing or implausible."""
+    if len(beginning) < LOSSES_POSITION + LOSSES.size:
+        return NOTHING_KNOWN
+    if beginning.startswith(_NO_BYTES, LOSSES_POSITION):
+        return _NOTHING_LOST
+    losses = LOSSES.unpack(beginning, LOSSES_POSITION)
+    dropped_for = tuple(getattr(losses, f"dropped_for{number}") for number in range(_REASONS))
+    return _sound_losses(dropped_for, losses.calls_on_other_paths)
+
+
+def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
+    """Read the losses of a process from its properties in a job file, as `losses_of_spool`."""
+    words = properties.get(LOSSES_PROPERTY, b"").split()
+    if not words or not all(word.isdigit() and len(word) < 20 for word in words):
+        return NOTHING_KNOWN
+    other, *dropped_for = map(int, words)
+    return _sound_losses(tuple(dropped_for[:_REASONS]), other)
+
+
+def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
+    """Count dropped events by reason.
+
+    Examples
+    --------
+    >>> from ensembles.readers.native.spool import Losses, by_reason
+    >>> by_reason([Losses((0, 5, 0)), Losses((0, 1, 9))], 16)
+    {'free_space': 9, 'budget': 6, 'unknown': 1}
+    """
+    known: Counter[str] = Counter()
+    for one in losses:
+        if one is _NOTHING_LOST:
+            continue
+        for number, count in enumerate(one.dropped_for):
+            if number in _NAMES and count:
+                known[_NAMES[number]] += count
+    found = dict(known.most_common())
+    unknown = dropped_events - known.total()
+    return found | ({"unknown": unknown} if unknown > 0 else {})
+
+
+def _sound_losses(dropped_for: tuple[int, ...], other: int) -> Losses:
+    return Losses(dropped_for, other) if max((*dropped_for, other)) < _MOST else NOTHING_KNOWN
 
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
@@ -412,8 +499,8 @@ def _count_events(descriptor: int, window: Window) -> int:
     return int(np.count_nonzero(np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"]))
 
 
-POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
-PROPERTY = b"account"
+ACCOUNT_POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
+ACCOUNT_PROPERTY = b"account"
 """Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
 
 CANCELLED = b"cancelled"
@@ -429,20 +516,22 @@ _NUMBERS = ACCOUNT.size // 8
 
 def account_of_spool(beginning: bytes) -> Any | None:
     """Read the account from the first window of a spool; None: it is missing or implausible."""
-    if len(beginning) < POSITION + ACCOUNT.size:
+    if len(beginning) < ACCOUNT_POSITION + ACCOUNT.size:
         return None
-    return _sound(ACCOUNT.unpack(beginning, POSITION))
+    return _sound_account(ACCOUNT.unpack(beginning, ACCOUNT_POSITION))
 
 
 def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
     """Read the account of a process from its properties in a job file; None: as for `account_of_spool`."""
-    words = properties.get(PROPERTY, b"").split()
+    words = properties.get(ACCOUNT_PROPERTY, b"").split()
     if len(words) != _NUMBERS or not all(word.isdigit() and len(word) < 20 for word in words):
         return None
-    return _sound(ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words)))
+    return _sound_account(
+        ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words))
+    )
 
 
-def _sound(account: Any) -> Any | None:
+def _sound_account(account: Any) -> Any | None:
     return account if account.facts and max(account) < MOST else None
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.structure.ordinals.numbering import RankLevels
 from ensembles.structure.ordinals.trend import Trend, fit_trend
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+from ensembles.summaries.bins import ALL_ORDINALS, BIN_COUNT, UNKNOWN_ORDINAL, bin_low_ns, ordinal_range
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
 
 APART = 1024
 """Ordinals up to this one have separate ensembles; larger ones have 32 ensembles an octave."""

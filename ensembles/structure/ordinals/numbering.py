@@ -1,7 +1,7 @@
 """Ordinals: the index of a call among those of its rank, operation and file.
 
 Here calls are counted in the order in which they start, as a program makes them.
-`ensembles.summaries.classes.Ordinals` counts them in the order of completion, as the recorder does. The two
+`ensembles.summaries.bins.Ordinals` counts them in the order of completion, as the recorder does. The two
 differ only if calls of the same operation on the same file overlap within a rank: a call inside another, or
 calls of several threads.
 """

@@ -12,8 +12,7 @@ from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import has_message_layer, is_message_of_calls
 from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.late_calls import LateCalls
-from ensembles.structure.phases.outside import LateInPhase
+from ensembles.structure.phases.late_calls import LateCalls, LateInPhase
 from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 
@@ -53,7 +52,7 @@ class PhaseTotals:
     last_call: CriticalCall  # That call
     # Idle time: from the return of a task's last call to the last return of all, summed over the tasks of the
     # phase. Whatever made calls longer counts; tasks without a call in the phase do not. NaN: the run does
-    # not show that tasks wait for each other (`ensembles.structure.phases.waiting`).
+    # not show that tasks wait for each other (`ensembles.structure.phases.inner_waits`).
     lost_s: float
     lost_share: float  # `lost_s` as a share of the time of all tasks, ``time_s * tasks``
     # messages, message_bytes: Number of calls that exchange data with other tasks, and bytes that they send

@@ -15,7 +15,7 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis, NotExamined
 from ensembles.diagnosis.text import diagnosis_text, screen_text, undecided_text, unexplained_text
-from ensembles.structure.phases.outside import LateOutside
+from ensembles.structure.phases.late_calls import LateOutside
 
 
 def words(text: str) -> str:

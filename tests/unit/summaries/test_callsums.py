@@ -14,9 +14,9 @@ from oracles import numpy_summaries
 from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.summaries import calltable, spreading
+from ensembles.summaries import calltable, kernels
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.spreading import Choice
+from ensembles.summaries.kernels import Choice
 
 
 def fresh(whole: Events) -> Events:
@@ -108,13 +108,13 @@ def choices(draw: st.DrawFn) -> Choice:
 
 @given(whole=events(least=1), choice=choices())
 def test_calls_are_spread_as_numpy_does_it_to_the_last_bit(whole: Events, choice: Choice) -> None:
-    extent = spreading.compute_extent(whole, choice)
+    extent = kernels.compute_extent(whole, choice)
     assert extent == numpy_summaries.compute_extent(whole, choice)
     low, high = extent or (0, 1)
     level = max((high - low).bit_length() - 3, 0)
     cells = (high >> level) - (low >> level) + 1
     mine, theirs = np.zeros((2, 3 + TASKS, cells), np.int64)
-    spreading.spread_calls(whole, choice, level, low >> level, mine)
+    kernels.spread_calls(whole, choice, level, low >> level, mine)
     numpy_summaries.spread_calls(whole, choice, level, low >> level, theirs)
     np.testing.assert_array_equal(mine, theirs)
     assert bool(mine.any()) <= (extent is not None)
@@ -123,10 +123,10 @@ def test_calls_are_spread_as_numpy_does_it_to_the_last_bit(whole: Events, choice
 @given(whole=events(least=1))
 def test_time_in_rows_of_ranks_is_that_of_the_outermost_calls(whole: Events) -> None:
     choice = Choice(np.arange(len(CALLS), dtype=np.int32) * 4, ranks_per_row=2, outermost=True)
-    low, high = spreading.compute_extent(whole, Choice(choice.row_of_call)) or (0, 1)
+    low, high = kernels.compute_extent(whole, Choice(choice.row_of_call)) or (0, 1)
     level = max((high - low).bit_length(), 1)
     out = np.zeros((4 * len(CALLS), 2), np.int64)
-    spreading.spread_calls(whole, choice, level, low >> level, out)
+    kernels.spread_calls(whole, choice, level, low >> level, out)
     for call in range(len(CALLS)):
         for row in range(4):
             mine = (whole.call == call) & (whole.rank // 2 == row) & (whole.depth == 0)
@@ -137,7 +137,7 @@ def test_a_call_that_ends_before_it_starts_is_told() -> None:
     columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"duration": np.array([4, -1])}
     chunk = Events(columns, CALLS, [""])
     with pytest.raises(EnsioError, match="ends before it starts"):
-        spreading.compute_extent(chunk, Choice(np.zeros(len(CALLS), np.int32)))
+        kernels.compute_extent(chunk, Choice(np.zeros(len(CALLS), np.int32)))
 
 
 def test_a_table_knows_the_files_of_chunks_with_different_dictionaries() -> None:

@@ -193,7 +193,7 @@ def test_phases_are_numbered_at_their_beginnings(run) -> None:
 def _phases(run):
     from functools import partial
 
-    from ensembles.viz.common.bands import _table_of
+    from ensembles.viz.pictures.trace_annotations import _table_of
 
     return partial(_table_of, run.phases)
 

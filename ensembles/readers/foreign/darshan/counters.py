@@ -14,8 +14,8 @@ import numpy as np
 from ensembles.model.events import Call
 from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, CALLS, PREFIX, WAYS, CounterMapping
 from ensembles.readers.foreign.darshan.header import DamagedLog
+from ensembles.summaries.bins import ALL_SIZES, UNKNOWN_ORDINAL
 from ensembles.summaries.cells import CELL_DTYPES, CellSummary
-from ensembles.summaries.classes import ALL_SIZES, UNKNOWN_ORDINAL
 from ensembles.summaries.ranktable import RankTable
 
 _LONGEST_S = 1e9

@@ -1,4 +1,4 @@
-"""Detection of strided runs, in C. `ensembles.structure.strides.detect` defines the terms."""
+"""Reads with a constant stride: strided runs, which C code detects."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class StrideRuns(NamedTuple):
     rows: np.ndarray  # Reads of strided runs, sorted by rank, layer, file, run and position
     bytes: np.ndarray  # Bytes read; a file may have several entries
     # reads, reads_with_offset, io_time_ns, read_time_ns: As in
-    # `ensembles.structure.strides.detect.StridedReads`
+    # `ensembles.structure.strides.StridedReads`
     reads: int
     reads_with_offset: int
     io_time_ns: int
@@ -106,7 +106,7 @@ class StridedReads(Summary):
     `reads`, `reads_with_offset`: number of outermost reads that moved bytes, and of those with a known file
     offset.
     `bytes_by_layer`: bytes of reads with a known offset, by file and layer (index into
-    `ensembles.structure.strides.detect.LAYERS`).
+    `ensembles.structure.strides.LAYERS`).
     `io_time_ns`, `read_time_ns`: time in outermost calls without waiting, and in the reads among them.
     `share`: share of the tasks whose rows are held.
     """
