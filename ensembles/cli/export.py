@@ -193,8 +193,7 @@ def _reason(error: OSError) -> str:
 
 
 def _to_hdf5(task: _Task) -> int:
-    from ensembles.writers.extract import Extract
-    from ensembles.writers.tracefile.tracefile import write_trace_file
+    from ensembles.writers.tracefile.tracefile import Extract, write_trace_file
 
     source = Extract(task.run, task.selection, task.words) if task.words else task.run.reading.source
     return write_trace_file(source, task.path, task.readers)

@@ -21,10 +21,10 @@ from ensembles.model.errors import EnsioError
 from ensembles.viz.common.figures import add_legend_buttons, time_range
 from ensembles.viz.common.theme import widget_filter
 from ensembles.viz.explorer.answers import Answers, MorePictures
-from ensembles.viz.explorer.fields import Fields
 from ensembles.viz.explorer.layout import (
     LINES,
     LINK_JS,
+    Fields,
     arranged,
     button,
     choice_of_causes,

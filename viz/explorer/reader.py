@@ -44,12 +44,13 @@ from ensembles.viz.common.single_calls import Window
 from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, WindowCount, read_window
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import Calls, Chosen, HeldCalls, Span, WindowShown
-from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.sums import (
     CELLS,
     ROWS,
+    CellTimes,
     ClassBins,
     FileSums,
+    Levels,
     RankSums,
     files_of,
     not_kept,

@@ -3,6 +3,8 @@
 HDF5 1.10 and later read it without a plugin, unless another filter is chosen.
 
 Write the metadata of a run into a ``trace.h5``.
+
+Select a part of a run for writing as a separate run.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
-from typing import Any, Protocol
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import h5py
 import numpy as np
@@ -40,6 +42,11 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.tracefile.events import put_column, put_text, put_texts, write_events
 from ensembles.writers.tracefile.filters import GZIP, Filter
+
+if TYPE_CHECKING:
+    from ensembles.structure.recorded_run import RecordedRun
+    from ensembles.summaries.bysite import Selects
+
 
 _ROWS_AT_ONCE = 1 << 17
 """Events that are read at a time."""
@@ -281,3 +288,42 @@ def _write_processes(group: h5py.Group, processes: Sequence[Process]) -> None:
 
 def _put_numbers(group: h5py.Group, name: str, values: Sequence[int], unit: str) -> None:
     put_column(group, name, np.array(values, dtype=np.int64), unit)
+
+
+class Extract:
+    """The selected calls of a run, as input for `write_trace_file`. A note describes the selection."""
+
+    is_complete = True
+
+    def __init__(self, run: RecordedRun, selection: Selects, words: str) -> None:
+        self._run = run
+        self._selection = selection
+        self._words = words
+        self.capacity = run.reading.most_events
+        self.spool_identities: dict[str, tuple[int, int]] = {}
+
+    @property
+    def metadata(self) -> RunMetadata:
+        """Metadata of the run, with a note on the selection."""
+        metadata = self._run.reading.source.metadata
+        return replace(
+            metadata, notes=[*metadata.notes, f"this is an extract: only the calls of {self._words}"]
+        )
+
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
+        """Yield the selected events, ordered by rank; the notes of the run describe damage."""
+        return self._run.reading.chunks_for(self._selection, request.max_events)
+
+    def regions(self) -> RegionTable:
+        """Return all regions of the run."""
+        return self._run.regions
+
+    def surroundings(self) -> SurroundingsTable:
+        """Return all samples of the kernel's counters."""
+        return self._run.surroundings()
+
+    def summary(self) -> None:
+        """Return None: the summary is computed from the events."""
+
+    def ranks(self) -> None:
+        """Return None: the sums by rank are computed from the events."""
