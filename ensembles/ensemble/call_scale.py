@@ -1,6 +1,6 @@
 """What one unit of the durations of an ensemble stands for: the clock's step, and the bytes of a call.
 
-The quantity of an ensemble: the time that calls blocked, or the time that requests were in flight.
+The quantity of an ensemble is the time that calls blocked, or the time that requests were in flight.
 """
 
 from __future__ import annotations

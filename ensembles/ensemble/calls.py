@@ -1,6 +1,6 @@
 """The calls of an ensemble, by which the modules below `Ensemble` compute its statistics.
 
-Find the phases of an ensemble whose calls are served one after the other.
+`steps_of_turns` finds the phases of an ensemble whose calls are served one after the other.
 """
 
 from __future__ import annotations

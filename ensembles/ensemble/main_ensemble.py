@@ -1,6 +1,6 @@
 """The ensemble of the calls that a selection chooses, or of the main ones of them.
 
-Whether k calls of a k-th of the bytes could take as long as one, as splitting assumes.
+Splitting assumes that k calls of a k-th of the bytes could take as long as one: this is checked here.
 """
 
 from __future__ import annotations

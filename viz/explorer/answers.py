@@ -20,7 +20,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.units import count_text
 from ensembles.run.selection import Selection
-from ensembles.viz.common.nested_calls import LAYERS
+from ensembles.viz.common.single_calls import LAYERS
 from ensembles.viz.explorer.layout import LINES, button
 from ensembles.viz.explorer.sentences import OF_ALL, modes_text_of
 from ensembles.viz.pictures.targets import targets

@@ -33,8 +33,13 @@ from ensembles.viz.common.figures import (
     retitle,
     zoom_time_by_wheel,
 )
-from ensembles.viz.common.nested_calls import nested_layers
-from ensembles.viz.common.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
+from ensembles.viz.common.single_calls import (
+    Window,
+    add_calls,
+    call_columns,
+    has_lanes_of_threads,
+    nested_layers,
+)
 from ensembles.viz.common.style import COLOURS, LABELS
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown

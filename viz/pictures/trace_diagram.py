@@ -49,12 +49,14 @@ from ensembles.viz.common.figures import (
     time_range,
     zoom_time_by_wheel,
 )
-from ensembles.viz.common.nested_calls import LAYERS, lanes_sentence, nested_layers
 from ensembles.viz.common.single_calls import (
+    LAYERS,
     Window,
     add_calls,
     call_columns,
     has_lanes_of_threads,
+    lanes_sentence,
+    nested_layers,
     only_layer,
 )
 from ensembles.viz.common.style import COLOURS, LABELS, moment_hover

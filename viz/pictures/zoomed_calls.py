@@ -19,8 +19,7 @@ from ensembles.run.rasters import expected_calls
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.viz.common.figures import ends
-from ensembles.viz.common.nested_calls import knows_targets
-from ensembles.viz.common.single_calls import MOST_CALLS, call_columns, knows_sites
+from ensembles.viz.common.single_calls import MOST_CALLS, call_columns, knows_sites, knows_targets
 from ensembles.viz.common.style import NUMBERS_JS
 
 EMBEDDED_CALLS = 8000

@@ -30,7 +30,7 @@ from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.figures import keep_units
-from ensembles.viz.common.nested_calls import LAYERS
+from ensembles.viz.common.single_calls import LAYERS
 from ensembles.viz.pictures.access_map import access_map
 from ensembles.viz.pictures.files import files, plain_path
 from ensembles.viz.pictures.phases import phases as draw_phases

@@ -2,10 +2,9 @@
 
 All readers reject values outside of `LIMITS`, because sums that include them would be meaningless.
 
-Reorder events that are sorted by rank and start to the order of completion.
-
-In this order, in which the recorder stores events, inner calls come before the call around them. Summaries
-need it to find the calls inside a call.
+Events that are sorted by rank and start are put into the order of completion. In this order, in which the
+recorder stores events, inner calls come before the call around them. Summaries need it to find the calls
+inside a call.
 """
 
 from __future__ import annotations

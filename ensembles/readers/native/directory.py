@@ -3,7 +3,7 @@
 If ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory inside it.
 The readers find that directory too.
 
-Finish spools after their processes have ended: their length, and what only others could read.
+`cut_spools` finishes spools after their processes have ended.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Metadata of processes and of the job: hosts, ranks, environment, files and mounts.
 
-What the kernel counted in the processes of a run, each byte once (``struct ensio_account``).
-
-Assign processes to tasks.
+They include what the kernel counted in the processes, each byte once (``struct ensio_account``), and the
+task that each process belongs to.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Summary of all calls of a run: from summaries in job files and spools, and from the remaining events.
 
-Read the summary in a job file: sums and histograms of the calls of all its processes.
+The summary in a job file has sums and histograms of the calls of all its processes.
 """
 
 from __future__ import annotations

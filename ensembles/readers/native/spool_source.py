@@ -1,6 +1,6 @@
 """Events and metadata of a run in spools and job files.
 
-Data-quality warnings of a recorded run: the sentences of its notes.
+The notes of a run are its data-quality warnings.
 """
 
 from __future__ import annotations

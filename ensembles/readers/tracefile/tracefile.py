@@ -39,6 +39,7 @@ from ensembles.readers.common.columns import (
 )
 from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
+    content_identity,
     find_plugins,
     has_part,
     open_column,
@@ -46,13 +47,13 @@ from ensembles.readers.tracefile.checked_parts import (
     read_attribute,
     read_numbers,
     read_rows,
+    read_sealed,
     read_texts,
     whole_column,
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
 from ensembles.readers.tracefile.index import KEY as CONTENTS_KEY
 from ensembles.readers.tracefile.index import ChunkContents, TraceIndex
-from ensembles.readers.tracefile.kept import content_identity, read_sealed
 from ensembles.recorder.site_places import resolve_sites
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS

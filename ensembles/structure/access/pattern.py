@@ -1,6 +1,6 @@
 """The access pattern of a run: what its tasks do again and again, and how they share their files.
 
-An access pattern in words.
+`line_of` and others say it in words.
 """
 
 from __future__ import annotations

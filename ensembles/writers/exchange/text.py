@@ -1,6 +1,6 @@
 """Write events as text: CSV, JSON lines, or an aligned table.
 
-Write samples of the kernel's counters as CSV and as Parquet, beside the file of a run's events.
+Samples of the kernel's counters are written as CSV or Parquet, beside the file of a run's events.
 """
 
 from __future__ import annotations

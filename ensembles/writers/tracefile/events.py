@@ -2,11 +2,9 @@
 
 Several threads compress the columns in the format of HDF5's filters. HDF5 stores the result unchanged.
 
-Compress columns in the format of HDF5's shuffle and gzip filters, which every HDF5 reads.
-
-The shuffle groups bytes by significance into planes. A plane that does not compress is noise (the low bytes
-of times) and is stored uncompressed, which is faster to read. ISA-L deflates several times as fast as zlib;
-without it, zlib is used.
+The filters are shuffle and gzip, which every HDF5 has. The shuffle groups bytes by significance into planes.
+A plane that does not compress is noise (the low bytes of times) and is stored uncompressed, which is faster
+to read. ISA-L deflates several times as fast as zlib; without it, zlib is used.
 """
 
 from __future__ import annotations

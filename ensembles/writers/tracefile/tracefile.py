@@ -2,9 +2,7 @@
 
 HDF5 1.10 and later read it without a plugin, unless another filter is chosen.
 
-Write the metadata of a run into a ``trace.h5``.
-
-Select a part of a run for writing as a separate run.
+An `Extract` is a part of a run that is written as a separate run.
 """
 
 from __future__ import annotations
@@ -35,8 +33,8 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import name_of, seal, to_bytes
 from ensembles.passes.progress import announced, counted
 from ensembles.passes.reading import ReadRequest
+from ensembles.readers.tracefile.checked_parts import GROUP, MOST_KEPT_BYTES, content_identity
 from ensembles.readers.tracefile.index import KEY, ChunkContents
-from ensembles.readers.tracefile.kept import GROUP, MOST_KEPT_BYTES, content_identity
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable

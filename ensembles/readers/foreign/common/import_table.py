@@ -3,10 +3,9 @@
 A reader makes one pass over its trace and yields blocks of columns in the order of the trace. The rest is
 common to all formats: sorting by rank and start, and the interface of a run.
 
-Sort blocks of calls by rank and start in bounded memory (external merge sort).
-
-Calls that do not fit into memory are sorted in pieces, which are stored in a temporary file. The pieces are
-merged into a second file through a window on each piece.
+Blocks of calls are sorted by rank and start in bounded memory (external merge sort). Calls that do not fit
+into memory are sorted in pieces, which are stored in a temporary file. The pieces are merged into a second
+file through a window on each piece.
 """
 
 from __future__ import annotations

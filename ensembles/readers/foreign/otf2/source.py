@@ -3,7 +3,7 @@
 On a damaged archive, libotf2 aborts or hangs. Therefore separate processes with bounded memory read the
 archive, and they are killed if they make no progress.
 
-Determine the call of each row of an OTF2 archive from its region, I/O paradigm and kind.
+The call of each row of an archive follows from its region, I/O paradigm and kind.
 """
 
 from __future__ import annotations

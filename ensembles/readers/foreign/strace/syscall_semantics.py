@@ -1,6 +1,6 @@
 """Semantics of system calls: their effect on the state of a process, and the resulting event.
 
-State of open files that follows from strace output: descriptors, file positions, working directories.
+The state of open files follows from strace output: descriptors, file positions, working directories.
 """
 
 from __future__ import annotations
