@@ -36,7 +36,7 @@ OPEN = "import ensembles; run = ensembles.open(path); count = run.reading.most_e
 SORTED = """
 import numpy as np
 from ensembles.model.events import COLUMNS
-from ensembles.readers.foreign.common.sorting import sorted_table
+from ensembles.readers.foreign.common.import_table import sorted_table
 def blocks():
     draw = np.random.default_rng(1)
     for low in range(0, EVENTS, 1 << 20):

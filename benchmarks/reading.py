@@ -57,13 +57,7 @@ STEPS = (
 
 
 def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
-    """Measure a step in a separate process, without imports.
-
-    Returns
-    -------
-    tuple of float
-        Wall and CPU seconds, the minimum of several runs, and peak memory in MiB.
-    """
+    """Measure a step in a separate process, without imports."""
     program = (
         "import json, os, re, sys, time\n"
         "import numpy, ensembles.run.open, ensembles.run.collect\n"

@@ -50,25 +50,13 @@ print(libraries[0] if libraries else "")
 
 @dataclass
 class Way:
-    """A way to run the program.
-
-    Attributes
-    ----------
-    name : str
-    environment : dict of str to str
-        Added to that of the untraced program.
-    binary : str
-        The program.
-    records : tuple of str
-        The calls that it records.
-    results : dict
-        Thread CPU time of a call in each round, ns, by call and number of threads.
-    """
+    """A way to run the program."""
 
     name: str
-    environment: dict[str, str]
-    binary: str = "program"
-    records: tuple[str, ...] = tuple(CALLS)
+    environment: dict[str, str]  # Added to that of the untraced program
+    binary: str = "program"  # The program
+    records: tuple[str, ...] = tuple(CALLS)  # The calls that it records
+    # Thread CPU time of a call in each round, ns, by call and number of threads
     results: dict[tuple[str, int], list[float]] = field(default_factory=dict)
 
     def measure(self, call: str, threads: int, folder: Path) -> None:

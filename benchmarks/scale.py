@@ -20,10 +20,10 @@ import numpy as np
 from tabulate import tabulate
 
 import ensembles
+from ensembles.answers.ordinals import Operations
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.structure.ordinals.detect import Operations
 from ensembles.summaries.cells import CellSummary
 from ensembles.viz.report.page import report_requests
 from ensembles.workloads.synthetic import synthetic_run

@@ -35,29 +35,16 @@ TASKS = 640
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table.
-
-    Attributes
-    ----------
-    label : str
-    run : str
-        Name of the run.
-    command : str
-        Arguments of ``ensio``; ``{run}``, ``{page}`` and ``{window}`` stand for paths and a time range. For
-        a script, its arguments.
-    goal_s : float
-    whole : bool
-        Measure the whole process, start-up included.
-    script : str
-        Run these lines of Python in place of ``ensio``. Start-up is then `IMPORTS`.
-    """
+    """A line of the table."""
 
     label: str
-    run: str
+    run: str  # Name of the run
+    # Arguments of ``ensio``; ``{run}``, ``{page}`` and ``{window}`` stand for paths and a time range. For a
+    # script, its arguments.
     command: str
     goal_s: float
-    whole: bool = False
-    script: str = ""
+    whole: bool = False  # Measure the whole process, start-up included
+    script: str = ""  # Run these lines of Python in place of ``ensio``. Start-up is then `IMPORTS`.
 
 
 IMPORTS = "import ensembles; from ensembles import viz; viz.trace_diagram"

@@ -27,18 +27,11 @@ BUSY = 0.1
 
 @dataclass(frozen=True)
 class Runs:
-    """How runs vary.
+    """How runs vary."""
 
-    Attributes
-    ----------
-    spread : float
-        Standard deviation of the log of what is common to a run; kinds of calls vary by half of it more.
-    busy : float
-        Share of the runs that a busy machine slows.
-    """
-
+    # Standard deviation of the log of what is common to a run; kinds of calls vary by half of it more
     spread: float
-    busy: float = 0.0
+    busy: float = 0.0  # Share of the runs that a busy machine slows
 
 
 def main(quick: bool = False) -> None:

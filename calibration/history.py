@@ -19,20 +19,11 @@ CALLS, SYNCS = 2000, 16
 
 @dataclass(frozen=True)
 class Nights:
-    """How nights of an unchanged experiment vary.
+    """How nights of an unchanged experiment vary."""
 
-    Attributes
-    ----------
-    spread : float
-        Standard deviation of the log of the factor that is common to a night.
-    memory : float
-        Correlation of that factor with the night before.
-    slow : float
-        Share of nights on which everything takes twice as long, without a cause in the experiment.
-    """
-
-    spread: float
-    memory: float = 0.0
+    spread: float  # Standard deviation of the log of the factor that is common to a night
+    memory: float = 0.0  # Correlation of that factor with the night before
+    # Share of nights on which everything takes twice as long, without a cause in the experiment
     slow: float = 0.0
 
 
@@ -140,7 +131,8 @@ def verdicts(seed: int, nights: Nights, checked: int) -> list[str]:
 
 def nights_to_alarm(seed: int, nights: Nights, change: Change) -> dict[str, float]:
     """Return after how many nights a change is found, by the check and by a test that knows it; and the error
-    of its date."""
+    of its date.
+    """
     rng = np.random.default_rng([seed, 98])
     changed = max(WINDOWS)
     made = [

@@ -20,15 +20,7 @@ class Workers:
 
 
 def in_order(function: Callable[..., Result], cases: Sequence[tuple[Any, ...]]) -> Iterator[Result]:
-    """Call a function with each tuple of arguments, and yield the results in the order of the tuples.
-
-    Parameters
-    ----------
-    function : callable
-        A function of a module, so that other processes find it.
-    cases : sequence of tuple
-        Arguments. Each has its own seed, so that results do not depend on the number of processes.
-    """
+    """Call a function with each tuple of arguments, and yield the results in the order of the tuples."""
     # Matrices are small: threads of the linear algebra would only wait for each other.
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     if Workers.jobs == 1:

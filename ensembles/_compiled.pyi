@@ -9,7 +9,7 @@ _Scalars = tuple[int | float, ...]
 def bin_indices(value: np.ndarray, out: np.ndarray, /) -> None: ...
 def bit_lengths(value: np.ndarray, out: np.ndarray, /) -> None: ...
 
-# ensembles.summaries.kernels, ensembles.summaries.spreading
+# ensembles.summaries.kernels, ensembles.summaries.kernels
 def spread(
     start_ns: np.ndarray,
     duration_ns: np.ndarray,
@@ -73,7 +73,7 @@ def count_ranks_of_keys(
     key: np.ndarray, rank: np.ndarray, ranks: np.ndarray, last: np.ndarray, /
 ) -> None: ...
 
-# ensembles.summaries.callsums; sum_calls takes columns of events, then ``bits``, ``sums`` and ``ends``
+# ensembles.summaries.calltable; sum_calls takes columns of events, then ``bits``, ``sums`` and ``ends``
 def sum_calls(*arrays: np.ndarray) -> None: ...
 def sum_powers(
     call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray, sums: np.ndarray, /
@@ -158,7 +158,7 @@ def numbers_between(time: np.ndarray, out: np.ndarray, cuts: np.ndarray, number:
 # order, and whether quarters are wanted. The results are matrices of 64-bit numbers, row after row.
 def sum_evidence(*arrays: np.ndarray | bytes | None) -> tuple[bytes, ...]: ...
 
-# ensembles.structure.strides.detect
+# ensembles.structure.strides
 def strided_reads(
     arrays: tuple[np.ndarray | None, ...],
     least_reads: int,

@@ -87,14 +87,7 @@ def chance_below(truth: Independent, tasks: int, duration_s: np.ndarray) -> np.n
 
 
 def drawn(truth: Independent, n: int, rng: np.random.Generator) -> tuple[CountedDurations, np.ndarray]:
-    """A sample of ``n`` calls, of which counts of bins and the longest call are known; and the longest ones.
-
-    Returns
-    -------
-    Sample
-    ndarray of float64, shape (min(n, LARGEST),)
-        The longest calls, seconds, rising.
-    """
+    """Draw a sample of ``n`` calls as counts of bins and the longest call; and its longest calls."""
     slow = 0 if truth.slow is None else int(rng.binomial(n, truth.share))
     counts, longest_s = _of_one_kind(truth.fast, n - slow, rng)
     if truth.slow is not None and slow:
@@ -132,16 +125,7 @@ def _below_edges(law: stats.distributions.rv_frozen) -> np.ndarray:
 def many_calls_coverage(
     truth: Independent, calls: int, ratios: tuple[float, ...], trials: int, seed: int, exactly: bool
 ) -> list[Chances]:
-    """Coverage of the slowest of ``ratio * calls``, one `Chances` for each ratio.
-
-    Parameters
-    ----------
-    ratios : tuple of float
-        All of one trial share its calls, so that what they tell is not independent.
-    exactly : bool
-        The longest calls are known one by one; else, as of a run that is counted while it is read, by
-        their bins.
-    """
+    """Coverage of the slowest of ``ratio * calls``, one `Chances` for each ratio."""
     found = [Chances() for _ in ratios]
     for sample, longest_s in _trials(truth, calls, trials, seed):
         tail = fit_pareto_tail(sample, longest_s if exactly else None)

@@ -29,7 +29,8 @@ def folder() -> Path:
 
 def ensembles_of(name: str) -> Iterator[tuple[str, CallAttributes]]:
     """The ensembles of a table that have at least 2,000 calls; their phases are the n-th calls of all ranks
-    (of each repetition, where there are several)."""
+    (of each repetition, where there are several).
+    """
     with np.load(folder() / f"{name}.npz", allow_pickle=False) as columns:
         table = dict(columns)
     kinds, kind, count = np.unique(

@@ -102,13 +102,7 @@ _HDF5_SHARE = 0.1
 
 
 def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
-    """Draw a run.
-
-    Parameters
-    ----------
-    healthy : bool
-        Plant nothing that is meant to be slow; the program keeps its harmless habits.
-    """
+    """Draw a run."""
     rng = np.random.default_rng([seed, 17])
     kind = str(rng.choice(["records", "collective", "madbench"], p=[0.8, 0.12, 0.08]))
     # From separate numbers, so that a seed draws the other programs as it did without HDF5.

@@ -64,19 +64,7 @@ def _unclear(lost: np.ndarray) -> bool:
 
 
 def make_run(drawn: Drawn, folder: Path) -> dict:
-    """Simulate a drawn run, without its names and environment, and measure its causes.
-
-    Parameters
-    ----------
-    folder : Path
-        New folder of the run. The answer is in ``<folder>.truth.json``.
-
-    Returns
-    -------
-    dict
-        ``causes`` (``id``, ``alone_s``, ``where``, ``left_s``: by cause that is mended first, what this one
-        costs then), ``span_s``, ``harmless`` (costs of the other habits).
-    """
+    """Simulate a drawn run, without its names and environment, and measure its causes."""
     folder.mkdir(parents=True)
     source = folder.parent / f"{folder.name}.pattern"
     source.mkdir()

@@ -24,36 +24,20 @@ _PLACES = ("data", "slow", "model", "memory")
 
 @dataclass(frozen=True)
 class Answer:
-    """What `diagnose` said of one run.
+    """What `diagnose` said of one run."""
 
-    Attributes
-    ----------
-    span_s : float
-        From the first I/O call of the run to the end of the last: differences of it are what a habit costs.
-    run_s : float
-        Length of the run, of which costs and severities are shares.
-    said : dict
-        `Diagnosis.to_json`.
-    drishti : set of str
-        Published triggers that fire.
-    seconds : float
-        Processor time of the diagnosis.
-    """
-
+    # From the first I/O call of the run to the end of the last: differences of it are what a habit costs
     span_s: float
-    run_s: float
-    said: dict[str, Any]
-    drishti: set[str]
-    seconds: float
+    run_s: float  # Length of the run, of which costs and severities are shares
+    said: dict[str, Any]  # `Diagnosis.to_json`
+    drishti: set[str]  # Published triggers that fire
+    seconds: float  # Processor time of the diagnosis
 
 
 class Machine:
     """Runs programs with habits in new folders.
 
-    Parameters
-    ----------
-    ior : str
-        Path of IOR; ``""``: habits of it are skipped.
+    `ior`: path of IOR; ``""``: habits of it are skipped.
     """
 
     def __init__(self, scratch: Path, places: Places, ior: str = "") -> None:

@@ -13,42 +13,20 @@ OWN_PROGRAMS = ("posix_habits", "mpi_habits")
 
 @dataclass(frozen=True)
 class Habit:
-    """A program with a habit and without it.
+    """A program with a habit and without it."""
 
-    Attributes
-    ----------
-    cause : str
-        Id of the finding that names it; ``""``: no finding should.
-    name : str
-        The habit in words, and the twin without it.
-    program : str
-        Program in C of this folder, ``NAME.py`` of this folder, or a command of the system.
-    words : str
-        Arguments with the habit. ``{data}`` is a new folder on the disk, ``{slow}`` one on a disk that is
-        throttled, ``{model}`` one under a model of a parallel file system, ``{memory}`` one in memory.
-    twin : str
-        Arguments without the habit.
-    tasks : int
-        Number of tasks of MPI; 0: no MPI.
-    before : str
-        Arguments with which the program prepares its files, without being recorded.
-    cold : bool
-        The page cache is emptied before each run.
-    neighbour : bool
-        With the habit, another program fills the queue of the throttled disk.
-    ways, flavours : tuple of str
-        How it is recorded, and with which MPI.
-    """
-
-    cause: str
-    name: str
-    program: str
+    cause: str  # Id of the finding that names it; ``""``: no finding should
+    name: str  # The habit in words, and the twin without it
+    program: str  # Program in C of this folder, ``NAME.py`` of this folder, or a command of the system
+    # Arguments with the habit. ``{data}`` is a new folder on the disk, ``{slow}`` one on a disk that is
+    # throttled, ``{model}`` one under a model of a parallel file system, ``{memory}`` one in memory.
     words: str
-    twin: str
-    tasks: int = 0
-    before: str = ""
-    cold: bool = False
-    neighbour: bool = False
+    twin: str  # Arguments without the habit
+    tasks: int = 0  # Number of tasks of MPI; 0: no MPI
+    before: str = ""  # Arguments with which the program prepares its files, without being recorded
+    cold: bool = False  # The page cache is emptied before each run
+    neighbour: bool = False  # With the habit, another program fills the queue of the throttled disk
+    # ways, flavours: How it is recorded, and with which MPI
     ways: tuple[str, ...] = WAYS
     flavours: tuple[str, ...] = FLAVOURS
 

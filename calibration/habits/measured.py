@@ -18,16 +18,10 @@ SIGNED_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Measured:
-    """Rounds of one planted run, each with the habit and without.
-
-    Attributes
-    ----------
-    planted : Planted
-    habit, twin : list of Answer
-        One for each round.
-    """
+    """Rounds of one planted run, each with the habit and without."""
 
     planted: Planted
+    # habit, twin: One for each round
     habit: list[Answer]
     twin: list[Answer]
 

@@ -43,13 +43,7 @@ class Skipped(Exception):
 
 
 class Places:
-    """The places of a machine, each made when it is first asked for.
-
-    Parameters
-    ----------
-    first : bool
-        Programs get most of the processors, whatever else runs on the machine.
-    """
+    """The places of a machine, each made when it is first asked for."""
 
     def __init__(self, scratch: Path, first: bool = False) -> None:
         self.scratch = scratch

@@ -18,8 +18,7 @@ from ensembles.model.statement import Facts, Part, Statement, Table
 from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.run.failures import failure_sentences
 from ensembles.run.headline import MOST_EVENTS
-from ensembles.run.information import collect_information, layer_sentences, share_of_tasks
-from ensembles.run.storage import storage_lines
+from ensembles.run.information import collect_information, layer_sentences, share_of_tasks, storage_lines
 from ensembles.structure.layer_traffic import bytes_read_in_writes
 from ensembles.structure.library_time import library_share_text
 

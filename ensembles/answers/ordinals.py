@@ -24,8 +24,8 @@ from ensembles.run.selection import Selection
 from ensembles.structure.ordinals.ensembles import OrdinalEnsembles, ordinal_class_index
 from ensembles.structure.ordinals.numbering import ORDINAL_COLUMNS, with_ordinals
 from ensembles.structure.phases.detect import detect_phases
+from ensembles.summaries.bins import size_class
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.classes import size_class
 
 if TYPE_CHECKING:
     from ensembles.passes.memory import Budget

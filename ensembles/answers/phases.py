@@ -20,20 +20,20 @@ from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.layer_traffic import collective_sentence
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
-from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
-from ensembles.structure.phases.late_calls import TimeInCalls
-from ensembles.structure.phases.table import PhaseTable, PhaseTotals
-from ensembles.structure.phases.waiting import (
+from ensembles.structure.phases.inner_waits import (
     IdleTime,
+    InnerWaits,
     SyncTime,
+    WaitingInside,
     idle_cells,
     idle_time,
+    waiting_inside,
     with_known_idle,
     without_idle,
 )
-from ensembles.summaries.collective_entries import CollectiveEntries
-from ensembles.summaries.collective_steps import CollectiveSteps
-from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.structure.phases.late_calls import TimeInCalls
+from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.summaries.collective_steps import CollectiveEntries, CollectiveSteps, CollectiveTime
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

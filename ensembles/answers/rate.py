@@ -14,8 +14,7 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
-from ensembles.structure.bursts import Burst, MovedSpans
-from ensembles.structure.rates import LEAST_CALLS, Rates, find_plateaus
+from ensembles.structure.rates import LEAST_CALLS, Burst, MovedSpans, Rates, find_plateaus
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS, EventCount

@@ -193,8 +193,7 @@ def _reason(error: OSError) -> str:
 
 
 def _to_hdf5(task: _Task) -> int:
-    from ensembles.writers.native.extract import Extract
-    from ensembles.writers.tracefile.tracefile import write_trace_file
+    from ensembles.writers.tracefile.tracefile import Extract, write_trace_file
 
     source = Extract(task.run, task.selection, task.words) if task.words else task.run.reading.source
     return write_trace_file(source, task.path, task.readers)
@@ -202,7 +201,7 @@ def _to_hdf5(task: _Task) -> int:
 
 def _to_parquet(task: _Task) -> int:
     from ensembles.writers.exchange.parquet import ParquetWriter
-    from ensembles.writers.exchange.samples import write_samples_parquet
+    from ensembles.writers.exchange.text import write_samples_parquet
 
     with atomic_write(task.path, task.readers) as descriptor, open(descriptor, "wb", closefd=False) as file:
         count = _written(task, ParquetWriter(file, task.about))
@@ -216,8 +215,7 @@ def _to_parquet(task: _Task) -> int:
 
 
 def _to_csv(task: _Task) -> int:
-    from ensembles.writers.exchange.samples import write_samples_csv
-    from ensembles.writers.exchange.text import CsvWriter
+    from ensembles.writers.exchange.text import CsvWriter, write_samples_csv
 
     with atomic_write(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         count = _written(task, CsvWriter(stream))
@@ -233,7 +231,7 @@ def _to_csv(task: _Task) -> int:
 def _write_samples(task: _Task, write: Callable[[int, SurroundingsTable], None]) -> None:
     """Write the samples of the kernel's counters into a second file, if the run has any."""
     from ensembles.model.units import count_text
-    from ensembles.writers.exchange.samples import samples_path
+    from ensembles.writers.exchange.text import samples_path
 
     table = task.run.surroundings()
     path = samples_path(task.path)

@@ -120,7 +120,7 @@ def execute(args: argparse.Namespace) -> int:
             directory.rmdir()
         return cannot_start(command[0], error)
     if any(path.stat().st_size > _LONG_SPOOL_BYTES for path in directory.glob("*.spool")):
-        from ensembles.readers.native.cutting import cut_spools  # imports NumPy
+        from ensembles.readers.native.directory import cut_spools  # imports NumPy
 
         cut_spools(directory)
     if any(word.startswith("LD_PRELOAD=") for word in command):
@@ -411,7 +411,7 @@ def keep_account(
     with suppress(OSError, EnsioError, ValueError):
         for path in spools:
             if path.suffix == SPOOL_SUFFIX:
-                from ensembles.readers.native.cutting import complete_account  # imports NumPy
+                from ensembles.readers.native.directory import complete_account  # imports NumPy
 
                 complete_account(path, pid, end)
         last = Path(f"/proc/{pid}/comm").read_bytes().strip()

@@ -117,10 +117,8 @@ def _of_history(args: argparse.Namespace, door: Door) -> HistoryServer:
 
 
 def _of_runs(args: argparse.Namespace, door: Door, announce: Callable[[str], None]) -> ExplorerServer:
-    from ensembles.viz.explorer.follow import wait_for_run
-    from ensembles.viz.explorer.server import ExplorerServer
+    from ensembles.viz.explorer.server import ExplorerServer, wait_at, wait_for_run
     from ensembles.viz.explorer.shown import Shown
-    from ensembles.viz.explorer.waiting import wait_at
 
     runs = [Shown(open_run(args, path, runs=len(args.runs)), in_background=True) for path in args.runs]
     if args.follow:

@@ -63,10 +63,9 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.run.reading import NO_CALLS
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
+from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage, python_lines_text
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.recorder_time import python_lines_text
-from ensembles.summaries.collective_entries import is_meeting
+from ensembles.summaries.collective_steps import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
 

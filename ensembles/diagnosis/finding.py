@@ -15,7 +15,7 @@ from ensembles.model.units import count_text, share_text
 if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
     from ensembles.structure.late_entry import LateEntry
-    from ensembles.structure.phases.outside import LateOutside
+    from ensembles.structure.phases.late_calls import LateOutside
 
 
 class HasJson(Protocol):

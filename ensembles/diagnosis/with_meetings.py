@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.structure.late_entry import is_habit
-from ensembles.structure.phases.outside import LateOutside, late_outside
+from ensembles.structure.phases.late_calls import LateOutside, late_outside
 
 _NEARLY_ALL = 0.9
 MARGIN = 0.1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_events
+from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_events, values_of
 from ensembles.ensemble.calls import EnsembleCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
@@ -339,7 +339,7 @@ class Ensemble(EnsembleCalls):
         >>> modes.harmonics.orders
         (1, 2, 4)
         """
-        from ensembles.ensemble.turns_of_calls import steps_of_turns
+        from ensembles.ensemble.calls import steps_of_turns
         from ensembles.statistics.modes.modes import fit_modes
 
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s

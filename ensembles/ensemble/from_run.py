@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ensembles.ensemble.call_scale import step_of
+from ensembles.ensemble.call_scale import note_on_waits, step_of, with_quantity
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_summary import SumsError, ensemble_from_summary
 from ensembles.ensemble.inputs import call_name, op_name
-from ensembles.ensemble.quantity import note_on_waits, with_quantity
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
@@ -72,13 +71,7 @@ def _is_passed_over(run: Run) -> bool:
 
 
 def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
-    """Make the ensemble of the calls that a selection chooses.
-
-    Raises
-    ------
-    EnsioError
-        The run does not record what the selection asks for.
-    """
+    """Make the ensemble of the calls that a selection chooses."""
     ensemble = _of_selection(run, selection, per)
     ensemble.crowded = run.info.crowded_text
     return ensemble
@@ -129,20 +122,7 @@ def with_nodes(ensemble: Ensemble, run: Run) -> Ensemble:
 def ensembles_from_run(
     run: Run, selections: Sequence[Selection], per: Per = "call", counts: CountsOfSeveral | None = None
 ) -> list[Ensemble]:
-    """Make the ensembles of several selections, in one pass where possible.
-
-    Parameters
-    ----------
-    per : {"call", "MiB"}
-        Seconds of each call, or seconds per MiB that it moved.
-    counts : CountsOfSeveral, optional
-        Result of `request_of_counts` for the same arguments, with which no pass is made.
-
-    Raises
-    ------
-    EnsioError
-        The run does not record what one of the selections asks for.
-    """
+    """Make the ensembles of several selections, in one pass where possible."""
     found = _of_selections(run, selections, per, counts)
     for ensemble in found:
         ensemble.crowded = run.info.crowded_text

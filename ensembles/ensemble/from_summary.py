@@ -13,8 +13,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.inputs import call_name, caveats_about, op_name
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
-from ensembles.summaries.classes import ordinal_range
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns, ordinal_range
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -27,10 +26,7 @@ Ranges = tuple[tuple[int, int], ...]
 class SumsError(EnsioError):
     """Raised if sums do not know what is asked, which single calls may show.
 
-    Attributes
-    ----------
-    why : str
-        The reason, as a clause for `RunReading.need`.
+    `why`: the reason, as a clause for `RunReading.need`.
     """
 
     def __init__(self, run: Run, problem: str) -> None:
@@ -43,11 +39,6 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
     """Make the ensemble of a selection from the cells of the summary.
 
     A cell counts the calls of one function, size class and ordinal class.
-
-    Parameters
-    ----------
-    per : {"call", "MiB"}
-        Seconds of each call, or seconds per MiB that it moved.
     """
     chosen = replace(selection, ranks=None) if _all_ranks(run, selection) else selection
     refuse_sums(run, chosen.beyond_sums)
@@ -92,13 +83,7 @@ def _only_value(values: np.ndarray) -> float:
 
 
 def refuse_sums(run: Run, asked: Sequence[str] = ()) -> None:
-    """Check that the sums of a run know what is asked, and the durations of single calls.
-
-    Raises
-    ------
-    EnsioError
-        Something is asked, or only sums over calls are known.
-    """
+    """Check that the sums of a run know what is asked, and the durations of single calls."""
     if asked:
         raise SumsError(run, f"does not distinguish {' and '.join(asked)} (leave the filter out)")
     if not run.summary.durations_known:

@@ -22,11 +22,6 @@ def as_column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDAr
     """Convert `values` to an array of shape (n,).
 
     Lengths of time (`numpy.timedelta64`, `datetime.timedelta`, pandas) become seconds.
-
-    Raises
-    ------
-    EnsioError
-        `values` is not a flat array of numbers, or some of them are masked or would be changed.
     """
     # `np.ma` is asked only of what may be masked, as its import takes 30 ms.
     masked = int(np.ma.getmaskarray(np.ma.asarray(values)).sum()) if hasattr(values, "compressed") else 0

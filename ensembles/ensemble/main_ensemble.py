@@ -1,4 +1,7 @@
-"""The ensemble of the calls that a selection chooses, or of the main ones of them."""
+"""The ensemble of the calls that a selection chooses, or of the main ones of them.
+
+Splitting assumes that k calls of a k-th of the bytes could take as long as one: this is checked here.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from ensembles.ensemble.from_run import ensemble_from_run
-from ensembles.ensemble.main_group import main_group
-from ensembles.ensemble.splittable import Reason
+from ensembles.ensemble.from_run import ensemble_from_run, single_calls
+from ensembles.ensemble.main_group import call_groups, main_group
+from ensembles.ensemble.splitting import too_small, without_bytes
+from ensembles.model.metadata import OPEN_FLAGS, WAITS_FOR_DEVICE
+from ensembles.model.units import share_text
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.selection import Selection
 
@@ -24,20 +29,7 @@ if TYPE_CHECKING:
 def main_ensemble(
     run: Run, selection: Selection, per: Per = "call", transfers: bool = False
 ) -> tuple[Selection, Ensemble]:
-    """Make the ensemble of the calls that `main_group` chooses.
-
-    Parameters
-    ----------
-    per : {"call", "MiB"}
-        Seconds of each call, or seconds per MiB that it moved.
-
-    Returns
-    -------
-    Selection
-        As from `main_group`.
-    Ensemble
-        Its first note tells what was left out.
-    """
+    """Make the ensemble of the calls that `main_group` chooses."""
     chosen, notes = main_group(run, selection, transfers or per == "MiB")
     ensemble = ensemble_from_run(run, chosen, per)
     note_left_out(ensemble, notes)
@@ -67,3 +59,64 @@ def note_left_out(ensemble: Ensemble, notes: Sequence[str]) -> None:
     """Let an ensemble, and what is computed from it, say which calls were left out (`main_group`)."""
     ensemble.notes[:0] = notes
     ensemble.left_out = tuple(notes)
+
+
+_MOST_SHARE = 0.5
+
+
+def why_not_split(run: Run, selection: Selection) -> str | None:
+    """Say why a part of these calls would take as long as a whole one."""
+    found = call_groups(run, selection)
+    groups = [group for group in found if group.op != "wait"] or found
+    calls, moved = sum(group.calls for group in groups), sum(group.bytes for group in groups)
+    if calls and not moved:
+        return without_bytes({group.op for group in groups})
+    small = too_small(calls, moved)
+    if small is not None:
+        return small
+    share, flags = _waiting_for_device(run, selection, {group.op for group in groups})
+    if share > _MOST_SHARE:
+        return (
+            f"{share_text(share)} of the time of these writes is in files opened with {flags}: each waits "
+            "for the device, whatever its size, so that k of them may take k times as long"
+        )
+    return None
+
+
+class Reason:
+    """`why_not_split` of some calls, found when it is asked for; copies have the answer, not the run."""
+
+    def __init__(self, run: Run, selection: Selection) -> None:
+        self._asked = run, selection
+
+    def __call__(self) -> str | None:
+        return why_not_split(*self._asked)
+
+    def __reduce__(self) -> tuple[type[_Answer], tuple[str | None]]:
+        return _Answer, (self(),)
+
+
+class _Answer:
+    def __init__(self, reason: str | None) -> None:
+        self._reason = reason
+
+    def __call__(self) -> str | None:
+        return self._reason
+
+
+def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[float, str]:
+    """Return the share of the time of writes in files with O_SYNC or O_DSYNC, and these flags."""
+    facts = {path: facts.get(OPEN_FLAGS, "") for path, facts in run.info.file_facts.items()}
+    flagged = {path: flags for path, flags in facts.items() if "SYNC" in flags}
+    if not flagged or ops != {"write"}:
+        return 0.0, ""
+    text = " and ".join(sorted(set(flagged.values())))
+    events = single_calls(run, selection, ("carried", "file", "duration"))
+    if events is None:
+        return (1.0 if len(flagged) >= len(run.files) - 1 else 0.0), text
+    whole = int(events.duration.sum())
+    if not whole:
+        return 0.0, text
+    numbers = [number for number, path in enumerate(run.files) if path in flagged]
+    waits = np.isin(events.file, numbers) & ((events.carried & WAITS_FOR_DEVICE) > 0)
+    return float(events.duration[waits].sum()) / whole, text

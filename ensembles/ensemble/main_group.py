@@ -17,7 +17,7 @@ from ensembles.ensemble.from_run import has_single_calls
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.units import bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.summaries.classes import size_class
+from ensembles.summaries.bins import size_class
 from ensembles.summaries.keyed_sums import sum_by_keys
 
 if TYPE_CHECKING:
@@ -32,37 +32,25 @@ _TRANSFERS = ("read", "write")
 
 @dataclass(frozen=True)
 class CallGroup:
-    """The outermost calls of a layer, an operation and a size class.
-
-    Attributes
-    ----------
-    layer, op : str
-    calls, bytes : int
-        Their number, and the bytes that they moved.
-    time_ns : int
-        Sum of their durations.
-    least_bytes, most_bytes : int
-        Their least and their largest size, as requested.
-    longest_call : str
-        The function with most time.
-    longest_ns, longest_count : int
-        Time and number of its calls.
-    """
+    """The outermost calls of a layer, an operation and a size class."""
 
     layer: str
     op: str
+    # calls, bytes: Their number, and the bytes that they moved
     calls: int
     bytes: int
-    time_ns: int
+    time_ns: int  # Sum of their durations
+    # least_bytes, most_bytes: Their least and their largest size, as requested
     least_bytes: int
     most_bytes: int
-    longest_call: str = ""
+    longest_call: str = ""  # The function with most time
+    # longest_ns, longest_count: Time and number of its calls
     longest_ns: int = 0
     longest_count: int = 0
 
     @property
     def size_class(self) -> int:
-        """The size class (`ensembles.summaries.classes.size_class`)."""
+        """The size class (`ensembles.summaries.bins.size_class`)."""
         return self.most_bytes.bit_length()
 
     @property
@@ -201,18 +189,7 @@ def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[Ca
 def main_group(run: Run, selection: Selection, transfers: bool = False) -> tuple[Selection, list[str]]:
     """Choose the calls of an ensemble where the filters leave the choice open: those with most time.
 
-    Parameters
-    ----------
-    transfers : bool
-        Only reads and writes, if there are some. Durations per MiB are always of calls that moved bytes.
-
-    Returns
-    -------
-    Selection
-        With one layer, one operation and one size class, each where the selection names none. Durations per
-        MiB keep all sizes.
-    list of str
-        A sentence about the calls that were left out; empty if there are none.
+    A sentence about the calls that were left out; empty if there are none.
     """
     names_calls = selection.calls is not None
     is_open = {

@@ -21,13 +21,7 @@ _TRANSFERS = ("read", "write")
 
 
 def split_of(ensemble: EnsembleCalls, calls: Sequence[int], tasks: int, level: float) -> Split:
-    """Predict the split of an ensemble's calls, unless its data speak against what splitting assumes.
-
-    Parameters
-    ----------
-    ensemble : EnsembleCalls
-        Of a run, or with the bytes of its calls; of others nothing is known.
-    """
+    """Predict the split of an ensemble's calls, unless its data speak against what splitting assumes."""
     from ensembles.statistics.sums.split import predict_split
 
     known = (ensemble.sample, calls, tasks, consecutive_calls(ensemble), level)

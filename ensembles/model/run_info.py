@@ -181,7 +181,7 @@ class RunInfo:
 
     @property
     def dropped_by_reason(self) -> dict[str, int]:
-        """Dropped events by reason (`ensembles.readers.native.losses.WORDS`), the most frequent first."""
+        """Dropped events by reason (`ensembles.readers.native.spool.WORDS`), the most frequent first."""
         return self._metadata.dropped_by_reason
 
     @property

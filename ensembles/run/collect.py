@@ -29,15 +29,7 @@ def open_directory(path: str, launch: int = 0) -> SpoolSource | TraceFileSource:
     spool and job file that is still there is one of its sources and has not changed. Otherwise the spools
     are read, which is as fast. Nothing is written into the run directory.
 
-    Parameters
-    ----------
-    launch : int
-        Number of the launch, if several recorded into it; 0: there has to be only one.
-
-    Raises
-    ------
-    EnsioError
-        The directory holds no run, or the run cannot be read.
+    `launch`: number of the launch, if several recorded into it; 0: there has to be only one.
     """
     trace_path = os.path.join(path, TRACE_FILE)
     stored = None if launch else _stored_run(trace_path, chosen_records(path))
@@ -93,36 +85,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     The spools stay. While the file matches them, `ensembles.open` reads it in their place; the spools may
     also be deleted.
 
-    Parameters
-    ----------
-    directory : str
-        The run directory, or a directory that holds one run directory and no other records.
-    output : str, optional
-        The file to write. Default: ``trace.h5`` in the run directory.
-    compression : str
-        One of `ensembles.writers.tracefile.filters.FILTERS`. Files with the filter ``"gzip"`` are read by
-        every HDF5 library without a plugin.
-
-    Returns
-    -------
-    path : str
-        The file that was written.
-    events : int
-        The number of events in it.
-
-    Raises
-    ------
-    EnsioError
-        The directory holds no run, or the file cannot be written.
-
-    Examples
-    --------
-    >>> from ensembles.run.collect import collect
-    >>> path, events = collect("ensio-ior")
-    >>> path, events
-    ('ensio-ior/trace.h5', 336)
-    >>> len(en.open(path).events)
-    336
+    `output`: the file to write. Default: ``trace.h5`` in the run directory.
     """
     from ensembles.files.readership import find_readership
     from ensembles.readers.native.records import open_run_directory

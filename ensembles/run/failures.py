@@ -33,12 +33,9 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
     Calls that move, sync or close data come first, then those that open files. Searches, such as an open of
     a file that does not exist, come last. Among each of these, the kinds with most calls come first.
 
-    Returns
-    -------
-    list of dict
-        ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that a
-        file does not exist, is not a directory or link, or was not open. Times are in seconds since the
-        origin of the run.
+    ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that a file
+    does not exist, is not a directory or link, or was not open. Times are in seconds since the origin of the
+    run.
     """
     rows = [
         {
@@ -69,21 +66,7 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
 
 
 def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str]:
-    """Say what failed: a sentence for each function and errno, and one for all searches of files.
-
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run. One task is not named.
-
-    Examples
-    --------
-    >>> from ensembles.run.failures import failure_sentences
-    >>> row = {"call": "write", "error": "ENOSPC", "count": 80, "file": "/scratch/out", "file_count": 80,
-    ...        "first_rank": 3, "last_rank": 3, "first_s": 12.5, "last_s": 14.0, "is_search": False}
-    >>> failure_sentences([row], tasks=64)
-    ['write: 80 × ENOSPC on /scratch/out, rank 3, from 12.5 s to 14.0 s']
-    """
+    """Say what failed: a sentence for each function and errno, and one for all searches of files."""
     others = [row for row in rows if not row["is_search"]]
     sentences = [_sentence(row, tasks) for row in others[:_MOST_LINES]]
     if len(others) > _MOST_LINES:
@@ -103,17 +86,9 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
 def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
     """Say which writes, syncs and closes failed, after which files may lack data.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run. One task is not named.
-
-    Returns
-    -------
-    str
-        ``""`` if none failed, other than those that programs try again (EAGAIN, EINTR). A call that failed
-        because one inside it did is not named beside that one: nothing is lost twice. Devices have no data
-        of files, such as one of a network that a library looks for.
+    ``""`` if none failed, other than those that programs try again (EAGAIN, EINTR). A call that failed
+    because one inside it did is not named beside that one: nothing is lost twice. Devices have no data of
+    files, such as one of a network that a library looks for.
     """
     lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
     lost = [row for row in lost if not row["is_search"]]

@@ -27,24 +27,9 @@ _PATIENCE_S = 5.0
 class RunInProgress:
     """The latest calls of a run in progress; `refresh` reads what was recorded since.
 
-    Parameters
-    ----------
-    most_events : int
-        Largest number of calls to hold. Of more, the oldest ones are left out.
-
-    Attributes
-    ----------
-    run : Run
-        The run as it was opened last.
-    left_out : int
-        Number of calls that are not held.
-    has_ended : bool
-        Every process has ended its recording, or is gone. A process may still begin to record.
-
-    Raises
-    ------
-    EnsioError
-        There is no run yet, or it cannot be read.
+    `run`: the run as it was opened last.
+    `left_out`: number of calls that are not held.
+    `has_ended`: every process has ended its recording, or is gone. A process may still begin to record.
 
     Examples
     --------
@@ -117,18 +102,7 @@ class RunInProgress:
 
 
 def looks_until_begun(path: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Look for a run until it can be opened.
-
-    Parameters
-    ----------
-    say : callable
-        Is given a sentence when there is something to wait for.
-
-    Yields
-    ------
-    None
-        After each look without a run: the caller waits for `EVERY_S`.
-    """
+    """Look for a run until it can be opened."""
     said, patient_until = False, time.monotonic() + _PATIENCE_S
     while True:
         begun = _has_begun(path)
@@ -155,10 +129,7 @@ def gone_without_end(run: Run) -> int | None:
 
     Processes of other machines that did not end their recording may still run.
 
-    Returns
-    -------
-    int or None
-        None: a process still runs, as far as this machine knows.
+    None: a process still runs, as far as this machine knows.
 
     Examples
     --------

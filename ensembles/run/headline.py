@@ -13,8 +13,7 @@ from ensembles.model.events import OPS, is_io_of_calls, op_of_calls
 from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.summaries.active_time import ActiveTime
-from ensembles.summaries.io_union import IoUnion
+from ensembles.summaries.active_time import ActiveTime, IoUnion
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.runtotals import DIRECTIONS
@@ -30,78 +29,48 @@ MOST_EVENTS = 1 << 21
 
 @dataclass(frozen=True)
 class Transfer:
-    """Bytes of one direction, and how fast they moved.
+    """Bytes of one direction, and how fast they moved."""
 
-    Attributes
-    ----------
-    bytes : int
-        Bytes moved; those of inner calls count once.
-    active_s : float or None
-        Time in which at least one call moved bytes.
-    active_bytes_per_s : float or None
-        Data rate while data moved: `bytes` by `active_s`.
-    open_s, open_bytes : float or None, int or None
-        Time in which these files were open, and the bytes moved in it
-        (`ensembles.summaries.open_time.OpenTime`).
-    open_bytes_per_s : float or None
-        Rate from open to close: `open_bytes` by `open_s`.
-    slowest_task : int or None
-        Task that spent most time in calls of this direction; for writes, in syncs too, which write what these
-        left in memory.
-    slowest_task_s : float or None
-        That time, each call once.
-    slowest_task_bytes_per_s : float or None
-        `bytes` of all tasks by `slowest_task_s`.
-    """
-
-    bytes: int
-    active_s: float | None = None
-    active_bytes_per_s: float | None = None
+    bytes: int  # Bytes moved; those of inner calls count once
+    active_s: float | None = None  # Time in which at least one call moved bytes
+    active_bytes_per_s: float | None = None  # Data rate while data moved: `bytes` by `active_s`
+    # open_s, open_bytes: Time in which these files were open, and the bytes moved in it
+    # (`ensembles.summaries.open_time.OpenTime`)
     open_s: float | None = None
     open_bytes: int | None = None
-    open_bytes_per_s: float | None = None
+    open_bytes_per_s: float | None = None  # Rate from open to close: `open_bytes` by `open_s`
+    # Task that spent most time in calls of this direction; for writes, in syncs too, which write what these
+    # left in memory
     slowest_task: int | None = None
-    slowest_task_s: float | None = None
-    slowest_task_bytes_per_s: float | None = None
+    slowest_task_s: float | None = None  # That time, each call once
+    slowest_task_bytes_per_s: float | None = None  # `bytes` of all tasks by `slowest_task_s`
 
 
 @dataclass(frozen=True)
 class TimeInIo:
-    """Time in I/O of the tasks of a run.
+    """Time in I/O of the tasks of a run."""
 
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks with I/O calls.
-    mean_s, mean_share : float or None
-        Mean over these tasks of their exclusive time in I/O, and its share of the run
-        (`ensembles.run.run.Run.length_s`). Of tasks with several threads, the share is of the time of all
-        threads (`ensembles.model.run_info.RunInfo.threads_of_tasks`).
-    slowest_task : int or None
-        Task with most time in I/O.
-    slowest_s, slowest_share : float or None
-        Its time in I/O, and the share of the run.
-    critical_path_s, critical_path_share : float or None
-        Time in I/O on the critical path (`ensembles.structure.phases.critical_path.CriticalIo`), and its
-        share of the run. None: not every call is an event, there are more than `MOST_EVENTS` events, or the
-        run does not show who waits for whom (`ensembles.structure.phases.waiting.tasks_meet`).
-    some_task_s, some_task_share : float or None
-        In the latter case, the time in which at least one thread was in an I/O call, which bounds what
-        remedies can gain, and its share of the run. Else None, and no key of JSON.
-    threads : int
-        Most threads of a task. No key of JSON if all have one, and shares are those of the run.
-    """
-
-    tasks: int = 0
+    tasks: int = 0  # Number of tasks with I/O calls
+    # mean_s, mean_share: Mean over these tasks of their exclusive time in I/O, and its share of the run
+    # (`ensembles.run.run.Run.length_s`). Of tasks with several threads, the share is of the time of all
+    # threads (`ensembles.model.run_info.RunInfo.threads_of_tasks`).
     mean_s: float | None = None
     mean_share: float | None = None
-    slowest_task: int | None = None
+    slowest_task: int | None = None  # Task with most time in I/O
+    # slowest_s, slowest_share: Its time in I/O, and the share of the run
     slowest_s: float | None = None
     slowest_share: float | None = None
+    # critical_path_s, critical_path_share: Time in I/O on the critical path
+    # (`ensembles.structure.phases.critical_path.CriticalIo`), and its share of the run. None: not every call
+    # is an event, there are more than `MOST_EVENTS` events, or the run does not show who waits for whom
+    # (`ensembles.structure.phases.inner_waits.tasks_meet`).
     critical_path_s: float | None = None
     critical_path_share: float | None = None
+    # some_task_s, some_task_share: In the latter case, the time in which at least one thread was in an I/O
+    # call, which bounds what remedies can gain, and its share of the run. Else None, and no key of JSON.
     some_task_s: float | None = None
     some_task_share: float | None = None
+    # Most threads of a task. No key of JSON if all have one, and shares are those of the run.
     threads: int = 1
 
     def to_json(self) -> dict[str, Any]:
@@ -112,16 +81,9 @@ class TimeInIo:
 
 @dataclass(frozen=True)
 class Headline:
-    """Data rates and times in I/O of a run.
+    """Data rates and times in I/O of a run."""
 
-    Attributes
-    ----------
-    transfers : dict of str to Transfer
-        By direction, ``"read"`` and ``"write"``.
-    time_in_io : TimeInIo
-    """
-
-    transfers: dict[str, Transfer]
+    transfers: dict[str, Transfer]  # By direction, ``"read"`` and ``"write"``
     time_in_io: TimeInIo
 
     def to_json(self) -> dict[str, Any]:
@@ -148,10 +110,7 @@ def active_request() -> SummaryRequest:
 def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) -> Headline:
     """Find the headline of a run.
 
-    Parameters
-    ----------
-    found : mapping
-        Summaries of `headline_requests` by name, each None if not all calls are events.
+    `found`: summaries of `headline_requests` by name, each None if not all calls are events.
     """
     ranks = run.reading.known_ranks
     transfers = {}
@@ -165,12 +124,9 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) 
 def blocked_request(run: Run) -> dict[str, SummaryRequest]:
     """Return the request for the time in I/O of the critical path, or else of any thread.
 
-    Returns
-    -------
-    dict of str to SummaryRequest
-        Empty if neither is found for this run.
+    Empty if neither is found for this run.
     """
-    from ensembles.structure.phases.waiting import tasks_meet
+    from ensembles.structure.phases.inner_waits import tasks_meet
 
     phases = None if run.reading.most_events > MOST_EVENTS else run.reading.phases_of_calls
     if phases is None:
@@ -183,10 +139,7 @@ def blocked_request(run: Run) -> dict[str, SummaryRequest]:
 def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInIo:
     """Find the time in I/O of the tasks of a run, without the rest of the headline.
 
-    Parameters
-    ----------
-    found : mapping, optional
-        The summary of `blocked_request` by name; by default, it takes a pass.
+    `found`: the summary of `blocked_request` by name; by default, it takes a pass.
     """
     return _time_in_io(run, run.reading.known_ranks, found)
 

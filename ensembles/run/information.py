@@ -1,21 +1,23 @@
-"""What ``ensio info`` says of a run: the numbers of its text and of its JSON."""
+"""What ``ensio info`` says of a run: the numbers of its text and of its JSON.
+
+Where the files of a run lie: file systems, striping, and the hints of MPI-IO.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import NS_PER_S
+from ensembles.model.units import NS_PER_S, count_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json
-from ensembles.run.storage import filesystems_of, hints_of
 from ensembles.structure.counters import counters_json
 from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
-from ensembles.structure.library_time import library_rows, library_sentences
-from ensembles.structure.recorder_time import python_lines_text
-from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.structure.library_time import library_rows, library_sentences, python_lines_text
+from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
@@ -23,9 +25,8 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.failed_calls import FailedCalls
-    from ensembles.summaries.layers import LayerTimes
     from ensembles.summaries.regiontimes import RegionTimes
-    from ensembles.summaries.runtotals import RunTotals
+    from ensembles.summaries.runtotals import LayerTimes, RunTotals
     from ensembles.summaries.sizes import SizeTable
 
 
@@ -35,15 +36,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     The numbers come from one pass over the events or, if these are not all calls, from the summary that the
     recorder kept.
 
-    Parameters
-    ----------
-    sums : RunSums, optional
-        The totals, if they are known already. Default: they are computed.
-
-    Returns
-    -------
-    dict
-        Plain values for JSON: times in seconds (keys ending in ``_s``), sizes in bytes.
+    `sums`: the totals, if they are known already. Default: they are computed.
     """
     found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sums["sizes"]
@@ -137,24 +130,14 @@ def _flights(run: Run) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunSums:
-    """Totals of all calls.
+    """Totals of all calls."""
 
-    Attributes
-    ----------
-    table, totals
-        Summaries of all calls.
-    sums : mapping of str to Summary
-        Those of `sums_requests`. None: what the record does not know.
-    events : int
-        Number of calls that are events.
-    summed : int
-        Number of calls that are in the totals by sums of the recorder, and not among the events.
-    """
-
+    # table, totals: Summaries of all calls
     table: CallTable
     totals: RunTotals
-    sums: Mapping[str, Any]
-    events: int
+    sums: Mapping[str, Any]  # Those of `sums_requests`. None: what the record does not know.
+    events: int  # Number of calls that are events
+    # Number of calls that are in the totals by sums of the recorder, and not among the events
     summed: int = 0
 
     @property
@@ -208,13 +191,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
 
 
 def sums_from(run: Run, found: Mapping[str, Any]) -> RunSums:
-    """Make the totals of a run.
-
-    Parameters
-    ----------
-    found : mapping of str to Summary
-        Summaries of `sums_requests`. Calls that are not events are added to them.
-    """
+    """Make the totals of a run."""
     from ensembles.summaries.from_cells import add_summed_calls
 
     run.reading.keep_ranks(found.get("ranks"))
@@ -337,18 +314,11 @@ def layer_requests() -> dict[str, SummaryRequest]:
 def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any]:
     """Return what ``ensio info --json`` has of it.
 
-    Parameters
-    ----------
-    found : mapping of str to Summary or None
-        Summaries of `layer_requests` by name. None: not all calls are events.
-
-    Returns
-    -------
-    dict
-        ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``read_inside`` (by function:
-        bytes that storage calls read inside calls that ask for none, such as opens), ``in_libraries``
-        (`ensembles.structure.library_time.library_rows`) and ``collective``
-        (`ensembles.summaries.collective_time.CollectiveTime.to_json`), each None if it is not known.
+    `found`: summaries of `layer_requests` by name. None: not all calls are events.
+    ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``read_inside`` (by function: bytes
+    that storage calls read inside calls that ask for none, such as opens), ``in_libraries``
+    (`ensembles.structure.library_time.library_rows`) and ``collective``
+    (`ensembles.summaries.collective_steps.CollectiveTime.to_json`), each None if it is not known.
     """
     if found["traffic"] is None:
         return {"layer_traffic": None, "read_inside": None, "in_libraries": None, "collective": None}
@@ -366,3 +336,120 @@ def layer_sentences(information: Mapping[str, Any]) -> list[str]:
     found = library_sentences(information["in_libraries"], ("mpiio",) if collective else ())
     found += [*traffic_sentences(information["layer_traffic"] or []), collective]
     return [text for text in found if text]
+
+
+HINT = "hint."
+"""Begin of the names of facts that are hints."""
+
+_MOST_SHOWN = 3
+
+
+def filesystems_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
+    """Return the file systems of the accessed files, the one with the most files first.
+
+    ``point``, ``type`` and ``source`` of the mount, ``block_bytes`` (0: unknown), number of ``files``, and
+    ``stripes``: ``stripe_count`` (-1: all targets), ``stripe_bytes`` and number of ``files`` of each
+    striping, the most frequent first.
+    """
+    found: dict[Any, list[str]] = {}
+    for path in files:
+        mount = run.info.filesystem_of(path)
+        if mount is not None:
+            found.setdefault(mount, []).append(path)
+    return [
+        {
+            "point": mount.point,
+            "type": mount.type,
+            "source": mount.source,
+            "block_bytes": mount.block_bytes,
+            "files": len(paths),
+            "stripes": _stripes(run, paths),
+        }
+        for mount, paths in sorted(found.items(), key=lambda item: (-len(item[1]), item[0].point))
+    ]
+
+
+def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
+    """Return the stripings of the files, the most frequent first."""
+    stripings = Counter(
+        (striping.stripe_count, striping.stripe_bytes)
+        for striping in map(run.info.striping_of, paths)
+        if striping is not None
+    )
+    return [
+        {"stripe_count": count, "stripe_bytes": size, "files": files}
+        for (count, size), files in stripings.most_common()
+    ]
+
+
+def hints_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
+    """Return the hints of MPI-IO that were in force for the accessed files."""
+    found = Counter(
+        hints
+        for path in files
+        if (
+            hints := tuple(
+                sorted(
+                    (name.removeprefix(HINT), value)
+                    for name, value in run.info.file_facts.get(path, {}).items()
+                    if name.startswith(HINT)
+                )
+            )
+        )
+    )
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [{"hints": dict(hints), "files": count} for hints, count in ordered]
+
+
+def storage_lines(
+    filesystems: Sequence[dict[str, Any]], hints: Sequence[dict[str, Any]], all_of_them: bool = False
+) -> list[tuple[str, str]]:
+    """Return sentences on file systems and hints, each with its label.
+
+    `all_of_them`: a line for each file system and set of hints, with source, block size and every striping.
+    Default: one line for the first file systems, and one for the first hints.
+    """
+    if all_of_them:
+        return [("file system", _whole_text(system)) for system in filesystems] + [
+            ("MPI-IO hints", _hints_text(entry)) for entry in hints
+        ]
+    lines = []
+    shown = [_short_text(system) for system in filesystems[:_MOST_SHOWN]]
+    if len(filesystems) > _MOST_SHOWN:
+        shown.append(f"{len(filesystems) - _MOST_SHOWN} more")
+    if shown:
+        lines.append(("files on", " · ".join(shown)))
+    if hints:
+        more = f" · {count_text(len(hints) - 1, 'other set')} of hints" if len(hints) > 1 else ""
+        lines.append(("hints", _hints_text(hints[0]) + more))
+    return lines
+
+
+def _short_text(system: dict[str, Any]) -> str:
+    text = f"{system['type']} at {system['point']} ({count_text(system['files'], 'file')}"
+    for striping in system["stripes"][:1]:
+        text += f", {_striping_text(striping)}"
+    return text + ")"
+
+
+def _whole_text(system: dict[str, Any]) -> str:
+    parts = [f"{system['type']} at {system['point']}", count_text(system["files"], "file")]
+    if system["source"]:
+        parts.insert(1, f"from {system['source']}")
+    if system["block_bytes"]:
+        parts.append(f"block size {size_text(system['block_bytes'])}")
+    parts += [
+        f"{_striping_text(striping)} ({count_text(striping['files'], 'file')})"
+        for striping in system["stripes"]
+    ]
+    return ", ".join(parts)
+
+
+def _striping_text(striping: dict[str, int]) -> str:
+    count = "all" if striping["stripe_count"] < 0 else f"{striping['stripe_count']:,}"
+    return f"stripe count {count}, stripe size {size_text(striping['stripe_bytes'])}"
+
+
+def _hints_text(entry: dict[str, Any]) -> str:
+    values = ", ".join(f"{name}={value}" for name, value in entry["hints"].items())
+    return f"{values} ({count_text(entry['files'], 'file')})"

@@ -65,15 +65,7 @@ class KeptSummaries:
     ) -> dict[str, SummaryRequest]:
         """Fill summaries with what is kept.
 
-        Parameters
-        ----------
-        empty : SummaryGroup
-            Empty summaries of the requests. Those that are kept are filled.
-
-        Returns
-        -------
-        dict of str to SummaryRequest
-            The others, which need a pass.
+        `empty`: empty summaries of the requests. Those that are kept are filled.
         """
         missing = {}
         for name, request in requests.items():
@@ -83,13 +75,7 @@ class KeptSummaries:
         return missing
 
     def find(self, request: SummaryRequest, empty: Any, selection: Selection | None = None) -> bool:
-        """Fill an empty object with what is kept of a request.
-
-        Parameters
-        ----------
-        empty : Summary, or another object whose class has ``results``
-            If nothing is found, it is not usable any more.
-        """
+        """Fill an empty object with what is kept of a request."""
         key = None if is_switched_off() or not is_kept(empty) else _key_of(request, selection)
         data = None if key is None else self._stored(key)
         if data is None:

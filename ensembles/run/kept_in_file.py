@@ -19,8 +19,7 @@ from ensembles.structure.phases.detect import most_events_held, request_of_phase
 from ensembles.structure.phases.result import AnnotatedPhases, KeptPhases
 from ensembles.structure.phases.sampled_ranks import is_sample_of, search_in_sample
 from ensembles.summaries.pyramid import levels_above, pyramid_request
-from ensembles.summaries.raster import raster_request
-from ensembles.summaries.raster_images import DrawnRaster, drawn_request
+from ensembles.summaries.raster import DrawnRaster, drawn_request, raster_request
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.timegrid import CELLS
 
@@ -104,13 +103,7 @@ class KeptInFile:
             self._group, self._requests = SummaryGroup({}, self._run), {}
 
     def sealed(self, identity: bytes, most_bytes: int, pyramid_bytes: int) -> dict[str, bytes]:
-        """Return the summaries by name, the shortest first.
-
-        Parameters
-        ----------
-        pyramid_bytes : int
-            Most bytes of the levels of the pyramid; the coarse ones come first.
-        """
+        """Return the summaries by name, the shortest first."""
         filled = {request: self._group[name] for name, request in self._requests.items() if name != _PYRAMID}
         if _RATE in self._requests:
             filled[active_request()] = self._group[_RATE].active

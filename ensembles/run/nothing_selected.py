@@ -105,13 +105,7 @@ def _joined(mine: tuple[int, int] | None, other: tuple[int, int] | None) -> tupl
 
 
 def refuse_nothing(run: Run, selection: Selection, found: int) -> None:
-    """Raise an error if filters match no call.
-
-    Raises
-    ------
-    EnsioError
-        `found` is 0, and there are filters. It names the filter, and what the run has.
-    """
+    """Raise an error if filters match no call."""
     if not found and selection != Selection():
         raise EnsioError(why_nothing(run, selection))
 

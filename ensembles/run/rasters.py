@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.summaries.pyramid import LEVELS, MOST_CELLS, Pyramid, pyramid_request
-from ensembles.summaries.raster import Raster, raster_request
-from ensembles.summaries.raster_images import DrawnRaster, drawn_request
+from ensembles.summaries.raster import DrawnRaster, Raster, drawn_request, raster_request
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 if TYPE_CHECKING:
@@ -38,10 +37,7 @@ def drawn_raster(run: Run) -> DrawnRaster | None:
 def whole_raster(run: Run, rows: int, cells: int) -> Raster | None:
     """Return a raster of all of a run from what is kept: a level of its pyramid, or its raster.
 
-    Returns
-    -------
-    Raster or None
-        None: nothing suitable is kept, or the run has no calls.
+    None: nothing suitable is kept, or the run has no calls.
     """
     for number in range(LEVELS):
         if Pyramid(run.tasks, number).rows <= rows:
@@ -55,15 +51,7 @@ def whole_raster(run: Run, rows: int, cells: int) -> Raster | None:
 def pyramid_window(run: Run, low_ns: int, high_ns: int) -> Raster | None:
     """Return the raster of a window from the coarsest level of the kept pyramid that suffices.
 
-    Parameters
-    ----------
-    low_ns, high_ns : int
-        ns since the origin of the run; the end is excluded.
-
-    Returns
-    -------
-    Raster or None
-        With at least `LEAST_CELLS` cells of time. None: no level has so many, or there is no pyramid.
+    With at least `LEAST_CELLS` cells of time. None: no level has so many, or there is no pyramid.
     """
     coarsest = _level(run, LEVELS - 1)
     if coarsest is None:
@@ -86,15 +74,7 @@ def kept_levels(run: Run) -> list[Pyramid]:
 def expected_calls(run: Run, low_ns: int, high_ns: int) -> float | None:
     """Estimate how many outermost calls begin in a window, from a level of the kept pyramid.
 
-    Parameters
-    ----------
-    low_ns, high_ns : int
-        ns since the origin of the run; the end is excluded.
-
-    Returns
-    -------
-    float or None
-        As if calls began evenly within each cell. None: there is no pyramid.
+    As if calls began evenly within each cell. None: there is no pyramid.
     """
     level = _level(run, _LEVEL_OF_ESTIMATE)
     if level is None:

@@ -1,10 +1,19 @@
-"""How the events of a run are read: source, executor, memory, and what is kept of passes."""
+"""How the events of a run are read: source, executor, memory, and what is kept of passes.
+
+The events that a selection needs, as readers judge it: ranks, times, durations, functions, files, sizes.
+
+A reader skips chunks that hold no such event. The selection itself examines every event that is read, so that
+limits may be wider than its conditions.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,22 +23,32 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
 from ensembles.model.regions import KINDS
+from ensembles.model.spans import find_spans
 from ensembles.model.units import share_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
-from ensembles.passes.reading import Ranges, ReadRequest, ascending_ranges, sample_size
+from ensembles.passes.reading import (
+    ANYTHING,
+    Contents,
+    Ranges,
+    ReadRequest,
+    ascending_ranges,
+    sample_size,
+    set_of,
+)
 from ensembles.passes.spec import Choose, PassRun, PassSpec, compute_fingerprint
 from ensembles.passes.summary import BY_RANK, RANK_ORDER
 from ensembles.readers.common.source import EventSource
 from ensembles.run.kept import KeptSummaries
-from ensembles.run.read_limits import limits_of
 from ensembles.run.selection import Selection, select_chunks
 from ensembles.summaries.from_cells import from_sums
 from ensembles.summaries.ranktable import RankTable, empty_ranks
 
 if TYPE_CHECKING:
+    from ensembles.model.regions import Spans
+    from ensembles.run.selection import Selection
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.sampled_ranks import ExtraSummary
     from ensembles.structure.recorded_run import RecordedRun
@@ -45,18 +64,12 @@ _NOT_SHOWN = "it does not show where the time of the run went, copy it again or 
 class RunReading:
     """The part of a run that readers, writers, executors and commands need, and users seldom.
 
-    Attributes
-    ----------
-    source : EventSource
-        The reader of the events.
-    executor : Executor
-        Makes the passes over the events (`ensembles.passes.executors`).
-    budget : Budget
-        Memory that a pass may take.
-    reopen : callable or None
-        Opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets it.
-    kept : KeptSummaries
-        Results of passes that were made before.
+    `source`: the reader of the events.
+    `executor`: makes the passes over the events (`ensembles.passes.executors`).
+    `budget`: memory that a pass may take.
+    `reopen`: opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets
+    it.
+    `kept`: results of passes that were made before.
     """
 
     def __init__(self, run: RecordedRun, source: EventSource) -> None:
@@ -80,13 +93,7 @@ class RunReading:
         return self._run.phases if self._run.info.has(Holds.CALL_ORDER) else None
 
     def need(self, part: Holds, why: str) -> None:
-        """Refuse the run if its record does not hold a part.
-
-        Parameters
-        ----------
-        why : str
-            What needs the part, as a clause: ``"its rate needs the times of all calls"``.
-        """
+        """Refuse the run if its record does not hold a part."""
         run = self._run
         if not run.info.has(part):
             how, remedy = run.info.how_it_was_recorded, run.info.how_to_keep_calls
@@ -120,14 +127,8 @@ class RunReading:
     ) -> Events:
         """Read all events of some ranks, evenly spaced among all ranks.
 
-        Parameters
-        ----------
-        least_ranks : int
-            Smallest number of ranks, even if they have more events.
-        among : sequence of (int, int), optional
-            Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
-        columns : tuple of str, optional
-            Columns that are needed, those of rank and start included. Default: all.
+        `among`: ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
+        `columns`: columns that are needed, those of rank and start included. Default: all.
         """
         share = -(-self.most_events * least_ranks // max(self._run.tasks, 1))
         what = f"all calls of {least_ranks} tasks, which phase detection needs"
@@ -317,10 +318,7 @@ class RunReading:
     def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
         """Iterate over the events of a selection for this run, in the order of ranks.
 
-        Parameters
-        ----------
-        max_events : int, optional
-            Largest number of events read at a time. Default: as the memory budget allows.
+        `max_events`: largest number of events read at a time. Default: as the memory budget allows.
         """
         return self._chunks_for(selection, max_events, True)
 
@@ -358,11 +356,6 @@ class RunReading:
         """Sums over the calls of each rank by function.
 
         They include calls that are not events.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read any more, or holds neither all events nor sums by rank.
         """
         if self.known_ranks is None:
             self._run.reading.need(
@@ -379,10 +372,7 @@ class RunReading:
     def keep_ranks(self, ranks: RankTable | None) -> None:
         """Keep the sums of a pass over all events as `ranks`, which then makes no pass.
 
-        Parameters
-        ----------
-        ranks : RankTable or None
-            Filled with all events of this run; None: it lacks some.
+        `ranks`: filled with all events of this run; None: it lacks some.
         """
         if ranks is not None:
             self.__dict__["known_ranks"] = ranks
@@ -392,3 +382,115 @@ def _nested_start_together(events: Events) -> bool:
     """Whether a call and one inside start at the same time: rows may have these in another order."""
     together = (events.rank[1:] == events.rank[:-1]) & (events.start[1:] == events.start[:-1])
     return bool((together & (events.depth[1:] != events.depth[:-1])).any())
+
+
+MOST_RANGES = 64
+"""More ranges are joined across the narrowest gaps: a reader compares every chunk with every range."""
+
+_FIRST_NS = -(1 << 62)
+"""No call starts before."""
+
+MOST_FILES = 1 << 16
+"""With more files, globs are matched with those of each chunk only: to match all of them takes too long."""
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    """What a selection needs; as in `ensembles.passes.reading.ReadRequest`."""
+
+    ranks: Ranges | None = None
+    times_ns: Ranges | None = None
+    contents: Contents = ANYTHING
+
+    @property
+    def are_none(self) -> bool:
+        """Whether all events are needed."""
+        return self == ReadLimits()
+
+
+def limits_of(run: RecordedRun, selection: Selection | None) -> ReadLimits:
+    """Find what a selection needs of a run.
+
+    Examples
+    --------
+    >>> from ensembles.run.reading import limits_of
+    >>> from ensembles.run.selection import Selection
+    >>> run = en.open("ensio-ior")
+    >>> limits = limits_of(run, Selection.parse(rank="0-3", time="1..2", size="1MiB"))
+    >>> limits.ranks, limits.times_ns
+    (((0, 3),), ((1000000000, 1999999999),))
+    >>> limits.contents.sizes
+    ((1048576, 1048576),)
+    """
+    if selection is None:
+        return ReadLimits()
+    ranks = selection.read_ranks
+    if selection.ordinals is not None:  # they are counted among all calls of a rank
+        return ReadLimits(ranks)
+    times = None if selection.times_ns is None else ascending_ranges(selection.times_ns)
+    if selection.spans is not None:
+        ranks, times = _also(ranks, times, *_of_spans(selection.spans))
+    if selection.phases is not None and run.phases is not None:
+        ranks, times = _also(ranks, times, *run.phases.limits(selection.phases))
+    under_way = None
+    if selection.under_way_ns is not None:
+        low, high = selection.under_way_ns
+        times, under_way = _in_both(times, ((_FIRST_NS, high - 1),)), (low - 1, high)
+    return ReadLimits(
+        None if ranks is None else _joined(ranks),
+        None if times is None else _joined(times),
+        Contents(
+            _calls_of(run, selection),
+            _files_of(run, selection.file_globs),
+            None if selection.sizes is None else ascending_ranges(selection.sizes),
+            under_way,
+            None if selection.durations_ns is None else min(low for low, _ in selection.durations_ns),
+        ),
+    )
+
+
+def _calls_of(run: RecordedRun, selection: Selection) -> int | None:
+    if selection.ops is None and selection.calls is None and selection.layers is None:
+        return None
+    return set_of(number for number, call in enumerate(run.calls) if selection.wants_call(call))
+
+
+def _files_of(run: RecordedRun, globs: tuple[str, ...] | None) -> int | None:
+    if globs is None or len(run.files) > MOST_FILES:
+        return None
+    return set_of(
+        number for number, path in enumerate(run.files) if any(fnmatchcase(path, glob) for glob in globs)
+    )
+
+
+def _of_spans(spans: Spans) -> tuple[Ranges, Ranges]:
+    rank, start, end = spans.joined()
+    return find_spans(rank), _joined(
+        ascending_ranges(list(zip(start.tolist(), (end - 1).tolist(), strict=True)))
+    )
+
+
+def _also(
+    ranks: Ranges | None, times: Ranges | None, other_ranks: Ranges | None, other_times: Ranges | None
+) -> tuple[Ranges | None, Ranges | None]:
+    """Intersect ranks and times."""
+    return _in_both(ranks, other_ranks), _in_both(times, other_times)
+
+
+def _in_both(some: Ranges | None, other: Ranges | None) -> Ranges | None:
+    """Intersect ranges; None stands for all numbers."""
+    if some is None or other is None:
+        return other if some is None else some
+    both = ((max(a, c), min(b, d)) for a, b in some for c, d in other)
+    return ascending_ranges([(low, high) for low, high in both if low <= high])
+
+
+def _joined(ranges: Ranges) -> Ranges:
+    """Join ranges until there are few."""
+    if len(ranges) <= MOST_RANGES:
+        return tuple(ranges)
+    gaps = np.array([after[0] - before[1] for before, after in pairwise(ranges)])
+    kept = np.sort(np.argsort(-gaps, kind="stable")[: MOST_RANGES - 1])
+    begins = [0, *(kept + 1).tolist()]
+    ends = [*kept.tolist(), len(ranges) - 1]
+    return tuple((ranges[low][0], ranges[high][1]) for low, high in zip(begins, ends, strict=True))

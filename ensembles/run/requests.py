@@ -16,10 +16,8 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import filtered, with_filters
 from ensembles.run.selection import Filters
-from ensembles.summaries.alignment import Alignment
-from ensembles.summaries.callsums import operations_of_transfers
-from ensembles.summaries.calltable import CallTable, CallTotals
-from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.calltable import CallTable, CallTotals, operations_of_transfers
+from ensembles.summaries.sizes import Alignment, SizeTable
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -33,66 +31,35 @@ _WITH_COLLECTIVE = ("mpiio", "pnetcdf")
 
 @dataclass(frozen=True, slots=True)
 class SizeCount:
-    """Requests of one size, or of a class of sizes.
+    """Requests of one size, or of a class of sizes."""
 
-    Attributes
-    ----------
-    low_bytes, high_bytes : int
-        The size, twice; or the least and largest size of a class whose sizes are not known one by one.
-    count : int
-    share : float
-        Share of the requests of the API and direction.
-    """
-
+    # low_bytes, high_bytes: The size, twice; or the least and largest size of a class whose sizes are not
+    # known one by one
     low_bytes: int
     high_bytes: int
     count: int
-    share: float
+    share: float  # Share of the requests of the API and direction
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTotals:
-    """The reads or the writes of one API.
+    """The reads or the writes of one API."""
 
-    Attributes
-    ----------
-    layer, op : str
-        The API, and ``read`` or ``write``.
-    count, errors : int
-        Number of requests, and of failed ones.
-    bytes : int
-        Bytes moved.
-    time_s : float
-        Time in these calls, summed over tasks; calls inside other calls included.
-    collective : int or None
-        Number of collective calls; None: the layer does not show which calls are.
-    located : int or None
-        Requests whose offset and boundary are known; None: not every call is an event.
-    misaligned : int or None
-        Those of them whose offset is not a multiple of the boundary.
-    crossing : int or None
-        Those of them that would fit between two boundaries, and touch both sides of one.
-    sizes : tuple of SizeCount
-        The most frequent sizes.
-    uncertainty : int
-        Each count of a size may be too low by up to this number.
-    functions : dict of str to int
-        Number of calls by function.
-    """
-
+    # layer, op: The API, and ``read`` or ``write``
     layer: str
     op: str
+    # count, errors: Number of requests, and of failed ones
     count: int
     errors: int
-    bytes: int
-    time_s: float
-    collective: int | None
-    located: int | None
-    misaligned: int | None
-    crossing: int | None
-    sizes: tuple[SizeCount, ...]
-    uncertainty: int
-    functions: dict[str, int]
+    bytes: int  # Bytes moved
+    time_s: float  # Time in these calls, summed over tasks; calls inside other calls included
+    collective: int | None  # Number of collective calls; None: the layer does not show which calls are
+    located: int | None  # Requests whose offset and boundary are known; None: not every call is an event
+    misaligned: int | None  # Those of them whose offset is not a multiple of the boundary
+    crossing: int | None  # Those of them that would fit between two boundaries, and touch both sides of one
+    sizes: tuple[SizeCount, ...]  # The most frequent sizes
+    uncertainty: int  # Each count of a size may be too low by up to this number
+    functions: dict[str, int]  # Number of calls by function
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes, and shares of the located requests."""
@@ -109,24 +76,8 @@ def requests_of_run(
 ) -> list[RequestTotals]:
     """Compute the requests of a run by API, reads and writes apart.
 
-    Parameters
-    ----------
-    align_bytes : int, optional
-        Boundary for misaligned requests. Default: of each file its Lustre stripe size, else the block size of
-        its file system, as far as the run records them.
-
-    Raises
-    ------
-    EnsioError
-        A filter is malformed or needs events that the run does not keep, `align_bytes` is not positive, or a
-        file cannot be read.
-
-    Examples
-    --------
-    >>> from ensembles.run.requests import requests_of_run
-    >>> reads, writes = requests_of_run(en.open("ensio-ior"))
-    >>> writes.op, writes.count, writes.sizes[0].low_bytes, reads.op
-    ('write', 160, 1048576, 'read')
+    `align_bytes`: boundary for misaligned requests. Default: of each file its Lustre stripe size, else the
+    block size of its file system, as far as the run records them.
     """
     if align_bytes is not None and align_bytes < 1:
         raise EnsioError("the boundary of aligned requests must be at least 1 byte")

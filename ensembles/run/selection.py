@@ -72,71 +72,40 @@ class Filters(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection of calls: one condition an attribute; None selects all calls.
+    """A selection of calls: one condition an attribute; None selects all calls."""
 
-    Attributes
-    ----------
-    ops, calls, layers : tuple of str or None
-        Operations, names of functions, layers.
-    file_globs : tuple of str or None
-        Globs for absolute paths; ``*`` matches any characters, including ``/``.
-    ranks : tuple of (int, int) or None
-        Ranges of ranks, both ends included.
-    sizes : tuple of (int, int) or None
-        Ranges of requested bytes, both ends included.
-    times_s : tuple of (float, float) or None
-        Ranges of the start of a call, seconds since the origin of the run, the end excluded.
-    durations_ns : tuple of (int, int) or None
-        Ranges of durations in ns, both ends included.
-    offsets : tuple of (int, int) or None
-        Ranges of offsets in bytes, both ends included. Calls without an offset match none.
-    rates : tuple of (int, int) or None
-        Ranges of bytes moved per second of the duration of a call, the end excluded.
-    failed : bool
-        Only calls that failed.
-    errors : tuple of int or None
-        The errno of failed calls.
-    regions : tuple of str or None
-        Names of phases and regions: the call's task must be in one of them when the call starts.
-    sites : tuple of str or None
-        Call sites: ``file:line``, source file or function, with wildcards.
-    phases, ordinals : tuple of (int, int) or None
-        Ranges of phase numbers and of ordinals, both ends included.
-    per_byte : bool
-        Select only calls that moved bytes. The durations of ensembles are then per MiB.
-    outermost : bool
-        Select only calls that are not inside others.
-    quantity : {"duration", "flight"}
-        What ensembles are made of. "flight" selects only non-blocking requests whose flight is known.
-    under_way_ns : (int, int) or None
-        Select only calls that are under way in this time, ns since the origin, the end excluded.
-    spans : Spans or None
-        Times at which the tasks of a run are in `regions`; `for_run` sets it.
-    site_numbers : tuple of int or None
-        Numbers of `sites` in a run; `for_run` sets it.
-    """
-
+    # ops, calls, layers: Operations, names of functions, layers
     ops: tuple[str, ...] | None = None
     calls: tuple[str, ...] | None = None
     layers: tuple[str, ...] | None = None
+    # Globs for absolute paths; ``*`` matches any characters, including ``/``
     file_globs: tuple[str, ...] | None = None
-    ranks: tuple[tuple[int, int], ...] | None = None
-    sizes: tuple[tuple[int, int], ...] | None = None
+    ranks: tuple[tuple[int, int], ...] | None = None  # Ranges of ranks, both ends included
+    sizes: tuple[tuple[int, int], ...] | None = None  # Ranges of requested bytes, both ends included
+    # Ranges of the start of a call, seconds since the origin of the run, the end excluded
     times_s: tuple[tuple[float, float], ...] | None = None
-    durations_ns: tuple[tuple[int, int], ...] | None = None
+    durations_ns: tuple[tuple[int, int], ...] | None = None  # Ranges of durations in ns, both ends included
+    # Ranges of offsets in bytes, both ends included. Calls without an offset match none.
     offsets: tuple[tuple[int, int], ...] | None = None
+    # Ranges of bytes moved per second of the duration of a call, the end excluded
     rates: tuple[tuple[int, int], ...] | None = None
-    failed: bool = False
-    errors: tuple[int, ...] | None = None
+    failed: bool = False  # Only calls that failed
+    errors: tuple[int, ...] | None = None  # The errno of failed calls
+    # Names of phases and regions: the call's task must be in one of them when the call starts
     regions: tuple[str, ...] | None = None
-    sites: tuple[str, ...] | None = None
+    sites: tuple[str, ...] | None = None  # Call sites: ``file:line``, source file or function, with wildcards
+    # phases, ordinals: Ranges of phase numbers and of ordinals, both ends included
     phases: tuple[tuple[int, int], ...] | None = None
     ordinals: tuple[tuple[int, int], ...] | None = None
-    per_byte: bool = False
-    outermost: bool = False
+    per_byte: bool = False  # Select only calls that moved bytes. The durations of ensembles are then per MiB.
+    outermost: bool = False  # Select only calls that are not inside others
+    # What ensembles are made of. "flight" selects only non-blocking requests whose flight is known.
     quantity: Quantity = "duration"
+    # Select only calls that are under way in this time, ns since the origin, the end excluded
     under_way_ns: tuple[int, int] | None = None
+    # Times at which the tasks of a run are in `regions`; `for_run` sets it
     spans: Spans | None = field(default=None, compare=False, repr=False)
+    # Numbers of `sites` in a run; `for_run` sets it
     site_numbers: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -165,51 +134,8 @@ class Selection:
     ) -> Selection:
         """Parse filters as they are written on the command line.
 
-        Parameters
-        ----------
-        op, call, layer : str or list of str
-            ``"write"``, ``"pread,pwrite"``, ``"posix"``.
-        file : str or list of str
-            Glob for absolute paths. Several globs are a list, as a path may contain a comma.
-        rank : str or int or list of these
-            ``"0-63"``, ``"0,5,8-15"``, both ends included.
-        size : str or int or list of these
-            Requested bytes: ``"1MiB"``, ``"1MiB..4MiB"`` (both ends included), ``"1MiB.."``, ``"..4096"``.
-        time : str or list of str
-            Start of the call in seconds since the origin of the run: ``"10..20"`` (from 10, before 20),
-            ``"10.."``.
-        duration : str or list of str
-            Time that the call took: ``"0.5..2"`` (from 0.5 s, less than 2 s), ``"10ms.."``, ``"..1us"``.
-        offset : str or int or list of these
-            Where in its file the call begins, bytes: ``"4096"``, ``"1GiB..2GiB"`` (the end excluded),
-            ``"1GiB.."``.
-        rate : str or list of str
-            Bytes that the call moved, per second of its duration: ``"50MiB..1GiB"`` (the end excluded),
-            ``"..10MiB"``. Calls that moved nothing match none.
-        failed : bool
-            Select only calls that failed.
-        error : str or int or list of these
-            The errors of failed calls: ``"ENOSPC,EIO"``, or numbers.
-        region : str or list of str
-            Name of a phase or region that the program named. Several names are a list, as a name may contain
-            a comma.
-        site : str or list of str
-            Call site that led to the call: ``"restart.f90:212"``, a source file or a function, with
-            wildcards. Several sites are a list.
-        phase, ordinal : str or int or list of these
-            ``"3"``, ``"4-8"``, ``"1,3-5"``, both ends included: phase numbers as ``ensio phases`` prints
-            them, and indices of the call among those of its rank, operation and file, from 1.
-        per_byte : bool
-            Select only calls that moved bytes; durations are per MiB.
-        quantity : {"duration", "flight"}
-            Time that calls blocked, or time in flight of non-blocking requests: from post to completion.
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed.
-        TypeError
-            There is no such filter.
+        `failed`: select only calls that failed.
+        `per_byte`: select only calls that moved bytes; durations are per MiB.
 
         Examples
         --------
@@ -298,22 +224,7 @@ class Selection:
     def for_run(self, run: RecordedRun, from_summary: bool = False) -> Selection:
         """Check this selection against a run, and find the times of its regions.
 
-        Parameters
-        ----------
-        run : RecordedRun
-        from_summary : bool
-            Allow phases and ordinals that only the summary of the run can give.
-
-        Returns
-        -------
-        Selection
-            The same conditions, with `spans` where regions are selected.
-
-        Raises
-        ------
-        EnsioError
-            The run has no such call, layer, phase or region; or phases or ordinals are selected and the run
-            does not keep every call.
+        `from_summary`: allow phases and ordinals that only the summary of the run can give.
         """
         checked = self.checked(run.calls, partial(_calls_made, run))
         if self.phases is not None and not run.reading.has_phases and not from_summary:
@@ -335,20 +246,7 @@ class Selection:
         return replace(checked, spans=run.regions.named(*self.regions).spans())
 
     def checked(self, calls: Sequence[Call], find_made: Callable[[], set[Call]] | None = None) -> Selection:
-        """Check the functions and layers of this selection against the calls of a run.
-
-        Parameters
-        ----------
-        calls : sequence of Call
-            Functions that the recorder of the run knows.
-        find_made : callable, optional
-            Finds those of them that the run called, for the message.
-
-        Raises
-        ------
-        EnsioError
-            The run has no such call or layer.
-        """
+        """Check the functions and layers of this selection against the calls of a run."""
         for wanted, part, what in ((self.calls, "name", "call"), (self.layers, "layer", "layer")):
             known = {getattr(call, part) for call in calls}
             for name in wanted or ():
@@ -360,22 +258,6 @@ class Selection:
 
     def mask(self, chunk: Events) -> np.ndarray:
         """Compute which events of a chunk are selected.
-
-        Parameters
-        ----------
-        chunk : Events
-            With phases and ordinals if the selection filters by them.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-
-        Raises
-        ------
-        ValueError
-            Regions are selected, and `for_run` was not called.
-        EnsioError
-            Phases or ordinals are selected, and the events have none.
 
         Examples
         --------
@@ -518,21 +400,7 @@ def select_chunks(
 
     The events have phases and ordinals if the selection filters by them.
 
-    Parameters
-    ----------
-    selection : Selection
-        From `Selection.for_run` of the run.
-    phase_of : callable or None
-        Gives the phase of each event; None if the selection does not filter by phases.
-    chunks : iterator of Events
-        In the order of ranks.
-    budget : Budget
-        Memory budget of the pass.
-    path : str
-        Path of the run, for messages.
-    to_sum : bool
-        Calls of one layer are not inside others: those of other layers are not selected, and do not count
-        their bytes and times.
+    `phase_of`: gives the phase of each event; None if the selection does not filter by phases.
     """
     if selection.ordinals is not None:
         chunks = with_ordinals(chunks, budget.held_events, path)

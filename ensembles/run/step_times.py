@@ -55,10 +55,7 @@ class StepTimes(Summary):
 def step_times_s(run: Run) -> list[float]:
     """Compute the time in I/O of each phase, summed over tasks, in seconds.
 
-    Returns
-    -------
-    list of float
-        Empty if not every call is an event, or if the run has no phases or more than `MOST_STEPS`.
+    Empty if not every call is an event, or if the run has no phases or more than `MOST_STEPS`.
     """
     phases = run.reading.phases_of_calls
     if phases is None or not 0 < phases.count <= MOST_STEPS:

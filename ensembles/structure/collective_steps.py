@@ -37,32 +37,16 @@ STEPS = ("communication", "storage", "entry", "others_storage")
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Where the tasks of the calls of one function spent their time.
+    """Where the tasks of the calls of one function spent their time."""
 
-    Attributes
-    ----------
-    call : str
-        The function.
-    collective_calls : int
-        Number of collective calls, each of several tasks.
-    calls : int
-        Number of calls, summed over tasks.
-    tasks : int
-        Number of tasks that made them.
-    independent_calls : int
-        Calls, among `calls`, in which tasks did not wait for each other.
-    time_s : float
-        Duration of the calls, summed over tasks. It is the sum of the following.
-    communication_s, storage_s, entry_s, others_storage_s : float
-        Time in each kind of step (`ensembles.structure.collective_steps`).
-    """
-
-    call: str
-    collective_calls: int
-    calls: int
-    tasks: int
-    independent_calls: int
-    time_s: float
+    call: str  # The function
+    collective_calls: int  # Number of collective calls, each of several tasks
+    calls: int  # Number of calls, summed over tasks
+    tasks: int  # Number of tasks that made them
+    independent_calls: int  # Calls, among `calls`, in which tasks did not wait for each other
+    time_s: float  # Duration of the calls, summed over tasks. It is the sum of the following.
+    # communication_s, storage_s, entry_s, others_storage_s: Time in each kind of step
+    # (`ensembles.structure.collective_steps`)
     communication_s: float
     storage_s: float
     entry_s: float
@@ -76,24 +60,13 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class CollectiveStepTable:
-    """The steps of all collective calls of a run.
+    """The steps of all collective calls of a run."""
 
-    Attributes
-    ----------
-    rows : tuple of StepTimes
-        By function, the one with the longest time first.
-    unmatched_calls : int
-        Calls of functions that some tasks called on a file more often than others; they are in no row.
-    refused : str or None
-        Why there are no rows.
-    crowded : str
-        Which tasks share processors, so that messages wait for one; ``""`` if none do.
-    """
-
-    rows: tuple[StepTimes, ...]
+    rows: tuple[StepTimes, ...]  # By function, the one with the longest time first
+    # Calls of functions that some tasks called on a file more often than others; they are in no row
     unmatched_calls: int
-    refused: str | None
-    crowded: str = ""
+    refused: str | None  # Why there are no rows
+    crowded: str = ""  # Which tasks share processors, so that messages wait for one; ``""`` if none do
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -222,21 +195,7 @@ def times_of_steps(
     owner: np.ndarray,
     clock_error_ns: int,
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-    """Compute the time that each call spends in each kind of step.
-
-    Parameters
-    ----------
-    number : ndarray of int, shape (n,)
-        The collective call that each call is part of.
-    owner : ndarray of int, shape (m,)
-        The call in which each storage call is; −1: none.
-
-    Returns
-    -------
-    communication_ns, storage_ns, entry_ns, others_storage_ns : ndarray of int64, shape (n,)
-    independent : ndarray of bool, shape (n,)
-        Whether tasks did not wait for each other in the collective call.
-    """
+    """Compute the time that each call spends in each kind of step."""
     start, end = calls["start"], calls["end"]
     _, number = np.unique(number, return_inverse=True)
     count = int(number.max()) + 1

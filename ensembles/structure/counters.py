@@ -78,19 +78,9 @@ def _time_in_io(counters: Counters) -> dict[str, Any]:
 def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
     """Return the files of the counters, those of most time first.
 
-    Returns
-    -------
-    list of dict
-        ``module``, ``layer``, ``path``, ``time_s`` (read, write and metadata, summed over ranks), and the
-        columns of `ModuleCounters.by_file`; None: unknown. ``records`` counts the ranks with a record; if
-        ``is_shared``, the numbers are sums over all ranks.
-
-    Examples
-    --------
-    >>> import ensembles as en
-    >>> from ensembles.structure.counters import file_rows
-    >>> file_rows(en.open("ensio-ior").info)
-    []
+    ``module``, ``layer``, ``path``, ``time_s`` (read, write and metadata, summed over ranks), and the columns
+    of `ModuleCounters.by_file`; None: unknown. ``records`` counts the ranks with a record; if ``is_shared``,
+    the numbers are sums over all ranks.
     """
     rows = []
     for module in _modules(run):
@@ -111,15 +101,7 @@ def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
 
 
 def rank_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
-    """Return the ranks of the counters, those of most time first.
-
-    Returns
-    -------
-    list of dict
-        ``module``, ``layer``, ``time_s`` (in the records of this rank alone), and the columns of
-        `ModuleCounters.by_rank`. Records that are sums over all ranks are in none of the sums; with them, the
-        rank's time lies between ``low_s`` and ``high_s``.
-    """
+    """Return the ranks of the counters, those of most time first."""
     rows = []
     for module in _modules(run):
         table = module.by_rank
@@ -145,12 +127,9 @@ def shared_sentence(run: RunInfo) -> str:
 def counted_requests(run: RunInfo) -> list[dict[str, Any]]:
     """Return what counters say of the requests of each interface, reads and writes together.
 
-    Returns
-    -------
-    list of dict
-        ``layer``, ``count``, ``misaligned`` (None: not counted), ``misaligned_share``, ``alignment_bytes``
-        (list: what misaligned refers to) and ``common_sizes`` (``bytes`` and ``count``; a record keeps four
-        sizes, so that counts are lower bounds). Interfaces of which neither is known are left out.
+    ``layer``, ``count``, ``misaligned`` (None: not counted), ``misaligned_share``, ``alignment_bytes`` (list:
+    what misaligned refers to) and ``common_sizes`` (``bytes`` and ``count``; a record keeps four sizes, so
+    that counts are lower bounds). Interfaces of which neither is known are left out.
     """
     found = []
     for module in _modules(run):
@@ -176,10 +155,7 @@ def counted_requests(run: RunInfo) -> list[dict[str, Any]]:
 def main_interface(modules: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:
     """Return the outermost interface through which the data went, whose rate is that of the program.
 
-    Returns
-    -------
-    dict or None
-        None: no rate is known. An interface counts if it moved a tenth of what the busiest one did.
+    None: no rate is known. An interface counts if it moved a tenth of what the busiest one did.
     """
     moved = {name: each["bytes_read"] + each["bytes_written"] for name, each in modules.items()}
     least = max(moved.values(), default=0) / 10
@@ -299,12 +275,9 @@ def _heatmap_json(found: HeatMap) -> dict[str, Any]:
 def target_rows(run: RunInfo) -> list[dict[str, Any]]:
     """Return the storage targets (OSTs) of files on Lustre, that with the slowest files first.
 
-    Returns
-    -------
-    list of dict
-        ``target`` (number of the OST), ``files`` (with a stripe there), ``bytes`` (of files with one
-        stripe; None: some have more), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
-        rank in each file).
+    ``target`` (number of the OST), ``files`` (with a stripe there), ``bytes`` (of files with one stripe;
+    None: some have more), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest rank in each
+    file).
     """
     posix = run.counters.modules.get("POSIX")
     if posix is None:

@@ -40,23 +40,12 @@ _DIGESTS = ("ordered", "unordered", "bytes")
 
 @dataclass
 class PhaseFingerprint:
-    """The calls of one phase, or of the whole run.
+    """The calls of one phase, or of the whole run."""
 
-    Attributes
-    ----------
-    calls : Counter of str
-        Number of calls of each function.
-    moved : Counter of str
-        Requested bytes of reads and of writes.
-    tasks : int
-        Number of tasks with calls.
-    digests : dict of str to int
-        By name (``ordered``, ``unordered``, ``bytes``): sum of the digests of the tasks, modulo 2^128.
-    """
-
-    calls: Counter[str] = field(default_factory=Counter)
-    moved: Counter[str] = field(default_factory=Counter)
-    tasks: int = 0
+    calls: Counter[str] = field(default_factory=Counter)  # Number of calls of each function
+    moved: Counter[str] = field(default_factory=Counter)  # Requested bytes of reads and of writes
+    tasks: int = 0  # Number of tasks with calls
+    # By name (``ordered``, ``unordered``, ``bytes``): sum of the digests of the tasks, modulo 2^128
     digests: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_DIGESTS, 0))
 
     def to_json(self) -> dict[str, Any]:
@@ -73,28 +62,8 @@ class PhaseFingerprint:
 class Fingerprint(Summary):
     """A mergeable summary: the fingerprint of a run.
 
-    Parameters
-    ----------
-    nested : bool
-        Count calls inside others too, for example of a layer below MPI-IO.
-    without_file : bool
-        Count calls without a file too: messages and other calls of MPI.
-
-    Attributes
-    ----------
-    entries : dict of int to PhaseFingerprint
-        By number of the phase, from 1 in the order of time; `WHOLE`: all calls.
-    files : Counter of int
-        Number of tasks that use each file of the run.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.structure.fingerprint import WHOLE, Fingerprint
-    >>> found = en.open("ensio-ior").summarize(ignoring_run(Fingerprint))
-    >>> whole = found.entries[WHOLE]
-    >>> whole.tasks, whole.calls["pwrite"], whole.moved["write"] == whole.moved["read"]
-    (8, 160, True)
+    `entries`: by number of the phase, from 1 in the order of time; `WHOLE`: all calls.
+    `files`: number of tasks that use each file of the run.
     """
 
     columns = ("rank", "thread", "start", "call", "depth", "carried", "file", "offset", "requested")
@@ -195,16 +164,7 @@ class Fingerprint(Summary):
 def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Describe how two fingerprints differ.
 
-    Returns
-    -------
-    list of str
-        A sentence for each difference, the strongest first; empty if the fingerprints are equal.
-
-    Examples
-    --------
-    >>> from ensembles.structure.fingerprint import Fingerprint, differences
-    >>> differences(Fingerprint().to_json(), Fingerprint().to_json())
-    []
+    A sentence for each difference, the strongest first; empty if the fingerprints are equal.
     """
     found = []
     if first["tasks"] != second["tasks"]:

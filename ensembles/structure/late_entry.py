@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.summaries.collective_entries import CollectiveEntries
+from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
@@ -95,16 +95,8 @@ def late_entry(
     Only functions count that all tasks of the run call equally often, `LEAST_CALLS` times or more. A task
     that enters late also spends less time inside: one for which no other task waits is not named.
 
-    Parameters
-    ----------
-    clock_error_ns : int
-        Largest error between the clocks of different nodes, which counts in each call.
-
-    Returns
-    -------
-    LateEntry or None
-        None: no task is late by `LEAST_SHARE` of the run and by habit (`is_habit`), several tasks are, or the
-        calls cannot be compared.
+    None: no task is late by `LEAST_SHARE` of the run and by habit (`is_habit`), several tasks are, or the
+    calls cannot be compared.
     """
     rows = found.table.columns()
     if tasks < 2 or not len(rows["n"]):
@@ -149,10 +141,7 @@ def is_habit(late: np.ndarray, task: int) -> bool:
     number of its meetings is then binomial; the level is divided by the number of tasks, as the worst was
     chosen (Bonferroni).
 
-    Parameters
-    ----------
-    late : ndarray, shape (meetings, tasks)
-        How late each task comes; NaN: it does not come.
+    `late`: how late each task comes; NaN: it does not come.
 
     Examples
     --------
@@ -241,11 +230,8 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: RecordedR
 def leaves_later(entries: CollectiveEntries, run: RecordedRun, rank: int) -> tuple[float, str]:
     """Find the collective call that a task leaves later than the others, although all tasks had entered it.
 
-    Returns
-    -------
-    (float, str)
-        By how much it leaves later than the other tasks in the median, summed over the calls of the function
-        where that is most, s, and the function. 0 and ``""``: it does not, or the calls cannot be compared.
+    By how much it leaves later than the other tasks in the median, summed over the calls of the function
+    where that is most, s, and the function. 0 and ``""``: it does not, or the calls cannot be compared.
     """
     rows, found = entries.table.columns(), (0.0, "")
     for call in np.unique(rows["call"]).tolist():

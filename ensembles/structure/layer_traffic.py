@@ -26,24 +26,11 @@ LEAST_SHARE = 0.1
 def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
     """Return what each library moved by the reads and writes of other layers inside its calls.
 
-    Returns
-    -------
-    list of dict
-        A row for each layer of outermost calls, operation ``"read"`` or ``"write"``, and layer below:
-        ``layer``, ``op``, ``by``, ``calls`` and ``bytes`` of the layer itself, ``inner_calls`` and
-        ``inner_bytes`` of the layer below, ``mean_bytes`` and ``inner_mean_bytes`` of a call (None: no call),
-        ``amplification`` (inner bytes by bytes; None: no bytes), and ``read_in_writes_bytes``, what the layer
-        below read in calls that write.
-
-    Examples
-    --------
-    >>> from ensembles.structure.layer_traffic import traffic_rows
-    >>> from ensembles.summaries.layer_traffic import LayerTraffic, Traffic
-    >>> traffic = LayerTraffic()
-    >>> traffic.outer["netcdf", "write"] = Traffic(1, 1 << 20)
-    >>> traffic.inner["netcdf", "write", "posix", "write"] = Traffic(256, 2 << 20)
-    >>> traffic_rows(traffic)[0]["amplification"]
-    2.0
+    A row for each layer of outermost calls, operation ``"read"`` or ``"write"``, and layer below: ``layer``,
+    ``op``, ``by``, ``calls`` and ``bytes`` of the layer itself, ``inner_calls`` and ``inner_bytes`` of the
+    layer below, ``mean_bytes`` and ``inner_mean_bytes`` of a call (None: no call), ``amplification`` (inner
+    bytes by bytes; None: no bytes), and ``read_in_writes_bytes``, what the layer below read in calls that
+    write.
     """
     pairs = dict.fromkeys((layer, op, by) for layer, _, by, op in traffic.inner)
     rows = []
@@ -76,13 +63,7 @@ def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
 
 
 def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return sentences on libraries that move more bytes than the program asked for, or small pieces.
-
-    Returns
-    -------
-    list of str
-        One for each layer and operation, without a full stop.
-    """
+    """Return sentences on libraries that move more bytes than the program asked for, or small pieces."""
     sentences = []
     most = max((row["bytes"] for row in rows), default=0)
     for row in rows:

@@ -1,4 +1,7 @@
-"""Time inside libraries: in their calls, and in no recorded call of the layers beneath."""
+"""Time inside libraries: in their calls, and in no recorded call of the layers beneath.
+
+Time that the recorder itself takes where it reads lines of Python.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.summaries.layer_traffic import LayerTraffic
-    from ensembles.summaries.layers import LayerTimes
+    from ensembles.summaries.runtotals import LayerTimes
+
 
 LIBRARIES = {"hdf5": "HDF5", "mpiio": "MPI-IO", "netcdf": "netCDF", "pnetcdf": "PnetCDF"}
 """Names of the layers above the calls of the file system."""
@@ -51,11 +55,8 @@ _MOST_ON_OBJECTS = 0.5
 def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
     """Return the libraries whose storage calls were recorded, so that the rest of their time is known.
 
-    Returns
-    -------
-    frozenset of str
-        Outermost layers inside whose calls storage calls move the bytes, perhaps compressed
-        (`MOST_COMPRESSED`), and libraries that only calls of these layers make.
+    Outermost layers inside whose calls storage calls move the bytes, perhaps compressed (`MOST_COMPRESSED`),
+    and libraries that only calls of these layers make.
 
     Examples
     --------
@@ -86,17 +87,7 @@ def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
 
 
 def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any]]:
-    """Return the time inside each library, and its functions with most of it.
-
-    Returns
-    -------
-    list of dict
-        A row for each library whose storage calls were recorded, the one with most time first: ``layer``,
-        ``time_s`` (exclusive: in its calls and in no recorded call inside them), ``io_share`` (of the
-        exclusive time in all I/O calls), ``io_time_s`` (that time), ``data_share`` (of `time_s`, in calls
-        that move data of the program, or compress it later), and ``calls``: ``call``, ``time_s``
-        (exclusive) and ``whole_s`` of its functions, the longest first.
-    """
+    """Return the time inside each library, and its functions with most of it."""
     given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in _WORK_ON_OBJECTS)
     stored = sum(
         sums.bytes
@@ -174,3 +165,38 @@ def library_share_text(rows: Iterable[Mapping[str, Any]] | None) -> str:
             parts.append(f"{share_text(row['io_share'])}{of} inside {LIBRARIES[row['layer']]}")
             of = ""
     return f"{' and '.join(parts)}, not in the file system" if parts else ""
+
+
+PYTHON_LINES_S = (6e-6, 15e-6)
+"""Time by which a call is longer with ``ENSIO_PYTHON_LINES``: without functions of a library between the line
+and the call, and with three of them (docs/user/settings.md)."""
+
+LEAST_RUN_SHARE = 0.01
+"""Part of the run, for a task, from which this is worth a sentence."""
+
+
+def reads_python_lines(environment: Mapping[str, str]) -> bool:
+    """Whether the recorder read lines of Python, by the environment of a run."""
+    return environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0")
+
+
+def python_lines_text(environment: Mapping[str, str], calls: int, tasks: int, run_s: float) -> str:
+    """Say what lines of Python cost; ``""`` if they were not read, or cost next to nothing.
+
+    Examples
+    --------
+    >>> from ensembles.structure.library_time import python_lines_text
+    >>> python_lines_text({"ENSIO_PYTHON_LINES": "1"}, 100_000, 1, 4.0)
+    'lines of Python: the recorder took about 6 to 15 µs for each of 100,000 calls, 600 ms to 1.50 s in all, \
+which is in the times between calls and of calls around others, such as H5Dread'
+    >>> python_lines_text({}, 100_000, 1, 4.0)
+    ''
+    """
+    low_s, high_s = (each_s * calls for each_s in PYTHON_LINES_S)
+    if not reads_python_lines(environment) or low_s < LEAST_RUN_SHARE * run_s * max(tasks, 1):
+        return ""
+    return (
+        f"lines of Python: the recorder took about 6 to 15 µs for each of {calls:,} calls, "
+        f"{seconds_text(low_s)} to {seconds_text(high_s)} in all, which is in the times between calls and of "
+        "calls around others, such as H5Dread"
+    )

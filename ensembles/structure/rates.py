@@ -1,4 +1,7 @@
-"""Plateaus of the aggregate rate: times in which many calls together keep one rate."""
+"""Plateaus of the aggregate rate: times in which many calls together keep one rate.
+
+Bursts: times in which data moved, apart from idle times, with rates that no grid limits.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.events import Events
+from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.rate import RateCurve
-from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 
 ALIKE = 1.25
 """Neighbouring stretches whose rates differ by less than this factor are one plateau."""
@@ -34,28 +40,16 @@ _CROSSING_CELLS = 3
 
 @dataclass(frozen=True)
 class Plateau:
-    """A stretch of time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median.
+    """A time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median."""
 
-    Attributes
-    ----------
-    from_s, to_s, time_s : float
-        Beginning and end in seconds since the origin of the run, and their difference.
-    bytes_per_s : float
-        Median rate.
-    bytes : float
-        Bytes moved.
-    share : float
-        Share of all bytes of this direction.
-    low_bytes_per_s, high_bytes_per_s : float
-        10 % and 90 % quantiles of the rate.
-    """
-
+    # from_s, to_s, time_s: Beginning and end in seconds since the origin of the run, and their difference
     from_s: float
     to_s: float
     time_s: float
-    bytes_per_s: float
-    bytes: float
-    share: float
+    bytes_per_s: float  # Median rate
+    bytes: float  # Bytes moved
+    share: float  # Share of all bytes of this direction
+    # low_bytes_per_s, high_bytes_per_s: 10 % and 90 % quantiles of the rate
     low_bytes_per_s: float
     high_bytes_per_s: float
 
@@ -125,16 +119,6 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     R. Killick, P. Fearnhead, I. A. Eckley, "Optimal detection of changepoints with a linear computational
     cost", 2012; C. Truong, L. Oudre, N. Vayatis, "Selective review of offline change point detection
     methods", 2020.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.structure.rates import find_plateaus
-    >>> from ensembles.summaries.rate import RateCurve
-    >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
-    >>> rates = find_plateaus(curve, "write")
-    >>> rates.bytes, rates.mean_bytes_per_s <= rates.peak_bytes_per_s
-    (167772160, True)
     """
     moved = curve.moved_bytes[DIRECTIONS.index(op)]
     cell_s = curve.cell_ns * 1e-9
@@ -191,16 +175,7 @@ def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:
 def quantiles(values: np.ndarray, shares: Sequence[float]) -> list[float]:
     """Compute quantiles as NumPy does, whose own function imports masked arrays: 30 ms of processor time.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-        At least one, and no NaN.
-
-    Examples
-    --------
-    >>> from ensembles.structure.rates import quantiles
-    >>> quantiles(np.array([4.0, 1.0, 2.0]), (0.0, 0.5, 0.75))
-    [1.0, 2.0, 3.0]
+    `values`: at least one, and no NaN.
     """
     ascending, found = np.sort(values), []
     for share in shares:
@@ -232,24 +207,6 @@ def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, i
 
     The division minimizes the sum of squares plus `penalty` for each piece (optimal partitioning, Jackson et
     al. 2005), with the pruning of Killick et al. 2012.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n,)
-    least : int
-        Least length of a piece; n is at least that.
-
-    Returns
-    -------
-    list of (int, int)
-        First value and end of each piece.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.structure.rates import divided
-    >>> divided(np.repeat([1.0, 5.0], [4, 6]), 0.5, 2)
-    [(0, 4), (4, 10)]
     """
     n = len(values)
     values = values - values.mean()
@@ -313,3 +270,102 @@ def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[in
             break
         stretches[at : at + 2] = [(stretches[at][0], stretches[at + 1][1])]
     return stretches
+
+
+@dataclass(frozen=True)
+class Burst:
+    """A time in which data moved, from the start of the first call to the end of the last.
+
+    Attributes
+    ----------
+    from_s, to_s : float
+        In s since the origin of the run.
+    bytes, calls : int
+        Bytes moved, and the number of calls that moved them.
+    bytes_per_s : float
+        Rate: bytes by the length of the burst.
+    """
+
+    from_s: float
+    to_s: float
+    bytes: int
+    calls: int
+    bytes_per_s: float
+
+    @property
+    def time_s(self) -> float:
+        """Length in s."""
+        return self.to_s - self.from_s
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes, and `time_s`."""
+        return asdict(self) | {"time_s": self.time_s}
+
+
+class MovedSpans(Summary):
+    """A mergeable summary: start, end and bytes of each call that moved bytes, up to `MOST_EXACT` calls.
+
+    Non-blocking requests move their bytes in their flight.
+    """
+
+    columns = ("call", "carried", "moved", "start", "duration", "flight")
+    requires = ANY_ORDER
+    results = ("_calls", "_parts")
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._parts: list[np.ndarray] = []
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        if not len(chunk):
+            return
+        direction = direction_of_events(chunk)
+        mine = np.flatnonzero(direction >= 0)
+        if len(mine):
+            lasted = np.maximum(chunk.duration[mine], chunk.flight[mine])
+            start = chunk.start[mine]
+            self._hold(len(mine), [np.stack([direction[mine], start, start + lasted, chunk.moved[mine]])])
+
+    def merge(self, other: MovedSpans) -> None:
+        """Add a summary of other events."""
+        self._hold(other._calls, other._parts)
+
+    def _hold(self, calls: int, parts: list[np.ndarray]) -> None:
+        self._calls += calls
+        self._parts = [*self._parts, *parts] if self._calls <= MOST_EXACT else []
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``direction``, ``start_ns``, ``end_ns`` and ``bytes``, empty if there were too many."""
+        columns = np.concatenate([np.empty((4, 0), np.int64), *self._parts], axis=1)
+        return dict(zip(("direction", "start_ns", "end_ns", "bytes"), columns, strict=True))
+
+    def bursts(self, direction: str, idle_s: float) -> list[Burst] | None:
+        """Find the bursts of a direction.
+
+        Those that moved at least `LEAST_BYTES` of the bytes and took time, in the order of time. None: there
+        were more calls than `MOST_EXACT`.
+        """
+        if self._calls > MOST_EXACT:
+            return None
+        arrays = self.to_arrays()
+        mine = arrays["direction"] == DIRECTIONS.index(direction)
+        start, end, moved = (arrays[name][mine] for name in ("start_ns", "end_ns", "bytes"))
+        if not len(start):
+            return []
+        order = np.argsort(start, kind="stable")
+        start, end, moved = start[order], np.maximum.accumulate(end[order]), moved[order]
+        first = np.flatnonzero(np.append(True, start[1:] - end[:-1] > idle_s * 1e9))
+        last = np.append(first[1:], len(start)) - 1
+        total = np.add.reduceat(moved, first)
+        return [
+            Burst(
+                int(start[low]) * 1e-9,
+                int(end[high]) * 1e-9,
+                int(bytes_),
+                int(high - low + 1),
+                int(bytes_) / (int(end[high] - start[low]) * 1e-9),
+            )
+            for low, high, bytes_ in zip(first, last, total, strict=True)
+            if bytes_ >= LEAST_BYTES * moved.sum() and end[high] > start[low]
+        ]

@@ -28,38 +28,26 @@ _NETWORK = tuple(name for name in COUNTERS if name.startswith(("nfs_", "lustre_"
 
 @dataclass(frozen=True, slots=True)
 class SurroundingsTotals:
-    """Totals of the samples of a run.
+    """Totals of the samples of a run."""
 
-    Attributes
-    ----------
-    samples : int
-        Number of samples.
-    process : dict of str to int
-        Increases of the counters of the processes from the first to the last sample of each task, summed over
-        tasks, by column.
-    dirty_bytes, writeback_bytes : int or None
-        Largest dirty pages, and pages being written, in a sample of a node. None: not in any sample.
-    dirty_share : float or None
-        Largest share of dirty pages in the memory that programs could have had (dirty and available).
-    io_some_share, io_full_share : float or None
-        Share of the time in which some task, and all tasks, of a node waited for I/O, of the node with the
-        largest share. None: fewer than two samples.
-    cgroup_some_share, cgroup_full_share : float or None
-        The same for the cgroup of the job.
-    network : dict of str to int
-        Increases of the counters of NFS and Lustre, summed over nodes, by column.
-    """
-
-    samples: int
+    samples: int  # Number of samples
+    # Increases of the counters of the processes from the first to the last sample of each task, summed over
+    # tasks, by column
     process: dict[str, int]
+    # dirty_bytes, writeback_bytes: Largest dirty pages, and pages being written, in a sample of a node. None:
+    # not in any sample.
     dirty_bytes: int | None
     writeback_bytes: int | None
+    # Largest share of dirty pages in the memory that programs could have had (dirty and available)
     dirty_share: float | None
+    # io_some_share, io_full_share: Share of the time in which some task, and all tasks, of a node waited for
+    # I/O, of the node with the largest share. None: fewer than two samples.
     io_some_share: float | None
     io_full_share: float | None
+    # cgroup_some_share, cgroup_full_share: The same for the cgroup of the job
     cgroup_some_share: float | None
     cgroup_full_share: float | None
-    network: dict[str, int]
+    network: dict[str, int]  # Increases of the counters of NFS and Lustre, summed over nodes, by column
 
     @property
     def is_notable(self) -> bool:
@@ -73,19 +61,7 @@ class SurroundingsTotals:
 
 
 def summarize_surroundings(table: SurroundingsTable) -> SurroundingsTotals | None:
-    """Compute the totals of the samples of a run.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.surroundings import COLUMNS, SurroundingsTable
-    >>> from ensembles.structure.surroundings import summarize_surroundings
-    >>> columns = {name: np.full(2, -1) for name in COLUMNS}
-    >>> columns |= {"rank": [0, 0], "time": [0, 2 * 10**9], "some_us": [0, 500_000], "full_us": [0, 0]}
-    >>> totals = summarize_surroundings(SurroundingsTable(columns))
-    >>> totals.io_some_share, totals.is_notable
-    (0.25, True)
-    """
+    """Compute the totals of the samples of a run."""
     if not len(table):
         return None
     memory = table.known("dirty_bytes").columns
@@ -125,17 +101,10 @@ MOST_POINTS = 1000
 
 
 class Levels(NamedTuple):
-    """Sum of an amount over nodes.
+    """Sum of an amount over nodes."""
 
-    Attributes
-    ----------
-    time_ns : ndarray of int64, shape (n,)
-        Moments, ns since the origin of the run.
-    value : ndarray of float64, shape (n,)
-        Sum of the amounts of all nodes, linear between the samples of each.
-    """
-
-    time_ns: npt.NDArray[np.int64]
+    time_ns: npt.NDArray[np.int64]  # Moments, ns since the origin of the run; shape (n,)
+    # Sum of the amounts of all nodes, linear between the samples of each; shape (n,)
     value: npt.NDArray[np.float64]
 
 
@@ -156,23 +125,7 @@ class Rates(NamedTuple):
 
 
 def sum_levels(table: SurroundingsTable, name: str) -> Levels:
-    """Sum an amount over nodes.
-
-    Returns
-    -------
-    Levels
-        A node has its first sample before, and its last one after its samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.surroundings import COLUMNS, SurroundingsTable
-    >>> from ensembles.structure.surroundings import sum_levels
-    >>> columns = {name: np.full(4, -1) for name in COLUMNS}
-    >>> columns |= {"rank": [0, 0, 1, 1], "time": [0, 20, 10, 20], "dirty_bytes": [0, 200, 50, 50]}
-    >>> sum_levels(SurroundingsTable(columns), "dirty_bytes").value
-    array([ 50., 150., 250.])
-    """
+    """Sum an amount over nodes."""
     ranks, sampled, value = table.series(name)
     times = _thinned(np.unique(sampled))
     total = np.zeros(len(times))
@@ -183,19 +136,7 @@ def sum_levels(table: SurroundingsTable, name: str) -> Levels:
 
 
 def sum_rates(table: SurroundingsTable, name: str) -> Rates:
-    """Sum the rates of a counter over tasks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.surroundings import COLUMNS, SurroundingsTable
-    >>> from ensembles.structure.surroundings import sum_rates
-    >>> columns = {name: np.full(4, -1) for name in COLUMNS}
-    >>> columns |= {"rank": [0, 0, 1, 1], "time": [0, 2 * 10**9, 10**9, 2 * 10**9]}
-    >>> columns |= {"write_bytes": [0, 200, 0, 50]}
-    >>> sum_rates(SurroundingsTable(columns), "write_bytes").per_s
-    array([100., 150.])
-    """
+    """Sum the rates of a counter over tasks."""
     rises = table.rises(name)
     length = np.maximum(rises.end - rises.start, 1)
     edges = np.unique(np.concatenate([rises.start, rises.start + length]))

@@ -35,25 +35,16 @@ _MOST_DRAWN_GAPS = 64
 
 
 class Turns(NamedTuple):
-    """How the units of a phase end.
-
-    Attributes
-    ----------
-    units : int
-    start_ns, step_ns, length_ns : float
-        Between the first and the last start, from one end to the next, from the first start to the last end.
-    inside_ns : float
-        Between the first and the last end in the median unit.
-    variation : float
-        Coefficient of variation of the gaps between the ends.
-    """
+    """How the units of a phase end."""
 
     units: int
+    # start_ns, step_ns, length_ns: Between the first and the last start, from one end to the next, from the
+    # first start to the last end
     start_ns: float
     step_ns: float
     length_ns: float
-    inside_ns: float
-    variation: float
+    inside_ns: float  # Between the first and the last end in the median unit
+    variation: float  # Coefficient of variation of the gaps between the ends
 
     @property
     def are_even(self) -> bool:
@@ -65,18 +56,6 @@ def variation_of_gaps(ends: np.ndarray) -> float:
     """Compute the coefficient of variation of the gaps between ends.
 
     Its square is a linear function of Greenwood's statistic (M. Greenwood, J. R. Stat. Soc. 109, 85, 1946).
-
-    Parameters
-    ----------
-    ends : ndarray, shape (n,)
-        Three or more, in any order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.structure.turns import variation_of_gaps
-    >>> variation_of_gaps(np.array([30, 10, 20, 40]))
-    0.0
     """
     gaps = np.diff(np.sort(ends))
     mean = float(gaps.mean())
@@ -86,16 +65,8 @@ def variation_of_gaps(ends: np.ndarray) -> float:
 def turns_of(unit: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray, size: np.ndarray) -> Turns | None:
     """Look at the ends of units that each make the same calls in a phase, if they can show turns.
 
-    Parameters
-    ----------
-    unit, start_ns, end_ns, size : ndarray of int64, shape (n,)
-        Unit, times and bytes of each call.
-
-    Returns
-    -------
-    Turns or None
-        None: the units are few, do not begin together, or move unequal bytes; or the first one ends late, as
-        where all calls are long and only leave one after the other.
+    None: the units are few, do not begin together, or move unequal bytes; or the first one ends late, as
+    where all calls are long and only leave one after the other.
     """
     if len(unit) < LEAST_UNITS:
         return None
@@ -141,13 +112,7 @@ def largest_chance(phases: list[Turns]) -> float:
 
 
 def p_of_turns(phases: list[Turns]) -> float:
-    """Compute the p-value of so many phases with even ends, if the ends were independent.
-
-    Parameters
-    ----------
-    phases : list of Turns
-        All phases that can show turns, also those whose ends are not even.
-    """
+    """Compute the p-value of so many phases with even ends, if the ends were independent."""
     even = sum(each.are_even for each in phases)
     if not even:
         return 1.0

@@ -73,29 +73,8 @@ def find_unseen(
     read-ahead, or the loading of the program: it counts only where something was seen that fetches without
     calls.
 
-    Parameters
-    ----------
-    calls : mapping of Call to (int, int)
-        Number of successful calls of each function, and bytes that they moved, also inside other calls.
-    nodes : int
-        On several, libraries of MPI in a relinked program may use sockets: bytes count if no call does I/O.
-    processes : int
-        Number of processes, each of which may move some bytes besides its files.
-
-    Returns
-    -------
-    Unseen or None
-        None: what is not explained is less than 512 KiB. Of several processes it may also be less than 10 %
-        of what the kernel counted, of bytes made dirty or fetched always.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call
-    >>> from ensembles.model.metadata import KernelBytes
-    >>> from ensembles.structure.unseen import find_unseen
-    >>> written = {Call("write", "posix", "write"): (1, 6)}
-    >>> find_unseen(KernelBytes(0, 50 << 20, 0, 0), written).sentence.partition(":")[0]
-    'the kernel counted 50.0 MiB written by calls, and 6 B are recorded'
+    None: what is not explained is less than 512 KiB. Of several processes it may also be less than 10 % of
+    what the kernel counted, of bytes made dirty or fetched always.
     """
     linked = "linked" in kernel.facts
     libraries = [name for name in kernel.libraries if not _MPI.match(name)]

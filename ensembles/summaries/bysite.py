@@ -1,19 +1,27 @@
-"""Totals of call sites: the places in the program that led to the calls."""
+"""Totals of call sites: the places in the program that led to the calls.
+
+Numbers of calls by call site, for several selections of events in one pass.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import shared_directions
+
+if TYPE_CHECKING:
+    from ensembles.model.events import Events
+
 
 _TRANSFERS = ("read", "write")
 
@@ -101,18 +109,7 @@ class BySite(Summary):
 
     All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
 
-    Attributes
-    ----------
-    rows : dict of (int, Call) to SiteCalls
-        By site and function.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.bysite import BySite
-    >>> table = en.open("ensio-ior").summarize(ignoring_run(BySite))
-    >>> [(site.number, site.count) for site in table.sites]
-    [(0, 336)]
+    `rows`: by site and function.
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread", "site")
@@ -174,11 +171,8 @@ class BySite(Summary):
     def grouped(self, key: Callable[[int], Hashable]) -> list[SiteTotals]:
         """Return the totals of groups of sites, such as those of one source line.
 
-        Returns
-        -------
-        list of SiteTotals
-            The group with the longest exclusive time first, and those that only wait for other tasks last.
-            The number is that of one of its sites.
+        The group with the longest exclusive time first, and those that only wait for other tasks last. The
+        number is that of one of its sites.
         """
         found: dict[Hashable, SiteTotals] = {}
         for (number, call), totals in sorted(self.rows.items()):
@@ -204,10 +198,7 @@ class BySite(Summary):
 class SitesByDuration(Summary):
     """A mergeable summary: the number of calls of each site in ranges of durations.
 
-    Attributes
-    ----------
-    counts : list of Counter
-        By range: number of calls by site.
+    `counts`: by range: number of calls by site.
     """
 
     of_all_calls = empty_if_unknown = True
@@ -237,3 +228,70 @@ class SitesByDuration(Summary):
         rows = [(place, *row) for place, counts in enumerate(self.counts) for row in sorted(counts.items())]
         table = np.array(rows, np.int64).reshape(-1, 3)
         return dict(zip(("range", "site", "count"), table.T, strict=True))
+
+
+class Selects(Protocol):
+    """A selection of events, such as `ensembles.run.selection.Selection`."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it needs."""
+        ...
+
+    def mask(self, chunk: Events) -> np.ndarray:
+        """Compute which events of a chunk are selected."""
+        ...
+
+
+class SiteCount(NamedTuple):
+    """Calls of a site."""
+
+    calls: int = 0
+    time_ns: int = 0  # Sum of their durations
+
+
+class SelectedSites(Summary):
+    """A mergeable summary: for each selection, the calls of each call site.
+
+    `counts`: for each selection, by number of the site; 0: unknown.
+    """
+
+    of_all_calls = empty_if_unknown = True
+    requires = ANY_ORDER
+
+    def __init__(self, selections: Sequence[Selects]) -> None:
+        self._selections = selections
+        self.counts: list[dict[int, SiteCount]] = [{} for _ in selections]
+
+    @staticmethod
+    def columns_of(selections: Sequence[Selects]) -> tuple[str, ...]:
+        """Return the columns of events that these selections need."""
+        return tuple({"site", "duration", *(name for each in selections for name in each.columns)})
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        for counts, selection in zip(self.counts, self._selections, strict=True):
+            mask = selection.mask(chunk)
+            sites, place = np.unique(chunk.site[mask], return_inverse=True)
+            times_ns = np.zeros(len(sites), np.int64)
+            np.add.at(times_ns, place, chunk.duration[mask])
+            calls = np.bincount(place, minlength=len(sites))
+            for site, count, time_ns in zip(sites.tolist(), calls.tolist(), times_ns.tolist(), strict=True):
+                _add(counts, site, SiteCount(count, time_ns))
+
+    def merge(self, other: SelectedSites) -> None:
+        """Add a summary of the same selections."""
+        for counts, others in zip(self.counts, other.counts, strict=True):
+            for site, count in others.items():
+                _add(counts, site, count)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return selection, site, count and time of each row."""
+        rows = [(i, site, *count) for i, counts in enumerate(self.counts) for site, count in counts.items()]
+        table = np.array(sorted(rows), np.int64).reshape(-1, 4)
+        return dict(zip(("selection", "site", "count", "time_ns"), table.T, strict=True))
+
+
+def _add(counts: dict[int, SiteCount], site: int, more: SiteCount) -> None:
+    before = counts.get(site, SiteCount())
+    counts[site] = SiteCount(before.calls + more.calls, before.time_ns + more.time_ns)

@@ -1,4 +1,9 @@
-"""Call table: totals of each function, and the slowest call of all."""
+"""Call table: totals of each function, and the slowest call of all.
+
+Sums over the events of a chunk by function, and counts of request sizes.
+
+Several summaries of a pass use the same sums, which a chunk therefore caches.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +13,134 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.events import Call, Events, is_io_of_calls
+from ensembles import _compiled
+from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.keyed_sums import sum_by_keys
+
+_NO_LAYER = 255
+_MOST_LAYERS = 255
+_LIMITS = np.iinfo(np.int64)
+_CARRIED = {"read": 1, "write": 2}
+"""The bit of ``carried`` that is set if a call around a call of this operation counts its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSums:
+    """Sums over the events of a chunk, by function."""
+
+    present: np.ndarray  # Indices of the functions that occur, rising; shape (k,)
+    # count, errors: Number of events, and of failed events; shape (calls,)
+    count: np.ndarray
+    errors: np.ndarray
+    # moved, counted: Bytes moved; the same without bytes that a call around counts
+    # (`ensembles.summaries.runtotals.direction_of_events`); shape (calls,)
+    moved: np.ndarray
+    counted: np.ndarray
+    time_ns: np.ndarray  # Sum of durations; shape (calls,)
+    # shortest_ns, longest_ns: Least and largest duration, of functions that occur; shape (calls,)
+    shortest_ns: np.ndarray
+    longest_ns: np.ndarray
+    # start_ns, end_ns: First entry into a call and last return from one, since the origin of the run
+    start_ns: int
+    end_ns: int
+    deepest: int  # Largest nesting depth
+
+
+SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
+"""Columns of events that `compute_call_sums` reads."""
+
+
+def compute_call_sums(chunk: Events) -> CallSums:
+    """Compute the sums of a chunk, or return those that were computed before."""
+    return chunk.remembered(compute_call_sums, _made)
+
+
+@of_calls
+def carried_bits(calls: Sequence[Call]) -> np.ndarray:
+    """Return the bit of ``carried`` that applies to each function.
+
+    The result is uint8, shape (len(calls),).
+    """
+    bit_of_op = np.array([_CARRIED.get(op, 0) for op in OPS], np.uint8)
+    return bit_of_op[op_of_calls(calls)]
+
+
+def _made(chunk: Events) -> CallSums:
+    sums = np.zeros((len(chunk.calls), 7), np.int64)
+    sums[:, 5], sums[:, 6] = _LIMITS.max, _LIMITS.min
+    ends = np.array([_LIMITS.max, _LIMITS.min, 0], np.int64)
+    columns = (chunk.call, chunk.start, chunk.duration, chunk.moved, chunk.depth, chunk.carried)
+    bits = carried_bits(chunk.calls)
+    _compiled.sum_calls(*map(np.ascontiguousarray, columns), bits, sums, ends)
+    first, last, deepest = ends.tolist()
+    count, errors, moved, counted, time_ns, shortest_ns, longest_ns = sums.T
+    return CallSums(
+        present=np.flatnonzero(count),
+        count=count,
+        errors=errors,
+        moved=moved,
+        counted=counted,
+        time_ns=time_ns,
+        shortest_ns=shortest_ns,
+        longest_ns=longest_ns,
+        start_ns=first,
+        end_ns=last,
+        deepest=deepest,
+    )
+
+
+def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
+    """Sum powers (2 to 4) of the deviations from the mean of each function."""
+    call, duration_ns = np.ascontiguousarray(call), np.ascontiguousarray(duration_ns)
+    sums = np.zeros((len(mean_ns), 3))
+    _compiled.sum_powers(call, duration_ns, mean_ns, sums)
+    return sums
+
+
+def count_sizes(
+    call: np.ndarray, requested: np.ndarray, layer_of: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count the request sizes of each layer."""
+    layer = layer_of[call]
+    found = sum_by_keys({"layer": layer, "size": requested.view(np.int64)}, taken=layer != _NO_LAYER)
+    return found["layer"].astype(np.uint8), found["size"].view(np.uint64), found["n"]
+
+
+@of_calls
+def layers_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
+    """List the layers with reads or writes, and the layer of each function."""
+    return _numbered([call.layer if call.op in _CARRIED else None for call in calls])
+
+
+@of_calls
+def operations_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
+    """List the layers and operations of reads and writes, and the one of each function."""
+    return _numbered([f"{call.layer} {call.op}" if call.op in _CARRIED else None for call in calls])
+
+
+def _numbered(keys: Sequence[str | None]) -> tuple[list[str], np.ndarray]:
+    names = list(dict.fromkeys(key for key in keys if key is not None))
+    if len(names) > _MOST_LAYERS:
+        raise ValueError(f"there are {len(names)} layers, and no more than {_MOST_LAYERS} can be counted")
+    number = {name: place for place, name in enumerate(names)}
+    return names, np.array([_NO_LAYER if key is None else number[key] for key in keys], np.uint8)
+
 
 _TRANSFERS = ("read", "write")
 
 
 @dataclass(slots=True)
 class CallTotals:
-    """Sums over the calls of one function.
+    """Sums over the calls of one function."""
 
-    Attributes
-    ----------
-    count, errors : int
-        Number of calls, and of failed calls.
-    bytes : int
-        Bytes moved, including calls inside other recorded calls; 0 for functions that neither read nor write.
-    time_ns : int
-        Sum of durations.
-    max_ns : int
-        Longest duration; −1: not known.
-    """
-
+    # count, errors: Number of calls, and of failed calls
     count: int = 0
     errors: int = 0
+    # Bytes moved, including calls inside other recorded calls; 0 for functions that neither read nor write
     bytes: int = 0
-    time_ns: int = 0
-    max_ns: int = 0
+    time_ns: int = 0  # Sum of durations
+    max_ns: int = 0  # Longest duration; −1: not known
 
     def add(self, other: CallTotals) -> None:
         """Add the totals of other calls."""
@@ -61,28 +166,10 @@ class SlowestCall:
 class CallTable(Summary):
     """A mergeable summary: the totals of each function.
 
-    Attributes
-    ----------
-    totals : dict of Call to CallTotals
-        Functions that occurred, in the order of first occurrence.
-    slowest : SlowestCall or None
-        The slowest call of those that do not wait for other tasks (operation ``wait``).
-    start_ns, end_ns : int or None
-        First entry into a call and last return from one, since the origin of the run.
-    durations_known : bool
-        False if only the sums of the durations are known.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.calltable import CallTable
-    >>> table = en.open("ensio-ior").summarize(ignoring_run(CallTable))
-    >>> for call, totals in table.totals.items():
-    ...     print(call.name, totals.count, totals.bytes)
-    open 8 0
-    close 8 0
-    pread 160 167772160
-    pwrite 160 167772160
+    `totals`: functions that occurred, in the order of first occurrence.
+    `slowest`: the slowest call of those that do not wait for other tasks (operation ``wait``).
+    `start_ns`, `end_ns`: first entry into a call and last return from one, since the origin of the run.
+    `durations_known`: false if only the sums of the durations are known.
     """
 
     of_all_calls = True

@@ -17,8 +17,14 @@ from ensembles.model.events import COLUMNS, MISSING, Call, Events
 from ensembles.model.notebook_html import escaped, table_html
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.passes.summary import Summary
-from ensembles.summaries.bins import BIN_COUNT, bin_index
-from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
+from ensembles.summaries.bins import (
+    BIN_COUNT,
+    UNKNOWN_ORDINAL,
+    Ordinals,
+    bin_index,
+    ordinal_class,
+    size_class,
+)
 from ensembles.summaries.keyed_sums import sum_by_keys, unique_counts
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
@@ -58,7 +64,7 @@ ARRAYS = (*CELL_DTYPES, "bin_cell", "bin", "bin_count", "longest_cell", *_LONGES
 class CellSummary(Summary):
     """A mergeable summary: sums over the calls of each cell.
 
-    A cell is a function, a size class and an ordinal class (`ensembles.summaries.classes`).
+    A cell is a function, a size class and an ordinal class (`ensembles.summaries.bins`).
 
     Parameters
     ----------

@@ -25,31 +25,8 @@ class DurationCube(Summary):
     the calls of a rectangle of the trace diagram had, in whole bins, rows and cells. Its bins are those of
     `LogHistogram.coarse`.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run; ranks are below it.
-    extent_ns : (int, int)
-        First moment of the run and the moment after the last, ns since the origin.
-    used : ndarray of int, shape (n,)
-        Bins of the cube that may occur, rising, from `bins_of_counts`.
-
-    Attributes
-    ----------
-    rows, ranks_per_row : int
-        Number of rows, and of tasks in each; the last row may have fewer.
-    edges_ns : ndarray of int64, shape (n, 2)
-        The shortest duration of each bin, and that at which it ends.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
-    >>> run = en.open("ensio-ior")
-    >>> from ensembles.summaries.bins import BIN_COUNT
-    >>> cube = DurationCube(run.tasks, (0, 20 * 10**9), bins_of_counts(np.ones(BIN_COUNT)))
-    >>> cube.add(run.events)
-    >>> int(cube.calls().sum()), int(cube.time_ns().sum()) == int(run.events.duration.sum())
-    (336, True)
+    `rows`, `ranks_per_row`: number of rows, and of tasks in each; the last row may have fewer.
+    `edges_ns`, shape (n, 2): the shortest duration of each bin, and that at which it ends.
     """
 
     columns = ("rank", "call", "depth", "start", "duration")
@@ -141,13 +118,7 @@ class DurationCube(Summary):
     def counts(
         self, durations_ns: tuple[int, int] | None = None, box: tuple[slice, slice] | None = None
     ) -> np.ndarray:
-        """Count the calls of some durations, in whole bins, which begin in a box.
-
-        Returns
-        -------
-        ndarray of int64, shape (classes, rows, BIN_COUNT)
-            In the first bin of the bin law of each bin of the cube.
-        """
+        """Count the calls of some durations, in whole bins, which begin in a box."""
         rows, cells = box or (slice(None), slice(None))
         bins = self.bins_of(durations_ns)
         found = self.calls()[:, bins, rows, cells].sum(axis=3)
@@ -179,11 +150,5 @@ class DurationCube(Summary):
 
 
 def bins_of_counts(counts: np.ndarray) -> np.ndarray:
-    """Return the bins of a cube in which there are calls.
-
-    Parameters
-    ----------
-    counts : ndarray of int, shape (BIN_COUNT,)
-        Numbers of calls by bin of the bin law.
-    """
+    """Return the bins of a cube in which there are calls."""
     return np.flatnonzero(np.add.reduceat(counts, coarse_bins(8)))

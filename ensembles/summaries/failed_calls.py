@@ -19,60 +19,29 @@ _LEAST_WAITING = 1 << 12
 
 
 class FailedKind(NamedTuple):
-    """Failed calls of a function with the same errno.
-
-    Attributes
-    ----------
-    call : Call
-    error : int
-        The errno; 0: the trace does not have it.
-    calls : int
-        Number of calls.
-    files : int
-        Number of files.
-    file, file_count : int
-        Number of the file with most of these calls, and how many it has; 0: calls of no file.
-    last_file : int
-        Number of the file of the last of these calls.
-    low_rank, high_rank : int
-        Lowest and highest rank that made some.
-    first_ns, last_ns : int
-        Start of the first and of the last, since the origin of the run.
-    inside : int
-        How many of them were made inside another I/O call, which may have failed with them.
-    """
+    """Failed calls of a function with the same errno."""
 
     call: Call
-    error: int
-    calls: int
-    files: int
+    error: int  # The errno; 0: the trace does not have it
+    calls: int  # Number of calls
+    files: int  # Number of files
+    # file, file_count: Number of the file with most of these calls, and how many it has; 0: calls of no file
     file: int
     file_count: int
-    last_file: int
+    last_file: int  # Number of the file of the last of these calls
+    # low_rank, high_rank: Lowest and highest rank that made some
     low_rank: int
     high_rank: int
+    # first_ns, last_ns: Start of the first and of the last, since the origin of the run
     first_ns: int
     last_ns: int
-    inside: int
+    inside: int  # How many of them were made inside another I/O call, which may have failed with them
 
 
 class FailedCalls(Summary):
     """A mergeable summary: failed calls by function, errno and file.
 
     It grows with the number of files on which calls fail, and not with the number of calls.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.failed_calls import FailedCalls
-    >>> columns = {"rank": [0, 1, 1], "thread": [0] * 3, "call": [0] * 3, "depth": [0] * 3,
-    ...            "carried": [0] * 3, "file": [1, 1, 1], "offset": [-1] * 3, "requested": [9] * 3,
-    ...            "moved": [9, -1, -1], "error": [0, 28, 28], "start": [10, 20, 30], "duration": [5] * 3}
-    >>> failed = FailedCalls()
-    >>> failed.add(Events(columns, (Call("write", "posix", "write"),), ["", "/scratch/a"]))
-    >>> kind = failed.kinds()[0]
-    >>> kind.call.name, kind.error, kind.calls, kind.file, kind.low_rank, kind.first_ns, kind.last_ns
-    ('write', 28, 2, 1, 1, 20, 30)
     """
 
     of_all_calls = True

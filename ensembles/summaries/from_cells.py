@@ -10,11 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from ensembles.passes.summary import Summary
-from ensembles.summaries.bins import BIN_COUNT
-from ensembles.summaries.callsums import operations_of_transfers
-from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls
+from ensembles.summaries.bins import BIN_COUNT, size_range_bytes
+from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls, operations_of_transfers
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.classes import size_range_bytes
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments, CentralMoments
 from ensembles.summaries.runtotals import RunTotals
@@ -32,15 +30,7 @@ def _calls_in_order(summary: CellSummary) -> list[int]:
 
 
 def histogram_from_cells(summary: CellSummary) -> LogHistogram:
-    """Make the histogram of each function from a recorded summary.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.from_cells import histogram_from_cells
-    >>> histogram = histogram_from_cells(en.open("ensio-ior").summary)
-    >>> {call.name: histogram.n(call) for call in histogram.counts}
-    {'open': 8, 'pwrite': 160, 'pread': 160, 'close': 8}
-    """
+    """Make the histogram of each function from a recorded summary."""
     histogram = LogHistogram()
     cell, bins, counts = summary.histogram
     call = summary.cells["call"][cell]
@@ -79,13 +69,7 @@ def moments_from_cells(summary: CellSummary) -> CallMoments:
 
 
 def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
-    """Make the call table from a recorded summary.
-
-    Parameters
-    ----------
-    files : sequence of str
-        Paths of the files that calls used; the first entry stands for none.
-    """
+    """Make the call table from a recorded summary."""
     table = CallTable()
     table.durations_known = summary.durations_known
     cells = summary.cells
@@ -147,11 +131,6 @@ def sizes_from_cells(summary: CellSummary, by_operation: bool = False) -> SizeTa
 
     Counts of sizes are exact: in their size classes, every cell has calls of one size only. Other size
     classes are in `SizeTable.classes`.
-
-    Parameters
-    ----------
-    by_operation : bool
-        Count reads and writes of a layer apart, as ``posix read`` and ``posix write``.
     """
     table = SizeTable()
     classes: dict[str, list[tuple[int, int, int]]] = {}
@@ -193,13 +172,7 @@ def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def from_sums(empty: Summary, summary: CellSummary, files: Sequence[str]) -> Summary | None:
-    """Return what the sums of a recorder know of a summary of all calls; None: nothing.
-
-    Parameters
-    ----------
-    files : sequence of str
-        Paths of the files that calls used; the first entry stands for none.
-    """
+    """Return what the sums of a recorder know of a summary of all calls; None: nothing."""
     if isinstance(empty, CallTable):
         return table_from_cells(summary, files)
     if isinstance(empty, SizeTable):

@@ -10,28 +10,14 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.phasecounts import duration_per_mib_ns
 
 
 class LogHistogram(Summary):
     """A mergeable summary: a histogram of durations for each function.
 
-    Attributes
-    ----------
-    counts : dict of Call to ndarray of int64, shape (BIN_COUNT,)
-        Functions that occurred, in the order of first occurrence.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.histogram import LogHistogram
-    >>> histogram = en.open("ensio-ior").summarize(ignoring_run(LogHistogram))
-    >>> write = next(call for call in histogram.counts if call.name == "pwrite")
-    >>> histogram.n(write)
-    160
-    >>> np.round(histogram.quantile_s(write, [0.5, 0.9]), 4)
-    array([0.0134, 0.0183])
+    `counts`, shape (BIN_COUNT,): functions that occurred, in the order of first occurrence.
     """
 
     of_all_calls = True
@@ -77,11 +63,6 @@ class LogHistogram(Summary):
 
         The durations of a bin are taken to be evenly spread over it. The error of a quantile is less than
         3.1 %, the width of a bin. Below 64 ns a bin holds one value, and quantiles are exact.
-
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Quantiles in seconds.
         """
         counts = self.counts[call]
         low_ns, high_ns = _least_and_largest_ns()
@@ -97,16 +78,6 @@ class LogHistogram(Summary):
         """Count durations by other bins.
 
         The durations of a bin are taken to be evenly spread over it, and each call counts in one bin.
-
-        Parameters
-        ----------
-        edges_s : ndarray of float64, shape (k + 1,)
-            Edges in seconds, rising.
-
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Whole numbers.
         """
         before = np.concatenate([[0], np.cumsum(self.counts[call])])
         return np.diff(np.rint(np.interp(edges_s, bin_edges_s(), before)))
@@ -118,13 +89,6 @@ class LogHistogram(Summary):
 
         The bins of the bin law have equal widths within an octave, so their ratios decrease towards its end.
         Drawn on a logarithmic axis, they would show steps that the durations do not have.
-
-        Returns
-        -------
-        edges_s : ndarray of float64, shape (k + 1,)
-            Edges in seconds, from the first bin with calls to the last.
-        counts : ndarray of int64, shape (k,)
-            Number of calls in each bin.
         """
         first_of_bin = coarse_bins(per_octave)
         counts = np.add.reduceat(self.counts[call], first_of_bin)
@@ -177,13 +141,7 @@ def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
 
 
 def coarse_bins(per_octave: int) -> np.ndarray:
-    """Compute the first bin of the bin law in each coarser bin of nearly equal ratio.
-
-    Returns
-    -------
-    ndarray of int64, shape (k,)
-        Rising, from 0.
-    """
+    """Compute the first bin of the bin law in each coarser bin of nearly equal ratio."""
     fine = 1 << BIN_BITS
     ratio = 2.0 ** (np.arange(per_octave) / per_octave)
     small = np.unique(np.round(np.outer(2.0 ** np.arange(BIN_BITS), ratio)).astype(np.int64))

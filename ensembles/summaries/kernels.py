@@ -2,16 +2,21 @@
 
 They add integers, so that results do not depend on the order of events, to the last bit. Sums of real numbers
 depend on it only by rounding.
+
+Spreading of calls over rows of cells of time, in C and without temporary columns.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 
 from ensembles import _compiled
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.summaries.bins import BIN_COUNT
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
@@ -34,31 +39,7 @@ def spread(
     event of no duration adds its whole amount to the cell of its start. The parts of an event are rounded to
     integers whose sum is exactly its amount.
 
-    Parameters
-    ----------
-    start_ns, duration_ns : ndarray of int64, shape (n,)
-        Times of the events.
-    row : ndarray of int32, shape (n,)
-        Row of `out`; events with a negative row are left out.
-    amount : ndarray of int64, shape (n,), or None
-        Amounts, such as bytes, not negative. None: the durations, so that a cell gets the ns inside it.
-    level : int
-        Binary logarithm of the width of a cell in ns.
-    first : int
-        Index of the cell in column 0; it may be negative.
-    out : ndarray of int64, shape (rows, cells), C-contiguous
-        Is added to.
-
-    Examples
-    --------
-    Two events of 6 and 4 ns, with 600 and 4 bytes, in cells of 4 ns:
-
-    >>> from ensembles.summaries.kernels import spread
-    >>> out = np.zeros((1, 3), np.int64)
-    >>> row, amount = np.zeros(2, np.int32), np.array([600, 4])
-    >>> spread(np.array([2, 8]), np.array([6, 4]), row, amount, 2, 0, out)
-    >>> out
-    array([[200, 400,   4]])
+    `amount`: amounts, such as bytes, not negative. None: the durations, so that a cell gets the ns inside it.
     """
     start_ns, duration_ns = _contiguous(start_ns, np.int64), _contiguous(duration_ns, np.int64)
     row = _contiguous(row, np.int32)
@@ -67,27 +48,7 @@ def spread(
 
 
 def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:
-    """Count durations by group and bin.
-
-    Parameters
-    ----------
-    group : ndarray of uint16, shape (n,)
-        Group of each duration, below `groups`.
-    duration_ns : ndarray of int64, shape (n,)
-        Durations, not negative.
-
-    Returns
-    -------
-    ndarray of int64, shape (groups, BIN_COUNT)
-        Counts.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.kernels import count_bins
-    >>> counts = count_bins(np.array([0, 1, 1]), np.array([5, 7, 7]), 2)
-    >>> int(counts[1, 7]), counts.sum(axis=1)
-    (2, array([1, 2]))
-    """
+    """Count durations by group and bin."""
     group, duration_ns = _contiguous(group, np.uint16), _contiguous(duration_ns, np.int64)
     counts = np.zeros((groups, BIN_COUNT), dtype=np.int64)
     _compiled.count_bins(group, duration_ns, counts)
@@ -107,26 +68,7 @@ def count_groups(
     The group of an event is the number of cuts that are not above its key. With start times as keys, a group
     is the time between two cuts.
 
-    Parameters
-    ----------
-    key : ndarray of int64, shape (n,)
-        Keys, such as start times in ns.
-    duration_ns : ndarray of int64, shape (n,)
-        Durations, not negative.
-    taken : ndarray of bool, shape (n,), or None
-        False: the event is left out. None: all events count.
-    cuts : ndarray of int64, shape (g - 1,)
-        Keys at which a new group begins, rising.
-    out : dict of str to ndarray
-        Is updated: ``counts``, int64, shape (g, BIN_COUNT); ``least`` and ``most``, int64, shape (g,), in ns;
-        ``sums``, float64, shape (g, 2), of durations and of their squares, in ns and ns².
-    apart : bool
-        Return the positions of events in groups with odd numbers.
-
-    Returns
-    -------
-    ndarray of int, shape (k,), or None
-        Positions, if `apart` is True.
+    `taken`: false: the event is left out. None: all events count.
     """
     key, duration_ns = _contiguous(key, np.int64), _contiguous(duration_ns, np.int64)
     taken = None if taken is None else _contiguous(taken, np.bool_).view(np.uint8)
@@ -137,28 +79,7 @@ def count_groups(
 
 
 def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Count durations in seconds by bin, rounded to whole ns (halves to even).
-
-    Parameters
-    ----------
-    seconds : ndarray of float64, shape (n,)
-        Durations in seconds, not negative and below `limit_s`.
-
-    Returns
-    -------
-    counts : ndarray of int64, shape (BIN_COUNT,)
-        Counts.
-    stats : ndarray of float64, shape (5,)
-        Least and largest duration; sums of the differences from a reference and of their squares; the
-        reference. In seconds, and seconds².
-
-    Examples
-    --------
-    >>> from ensembles.summaries.kernels import count_seconds
-    >>> counts, stats = count_seconds(np.array([2e-9, 3e-9, 3e-9]), 1.0)
-    >>> counts[:5]
-    array([0, 0, 1, 2, 0])
-    """
+    """Count durations in seconds by bin, rounded to whole ns (halves to even)."""
     seconds = _contiguous(seconds, np.float64)
     reference = float(seconds[0]) if len(seconds) else 0.0
     if len(seconds) <= _BLOCK_SECONDS:
@@ -184,3 +105,100 @@ def _count_seconds(seconds: np.ndarray, limit_s: float, reference: float) -> tup
 
 def _contiguous(values: np.ndarray, dtype: type) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=dtype)
+
+
+_LATEST_NS = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The calls to spread, their rows, and their amounts."""
+
+    row_of_call: np.ndarray  # Row of each function; negative: its calls are left out; shape (calls,)
+    # Number of ranks that share a row. The row of a function is that of rank 0. 0: all ranks share it.
+    ranks_per_row: int = 0
+    outermost: bool = False  # Leave out calls inside others
+    # None: spread the time of all calls. Otherwise spread the bytes of calls that moved any, and whose
+    # ``carried`` has no bit of their function in common with this; those of non-blocking requests over their
+    # ``flight``. Shape (calls,).
+    bits: np.ndarray | None = None
+    # Multiply bytes by ``2**shift``. Negative: spread the time of these calls in place of their bytes.
+    shift: int = 0
+
+
+def moving_ns(chunk: Events) -> np.ndarray:
+    """Compute how long each call moved its bytes."""
+    return chunk.remembered(moving_ns, lambda events: np.maximum(events.duration, events.flight))
+
+
+def bounds_ns(chunk: Events) -> tuple[int, int] | None:
+    """Compute bounds of the time span of any calls of a chunk, once for all summaries.
+
+    A moment before which no call starts, and one at which all calls and flights have ended, in ns. None: a
+    call has a negative duration, or its end is beyond 64-bit nanoseconds.
+    """
+    return chunk.remembered(bounds_ns, _bounds_ns)
+
+
+def _bounds_ns(chunk: Events) -> tuple[int, int] | None:
+    flight = np.ascontiguousarray(chunk.flight) if hasattr(chunk, "flight") else None
+    columns = np.ascontiguousarray(chunk.start), np.ascontiguousarray(chunk.duration), flight
+    low, last, shortest, longest, end = _compiled.time_bounds(*columns)
+    if shortest < 0 or last + longest >= _LATEST_NS:
+        return None
+    return low, end + 1
+
+
+def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
+    """Compute the time span of the chosen calls.
+
+    First moment and the moment after the last, in ns; a call of no duration takes up one ns. None: no call is
+    chosen.
+    """
+    try:
+        return _compiled.spread_calls(*_arguments(chunk, choice), 0, 0, None, 0, None)
+    except OverflowError:
+        raise EnsioError(
+            "an event ends before it starts: the time stamps of this run are damaged, record it again"
+        ) from None
+
+
+def spread_calls(
+    chunk: Events, choice: Choice, level: int, first: int, out: np.ndarray, begun: np.ndarray | None = None
+) -> None:
+    """Spread the chosen calls over cells of time."""
+    _compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1], begun)
+
+
+_Arguments = tuple[
+    np.ndarray,
+    np.ndarray,
+    np.ndarray | None,
+    np.ndarray,
+    np.ndarray,
+    np.ndarray | None,
+    int,
+    np.ndarray | None,
+    np.ndarray | None,
+    np.ndarray | None,
+    np.ndarray | None,
+    int,
+]
+
+
+def _arguments(chunk: Events, choice: Choice) -> _Arguments:
+    of_bytes = choice.bits is not None
+    return (
+        np.ascontiguousarray(chunk.start),
+        np.ascontiguousarray(chunk.duration),
+        np.ascontiguousarray(chunk.flight) if of_bytes else None,
+        np.ascontiguousarray(chunk.call),
+        choice.row_of_call,
+        np.ascontiguousarray(chunk.rank) if choice.ranks_per_row else None,
+        max(choice.ranks_per_row, 1),
+        np.ascontiguousarray(chunk.depth) if choice.outermost else None,
+        np.ascontiguousarray(chunk.moved) if of_bytes else None,
+        np.ascontiguousarray(chunk.carried) if of_bytes else None,
+        choice.bits,
+        choice.shift,
+    )

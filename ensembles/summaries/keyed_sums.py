@@ -16,21 +16,7 @@ _LEAST_ROWS = 1 << 14
 
 
 class KeyedSums:
-    """A table with one row for each key, filled part by part.
-
-    Parameters
-    ----------
-    sums, least, most : tuple of str
-        Columns of float64 or int64 that are added, or of which the least or most value is kept.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import KeyedSums
-    >>> table = KeyedSums(("rank",), sums=("bytes",), most=("end",))
-    >>> table.add({"rank": np.array([1, 0, 1]), "bytes": np.array([5, 6, 7]), "end": np.array([3, 9, 2])})
-    >>> {name: column.tolist() for name, column in table.columns().items()}
-    {'rank': [0, 1], 'bytes': [6, 12], 'end': [9, 3]}
-    """
+    """A table with one row for each key, filled part by part."""
 
     results = ("_parts",)
 
@@ -57,13 +43,7 @@ class KeyedSums:
             self._append(self._grouped(columns))
 
     def add_summed(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Add few rows, such as sums over a chunk. They are kept as they are until many have come.
-
-        Parameters
-        ----------
-        columns : mapping of str to ndarray
-            As for `add`; keys are int64. The arrays must not change afterwards.
-        """
+        """Add few rows, such as sums over a chunk. They are kept as they are until many have come."""
         if len(columns[self.keys[0]]):
             self._is_sorted = False
             self._append({name: columns[name] for name in (*self.keys, *self._ways)})
@@ -114,29 +94,7 @@ def sum_by_keys(
 ) -> dict[str, np.ndarray]:
     """Join the rows that have equal keys, in one compiled loop.
 
-    Parameters
-    ----------
-    keys : mapping of str to ndarray, shape (n,)
-        One to eight columns of unsigned integers, or of int64.
-    sums, least, most : mapping of str to ndarray, shape (n,)
-        Columns that are added (int64 wraps), or of which the least or most value is kept. Those of float64
-        stay so; all others become int64.
-    taken : ndarray of bool, shape (n,), or None
-        False: the row is left out.
-    row_of : ndarray of int32, shape (n,), or None
-        Is set to the place of each row in the result; -1: it is left out.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (m,)
-        The columns, and in ``n`` how many rows were joined; in the order in which the keys occur first.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import sum_by_keys
-    >>> found = sum_by_keys({"rank": np.array([5, 3, 5])}, sums={"bytes": np.array([1, 2, 3])})
-    >>> {name: column.tolist() for name, column in found.items()}
-    {'rank': [5, 3], 'n': [2, 1], 'bytes': [4, 2]}
+    `row_of`: is set to the place of each row in the result; -1: it is left out.
     """
     ways, values = "", {}
     for way, columns in zip(_WAYS, (sums, least, most), strict=True):
@@ -157,27 +115,7 @@ def sum_by_keys(
 
 
 def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Number the groups of rows with equal keys, in the order in which they appear.
-
-    Parameters
-    ----------
-    keys : list of ndarray of int64, shape (n,)
-        One to eight.
-
-    Returns
-    -------
-    group : ndarray of int64, shape (n,)
-        Group of each row.
-    first : ndarray of int64, shape (m,)
-        First row of each group.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import groups_of_rows
-    >>> group, first = groups_of_rows([np.array([5, 3, 5])])
-    >>> group.tolist(), first.tolist()
-    ([0, 1, 0], [0, 1])
-    """
+    """Number the groups of rows with equal keys, in the order in which they appear."""
     group = np.empty(len(keys[0]), np.int32)
     rows = {"first": np.arange(len(group))}
     found = sum_by_keys({str(number): key for number, key in enumerate(keys)}, least=rows, row_of=group)
@@ -185,23 +123,7 @@ def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them.
-
-    Parameters
-    ----------
-    values : ndarray of int64, shape (n,)
-
-    Returns
-    -------
-    values, counts : ndarray of int64, shape (m,)
-        Values rise.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.keyed_sums import unique_counts
-    >>> unique_counts(np.array([5, 3, 5]))
-    (array([3, 5]), array([1, 2]))
-    """
+    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them."""
     found = sum_by_keys({"value": values})
     order = np.argsort(found["value"])
     return found["value"][order], found["n"][order]

@@ -16,14 +16,9 @@ _OTHER = "other"
 
 
 class Traffic(NamedTuple):
-    """Calls and bytes.
+    """Calls and bytes."""
 
-    Attributes
-    ----------
-    calls, bytes : int
-        Number of calls that moved bytes, and these bytes.
-    """
-
+    # calls, bytes: Number of calls that moved bytes, and these bytes
     calls: int = 0
     bytes: int = 0
 
@@ -41,30 +36,11 @@ class LayerTraffic(Summary):
 
     All chunks of a thread must be added to the same summary, in their order.
 
-    Attributes
-    ----------
-    outer : dict of (str, str) to Traffic
-        By layer and operation, ``"read"`` or ``"write"``: the outermost calls.
-    inner : dict of (str, str, str, str) to Traffic
-        By layer and operation (``"read"``, ``"write"`` or ``"other"``) of the outermost call, and by layer
-        and operation of the reads and writes inside it, of other layers only.
-    read_inside : dict of str to Traffic
-        By function: what storage calls read inside outermost calls that move no bytes of the program, such as
-        opens.
-
-    Examples
-    --------
-    A write of 1 MiB that a library makes by two of 1 MiB:
-
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.layer_traffic import LayerTraffic
-    >>> calls = Call("write", "posix", "write"), Call("nc_put_vara", "netcdf", "write")
-    >>> columns = {"rank": [0] * 3, "thread": [0] * 3, "call": [0, 0, 1], "start": [1, 2, 0]}
-    >>> columns |= {"depth": [1, 1, 0], "carried": [2, 2, 0], "moved": [1 << 20] * 3}
-    >>> traffic = LayerTraffic()
-    >>> traffic.add(Events.partly(columns, calls, ("",)))
-    >>> traffic.outer["netcdf", "write"], traffic.inner["netcdf", "write", "posix", "write"]
-    (Traffic(calls=1, bytes=1048576), Traffic(calls=2, bytes=2097152))
+    `outer`: by layer and operation, ``"read"`` or ``"write"``: the outermost calls.
+    `inner`: by layer and operation (``"read"``, ``"write"`` or ``"other"``) of the outermost call, and by
+    layer and operation of the reads and writes inside it, of other layers only.
+    `read_inside`: by function: what storage calls read inside outermost calls that move no bytes of the
+    program, such as opens.
     """
 
     of_all_calls = True

@@ -78,21 +78,8 @@ class DiagramCalls(LongestCalls):
     Call sites are numbers in the table of the run. Calls that wait for other tasks are among them only if
     all are.
 
-    Attributes
-    ----------
-    events : Events
-        All calls, or the `most` longest.
-    count, io_calls : int
-        Number of all calls, and of those that do not wait for other tasks.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.longest_calls import DiagramCalls
-    >>> run = en.open("ensio-ior")
-    >>> some = DiagramCalls(1000, run.calls, run.files)
-    >>> some.add(run.events)
-    >>> some.count, some.is_complete, len(some.longest(3))
-    (336, True, 3)
+    `events`: all calls, or the `most` longest.
+    `count`, `io_calls`: number of all calls, and of those that do not wait for other tasks.
     """
 
     has_sites = False

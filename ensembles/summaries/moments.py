@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, central_sums, compute_call_sums
 
 LEAST_FOR_SKEWNESS, LEAST_FOR_KURTOSIS = 3, 4
 """Fewest durations that have a skewness and a kurtosis: with fewer, these are the same for all."""
@@ -18,49 +18,24 @@ LEAST_FOR_SKEWNESS, LEAST_FOR_KURTOSIS = 3, 4
 class CentralMoments:
     """The moments of a set of durations; ``+`` merges two sets.
 
-    Attributes
-    ----------
-    n : int
-        Number of durations.
-    mean_ns : float
-        Mean.
-    sums : tuple of float
-        Sums of the second, third and fourth powers of the deviations from the mean, in ns², ns³ and ns⁴.
-    min_ns, max_ns : int
-        Least and largest duration.
-
     References
     ----------
     P. Pébay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
     Statistical Moments", Sandia National Laboratories, SAND2008-6212, 2008. They contain the formulas of
     T. F. Chan, G. H. Golub and R. J. LeVeque for the second order.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.moments import CentralMoments
-    >>> first = CentralMoments.from_durations(np.array([1, 2, 3]))
-    >>> both = first + CentralMoments.from_durations(np.array([10]))
-    >>> both.n, both.mean_ns
-    (4, 4.0)
-    >>> round(both.std_ns, 3), round(both.skewness, 3)
-    (4.082, 1.018)
     """
 
-    n: int
-    mean_ns: float
+    n: int  # Number of durations
+    mean_ns: float  # Mean
+    # Sums of the second, third and fourth powers of the deviations from the mean, in ns², ns³ and ns⁴
     sums: tuple[float, float, float]
+    # min_ns, max_ns: Least and largest duration
     min_ns: int
     max_ns: int
 
     @classmethod
     def from_durations(cls, duration_ns: np.ndarray) -> CentralMoments:
-        """Compute the moments of durations.
-
-        Parameters
-        ----------
-        duration_ns : ndarray of integers, shape (n,)
-            At least one duration.
-        """
+        """Compute the moments of durations."""
         values = duration_ns.astype(np.float64)
         mean = float(values.mean())
         values -= mean
@@ -126,18 +101,7 @@ class CentralMoments:
 class CallMoments(Summary):
     """A mergeable summary: the moments of the durations of each function.
 
-    Attributes
-    ----------
-    moments : dict of Call to CentralMoments
-        Functions that occurred.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.moments import CallMoments
-    >>> moments = en.open("ensio-ior").summarize(ignoring_run(CallMoments)).moments
-    >>> {call.name: found.n for call, found in moments.items()}
-    {'open': 8, 'close': 8, 'pread': 160, 'pwrite': 160}
+    `moments`: functions that occurred.
     """
 
     of_all_calls = True
@@ -171,13 +135,7 @@ class CallMoments(Summary):
         self.moments[call] = self.moments[call] + moments if call in self.moments else moments
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the moments as arrays of shape (calls,).
-
-        Returns
-        -------
-        dict of str to ndarray
-            ``call`` (``layer:name``), ``n``, ``mean_ns``, ``m2``, ``m3``, ``m4``, ``min_ns``, ``max_ns``.
-        """
+        """Return the moments as arrays of shape (calls,)."""
         rows = list(self.moments.values())
         sums = np.array([row.sums for row in rows], dtype=np.float64).reshape(-1, 3)
         return {

@@ -19,16 +19,6 @@ class Nesting:
 
     Calls whose encloser is still to come are carried over to the next chunk. All chunks of a thread must
     therefore come to the same object, in their order.
-
-    Examples
-    --------
-    An outer call of 10 ns with an inner one of 4 ns, which completes first:
-
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.summaries.nesting import Nesting
-    >>> columns = {"rank": [0, 0], "thread": [0, 0], "depth": [1, 0], "start": [3, 0], "duration": [4, 10]}
-    >>> Nesting().inner_ns(Events.partly(columns, (Call("write", "posix", "write"),), ("",)))
-    array([0, 4])
     """
 
     def __init__(self) -> None:
@@ -37,10 +27,7 @@ class Nesting:
     def inner_ns(self, chunk: Events) -> np.ndarray | None:
         """Compute the time of each call in recorded calls inside it.
 
-        Returns
-        -------
-        ndarray of int64, shape (n,), or None
-            Time in ns, at most the duration of the call. None: no call is nested.
+        Time in ns, at most the duration of the call. None: no call is nested.
         """
         if not len(chunk):
             return None

@@ -22,29 +22,8 @@ class OffsetMap(Summary):
     The bytes of a call are spread evenly over their offsets and over the duration of the call. All bytes are
     counted exactly: the cells add up to the bytes of the calls.
 
-    Parameters
-    ----------
-    layer : str
-        Layer of the calls: those of other layers contain them or are contained, and would count twice.
-    span_ns : (int, int)
-        First moment of the run and the moment after the last, ns since the origin. Calls outside of it count
-        at its ends.
-
-    Attributes
-    ----------
-    calls : int
-        Number of calls that moved bytes at known offsets.
-    without_offset : int
-        Number of calls that moved bytes at unknown offsets, which are left out.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.offset_map import OffsetMap
-    >>> run = en.open("ensio-ior")
-    >>> found = OffsetMap(1, "posix", run.tasks, (0, 10**9))
-    >>> found.add(run.events)
-    >>> found.calls, int(found.by_rank("write").sum())
-    (320, 167772160)
+    `calls`: number of calls that moved bytes at known offsets.
+    `without_offset`: number of calls that moved bytes at unknown offsets, which are left out.
     """
 
     columns = ("rank", "call", "file", "offset", "moved", "start", "duration")
@@ -149,23 +128,6 @@ class WindowMap(OffsetMap):
     """The offset map of a time: calls count with the part of their bytes that they moved in it.
 
     The cells of time divide the window only. What is by rank counts the calls with all of their bytes.
-
-    Parameters
-    ----------
-    offsets : (int, int)
-        First offset and end of the axis, as that of the whole run has them.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.offset_map import WindowMap
-    >>> run = en.open("ensio-ior")
-    >>> first, last = int(run.events.start.min()), int(run.events.end.max())
-    >>> halves = [(first, (first + last) // 2), ((first + last) // 2, last)]
-    >>> found = [WindowMap(1, "posix", run.tasks, span, (0, 1 << 27)) for span in halves]
-    >>> for each in found:
-    ...     each.add(run.events)
-    >>> sum(int(each.by_time("write").sum()) for each in found) == 167772160
-    True
     """
 
     def __init__(

@@ -10,7 +10,7 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import carried_bits, compute_call_sums
+from ensembles.summaries.calltable import carried_bits, compute_call_sums
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 MOST_SESSIONS = 1 << 20
@@ -32,21 +32,11 @@ _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
 
 @dataclass(frozen=True)
 class OpenToClose:
-    """Bytes of a direction, and the time in which their files were open.
+    """Bytes of a direction, and the time in which their files were open."""
 
-    Attributes
-    ----------
-    bytes : int
-        Bytes moved in the sessions that count.
-    sessions : int
-        Number of these sessions.
-    time_s : float
-        Time in which at least one of them lasted, in s.
-    """
-
-    bytes: int
-    sessions: int
-    time_s: float
+    bytes: int  # Bytes moved in the sessions that count
+    sessions: int  # Number of these sessions
+    time_s: float  # Time in which at least one of them lasted, in s
 
 
 class OpenTime(Summary):
@@ -58,14 +48,6 @@ class OpenTime(Summary):
     summary, for any number of phases, with the union of the times of the sessions. Small files that are open
     for long, such as a log, would dominate it: the smallest sessions, which together moved at most `LEFT_OUT`
     of the bytes, are left out, bytes and time.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.open_time import OpenTime
-    >>> found = en.open("ensio-ior").summarize(ignoring_run(OpenTime)).open_to_close("write")
-    >>> found.bytes, found.sessions
-    (167772160, 8)
     """
 
     of_all_calls = True
@@ -152,11 +134,8 @@ class OpenTime(Summary):
     def open_to_close(self, direction: str) -> OpenToClose | None:
         """Compute in how much time files were open that bytes were moved to or from.
 
-        Returns
-        -------
-        OpenToClose or None
-            None: no bytes moved; or the sessions that are known moved too few of them. The others begin
-            without an open of the same thread, or there were more than `MOST_SESSIONS`.
+        None: no bytes moved; or the sessions that are known moved too few of them. The others begin without
+        an open of the same thread, or there were more than `MOST_SESSIONS`.
         """
         self.finalize()
         number = DIRECTIONS.index(direction)
@@ -261,13 +240,7 @@ def _sessions(rows: np.ndarray) -> np.ndarray:
 
 
 def union_ns(start: np.ndarray, end: np.ndarray) -> int:
-    """Compute the length of the union of spans of time.
-
-    Parameters
-    ----------
-    start, end : ndarray of int64, shape (n,)
-        In ns.
-    """
+    """Compute the length of the union of spans of time."""
     if not len(start):
         return 0
     order = np.argsort(start, kind="stable")

@@ -34,37 +34,9 @@ def duration_per_mib_ns(duration_ns: np.ndarray, moved: np.ndarray) -> np.ndarra
 class PhaseCounts(Summary):
     """A mergeable summary: durations counted by group (phase) and bin.
 
-    Parameters
-    ----------
-    cuts : ndarray of int64, shape (g - 1,)
-        Keys at which a new group begins, rising. The group of a call is the number of cuts that are not above
-        its key.
-    key : callable, optional
-        Key of each event: Events → int64, shape (n,). Default: its start in ns, so that cuts are moments.
-    per_mib : bool
-        Divide durations by the MiB that a call moved, and round to whole ns per MiB.
-    keep_odd : bool
-        Keep the calls of groups with odd numbers one by one, up to `MOST_KEPT`. These groups are times for
-        which it is not known yet to which neighbour they belong; `parted` assigns them.
-
-    Attributes
-    ----------
-    arrays : dict of str to ndarray
-        ``counts``, ``least``, ``most`` and ``sums`` as in `ensembles.summaries.kernels.count_groups`.
-    kept : list of (ndarray, ndarray), or None
-        Keys and durations of the calls in groups with odd numbers. None: not kept, or too many.
-
-    Examples
-    --------
-    Writes and reads before and after 0.5 s:
-
-    >>> from functools import partial
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.phasecounts import PhaseCounts
-    >>> counts = partial(PhaseCounts, np.array([500_000_000]))
-    >>> found = en.open("ensio-ior").summarize(ignoring_run(counts), ["start", "duration"])
-    >>> int(found.arrays["counts"].sum())
-    336
+    `key`: key of each event: Events → int64, shape (n,). Default: its start in ns, so that cuts are moments.
+    `arrays`: ``counts``, ``least``, ``most`` and ``sums`` as in `ensembles.summaries.kernels.count_groups`.
+    `kept`: keys and durations of the calls in groups with odd numbers. None: not kept, or too many.
     """
 
     requires = ANY_ORDER
@@ -134,13 +106,7 @@ class PhaseCounts(Summary):
         return {"cuts": self.cuts, **self.arrays}
 
     def parted(self, cuts: np.ndarray) -> PhaseCounts:
-        """Count the same calls by other groups.
-
-        Parameters
-        ----------
-        cuts : ndarray of int64, shape (h - 1,)
-            New cuts, rising. They lie within groups of odd numbers, the beginning excluded, the end included.
-        """
+        """Count the same calls by other groups."""
         if self.kept is None:
             raise ValueError("calls can be counted again only if they were kept (keep_odd)")
         found = PhaseCounts(cuts, self.choose, self.key, self.per_mib, quantity=self.quantity)

@@ -16,8 +16,8 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
+from ensembles.summaries.kernels import Choice
 from ensembles.summaries.raster import CLASSES, ROWS, Raster, class_of_calls
-from ensembles.summaries.spreading import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 LEVELS = 5
@@ -35,30 +35,9 @@ class Pyramid(Summary):
     It holds the time in outermost calls, and the number of those that begin, by class of operation, row of
     tasks and cell of time. Classes are those of `ensembles.summaries.raster.CLASSES`.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run; ranks are below it.
-
-    Attributes
-    ----------
-    tasks, level : int
-    rows, ranks_per_row : int
-        Number of rows, and of tasks in each; the last row may have fewer.
-    cells : int
-        Largest number of cells of time.
-    several_threads : bool
-        Whether any task has calls of more than one thread.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.pyramid import Pyramid
-    >>> pyramid = en.open("ensio-ior").summarize(lambda run: Pyramid(run.tasks))
-    >>> pyramid.rows, pyramid.cells, int(pyramid.begun.sum())
-    (8, 65536, 336)
-    >>> coarser = pyramid.coarser()
-    >>> coarser.rows, coarser.cells, int(coarser.begun.sum())
-    (4, 32768, 336)
+    `rows`, `ranks_per_row`: number of rows, and of tasks in each; the last row may have fewer.
+    `cells`: largest number of cells of time.
+    `several_threads`: whether any task has calls of more than one thread.
     """
 
     columns = Raster.columns

@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls
 from ensembles.passes.spec import PassRun
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.nesting import Nesting
 
 _TRANSFERS = (OPS.index("read"), OPS.index("write"))
@@ -43,28 +43,12 @@ def _column(name: str) -> Any:
 class RankTable(Summary):
     """A mergeable summary: one row for each rank and function that it called.
 
-    Attributes
-    ----------
-    calls : tuple of Call
-        Functions that the column ``call`` indexes.
-    rank, call : ndarray of int64, shape (rows,)
-        Rank and function. Rows are sorted by them.
-    count, errors : ndarray of int64, shape (rows,)
-        Number of calls, and of failed calls.
-    moved : ndarray of int64, shape (rows,)
-        Bytes moved.
-    time_ns, inner_ns : ndarray of int64, shape (rows,)
-        Sum of durations, and the part of it in recorded inner calls.
-    max_ns : ndarray of int64, shape (rows,)
-        Longest duration.
-
-    Examples
-    --------
-    >>> ranks = en.open("ensio-ior").reading.ranks
-    >>> len(ranks)
-    32
-    >>> ranks.bytes_moved(8)[:2]
-    array([41943040, 41943040])
+    `calls`: functions that the column ``call`` indexes.
+    `rank`, `call`, shape (rows,): rank and function. Rows are sorted by them.
+    `count`, `errors`, shape (rows,): number of calls, and of failed calls.
+    `moved`, shape (rows,): bytes moved.
+    `time_ns`, `inner_ns`, shape (rows,): sum of durations, and the part of it in recorded inner calls.
+    `max_ns`, shape (rows,): longest duration.
     """
 
     of_all_calls = True
@@ -129,13 +113,7 @@ class RankTable(Summary):
             self.add_rows(other.calls, other.to_arrays())
 
     def add_rows(self, calls: Sequence[Call], rows: dict[str, np.ndarray]) -> None:
-        """Add rows; several of them may have the same rank and function.
-
-        Parameters
-        ----------
-        rows : dict of str to ndarray, shape (n,)
-            Columns `COLUMNS`.
-        """
+        """Add rows; several of them may have the same rank and function."""
         if tuple(calls) != self.calls:
             numbers = {call: number for number, call in enumerate(self.calls)}
             own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
@@ -176,11 +154,6 @@ class RankTable(Summary):
         """Sum the exclusive time of each rank in I/O calls, over all its threads.
 
         Calls that wait for other tasks are not I/O; those that wait for I/O are.
-
-        Returns
-        -------
-        ndarray of int64, shape (tasks,)
-            Time in ns.
         """
         return self._sums(tasks, self.time_ns - self.inner_ns, is_io_of_calls(self.calls)[self.call])
 
@@ -188,16 +161,6 @@ class RankTable(Summary):
         """Sum the time of each rank in functions that move bytes in one direction, over all its threads.
 
         It is exclusive time; that of copies (``sendfile``) counts in each direction.
-
-        Parameters
-        ----------
-        chosen : ndarray of bool, shape (rows,)
-            Rows to add up.
-
-        Returns
-        -------
-        ndarray of int64, shape (tasks,)
-            Time in ns.
         """
         contain = np.array([call.layer != "posix" for call in self.calls], np.bool_)[self.call]
         return self._sums(tasks, self.time_ns - self.inner_ns * contain, chosen)

@@ -3,19 +3,25 @@
 Tasks are grouped into rows, time into cells, and operations into classes. The raster holds the time in ns
 that the tasks of a row spent in calls of a class within a cell. A pixel can therefore be drawn with the true
 share of its area, and the sum over a row is the time of its calls.
+
+Images of a raster, at resolutions that suit a screen and a file, and all that a trace diagram shows of it.
+
+Files keep images (`DrawnRaster`): raise `ensembles.passes.kept.VERSION` if others are made of a raster.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
-from ensembles.summaries.spreading import Choice
+from ensembles.summaries.kernels import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 ROWS = 1024
@@ -39,30 +45,12 @@ class Raster(Summary):
 
     Only outermost calls count: a task that writes through the write call of a library is in one write.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run; ranks are below it.
-    ranks_per_row : int, optional
-        Tasks in each row. Default: the fewest with which there are not more rows.
-
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks.
-    rows : int
-        Number of rows in use.
-    ranks_per_row : int
-        Tasks in each row; the last row may have fewer.
-    several_threads : bool
-        Whether any task has calls of more than one thread. Then more calls than tasks may overlap.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.raster import Raster
-    >>> raster = en.open("ensio-ior").summarize(lambda run: Raster(run.tasks, rows=4))
-    >>> raster.rows, raster.ranks_per_row, raster.present()
-    (4, 2, ['write', 'read', 'metadata'])
+    `ranks_per_row`: tasks in each row. Default: the fewest with which there are not more rows.
+    `tasks`: number of tasks.
+    `rows`: number of rows in use.
+    `ranks_per_row`: tasks in each row; the last row may have fewer.
+    `several_threads`: whether any task has calls of more than one thread. Then more calls than tasks may
+    overlap.
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
@@ -105,12 +93,7 @@ class Raster(Summary):
     ) -> None:
         """Fill an empty raster with the times of a grid with finer cells.
 
-        Parameters
-        ----------
-        row : ndarray of int, shape (n,)
-            Row of this raster's grid, by class and row, for each of the first rows of the other.
-        extent_ns : (int, int) or None
-            First moment to show, and the end. None: there are no events.
+        `extent_ns`: first moment to show, and the end. None: there are no events.
         """
         self.several_threads = several_threads
         self._grid.level = grid.level  # cells are not finer than those of the grid
@@ -118,15 +101,7 @@ class Raster(Summary):
         self._grid.add_grid(grid, row)
 
     def put_cells(self, time_ns: np.ndarray, first: int, level: int) -> None:
-        """Fill an empty raster with times.
-
-        Parameters
-        ----------
-        time_ns : ndarray of int64, shape (classes, rows, cells)
-            As the property; not more cells than the raster may have.
-        level : int
-            Binary logarithm of the width of a cell in ns.
-        """
+        """Fill an empty raster with times."""
         self._grid.put(time_ns.reshape(self._grid.rows, -1), first, level)
 
     @property
@@ -173,24 +148,13 @@ class Raster(Summary):
         """Compute the share of each pixel that was spent in calls of a class.
 
         The area of a pixel is tasks × time.
-
-        Returns
-        -------
-        ndarray of float32, shape (rows, cells)
-            From 0 to 1; more than 1 if several threads of a task were in calls at once.
         """
         area = (self.tasks_of_row * self.cell_ns).astype(np.float32)[:, None]
         shares: np.ndarray = self.time_ns[list(CLASSES).index(name)].astype(np.float32) / area
         return shares
 
     def tasks_inside(self, name: str) -> np.ndarray:
-        """Compute the mean number of tasks in calls of a class, over time.
-
-        Returns
-        -------
-        ndarray of float64, shape (cells,)
-            Mean over each cell. Each thread of a task counts.
-        """
+        """Compute the mean number of tasks in calls of a class, over time."""
         tasks: np.ndarray = self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
         return tasks
 
@@ -222,3 +186,132 @@ def _empty_raster(data: Any) -> Raster:
     if isinstance(data, Events):
         return Raster(int(data.rank.max()) + 1 if len(data) else 1)
     return Raster(data.tasks)
+
+
+# A canvas draws the nearest pixel of an image. With more pixels than the screen, whole tasks would disappear:
+# a coarser image of averages is drawn until the reader zooms in.
+_SCREEN_ROWS = 420
+_SCREEN_CELLS = 1024
+
+_MOST_BYTES = 200_000
+"""Limit of the compressed fine image: with the coarse image and base64, 0.45 MB of a page."""
+
+_COMPRESSED_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class ShareImage:
+    """Shares of (tasks × time) spent in calls, one byte for each pixel and class."""
+
+    # 255 is the whole of the tasks and time of a pixel. A share above zero is at least 1, so that it remains
+    # visible. Shape (rows, cells, classes).
+    shares: np.ndarray
+    ranks_per_row: int  # Tasks in a row
+    cell_ns: int  # Width of a pixel, in nanoseconds
+
+
+def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
+    """Return one image or, if it has more pixels than a screen, a fine and a coarse one."""
+    rows_joined = cells_joined = 1
+    fine = share_image(raster, present, rows_joined, cells_joined)
+    while _is_longer(fine.shares, _MOST_BYTES):
+        # A screen shows fewer rows than cells.
+        if rows_joined == cells_joined:
+            rows_joined *= 2
+        else:
+            cells_joined *= 2
+        fine = share_image(raster, present, rows_joined, cells_joined)
+    rows, cells = fine.shares.shape[:2]
+    if rows <= _SCREEN_ROWS and cells <= _SCREEN_CELLS:
+        return [fine]
+    rows_joined *= 2 if rows > _SCREEN_ROWS else 1
+    cells_joined *= 2 if cells > _SCREEN_CELLS else 1
+    return [fine, share_image(raster, present, rows_joined, cells_joined)]
+
+
+def _is_longer(shares: np.ndarray, most_bytes: int) -> bool:
+    """Whether an image has more bytes when it is compressed, of which no more than needed are computed."""
+    compressor, data = zlib.compressobj(), shares.reshape(-1)
+    compressed = 0
+    for low in range(0, len(data), _COMPRESSED_AT_ONCE):
+        compressed += len(compressor.compress(data[low : low + _COMPRESSED_AT_ONCE].data))
+        if compressed > most_bytes:
+            return True
+    return compressed + len(compressor.flush()) > most_bytes
+
+
+def share_image(
+    raster: Raster, present: list[str], rows_joined: int = 1, cells_joined: int = 1
+) -> ShareImage:
+    """Return the image in which a pixel joins `rows_joined` rows and `cells_joined` cells of a raster."""
+    tasks = _joined(raster.tasks_of_row, 0, rows_joined)
+    cell_ns = raster.cell_ns * cells_joined
+    per_byte_ns = (tasks * (cell_ns / 255.0)).astype(np.float32)[:, None]
+    time_ns = raster.time_ns
+    layers = []
+    for name in present:
+        of_class = time_ns[list(CLASSES).index(name)]
+        scaled = _joined(_joined(of_class, 0, rows_joined), 1, cells_joined) / per_byte_ns
+        layers.append(np.where(scaled > 0, np.clip(np.rint(scaled), 1, 255), 0).astype(np.uint8))
+    return ShareImage(np.stack(layers, axis=-1), raster.ranks_per_row * rows_joined, cell_ns)
+
+
+def _joined(values: np.ndarray, axis: int, count: int) -> np.ndarray:
+    """Sum groups of `count` neighbours along an axis; the last group may be smaller."""
+    if count == 1:
+        return values
+    return np.add.reduceat(values, np.arange(0, values.shape[axis], count), axis=axis)
+
+
+class DrawnRaster:
+    """What a trace diagram shows of a raster: a twentieth of its bytes, which files keep.
+
+    `raster`: the raster of the whole run. Default: it is filled with what is kept.
+    `tasks`, `ranks_per_row`, `several_threads`, `extent_ns`, `edges_ns`: as of the raster.
+    `images`: from `share_images`; none if no call took time.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.raster import raster_request
+    >>> from ensembles.summaries.raster import DrawnRaster
+    >>> run = en.open("ensio-ior")
+    >>> drawn = DrawnRaster(run.tasks, run.summarize({"raster": raster_request()})["raster"])
+    >>> drawn.present(), drawn.images[0].shares.shape[0]
+    (['write', 'read', 'metadata'], 8)
+    """
+
+    results = (
+        *("ranks_per_row", "several_threads", "extent_ns", "edges_ns", "images"),
+        *("_present", "_inside_ns"),
+    )
+    result_types = (ShareImage,)
+
+    def __init__(self, tasks: int, raster: Raster | None = None) -> None:
+        raster = Raster(tasks) if raster is None else raster
+        self.tasks, self.ranks_per_row = raster.tasks, raster.ranks_per_row
+        self.several_threads = raster.several_threads
+        self.extent_ns, self.edges_ns = raster.extent_ns, raster.edges_ns
+        self._present = raster.present()
+        chosen = [list(CLASSES).index(name) for name in self._present]
+        self._inside_ns: np.ndarray = raster.time_ns[chosen].sum(axis=1)
+        self.images = share_images(raster, self._present) if self._present else []
+
+    def present(self) -> list[str]:
+        """List the classes in which any time was spent, in the order of `CLASSES`."""
+        return list(self._present)
+
+    def tasks_inside(self, name: str) -> np.ndarray:
+        """Compute the mean number of tasks in calls of a class, over time, as `Raster.tasks_inside`."""
+        cell_ns = int(self.edges_ns[1] - self.edges_ns[0])
+        tasks: np.ndarray = self._inside_ns[self._present.index(name)] / cell_ns
+        return tasks
+
+
+def drawn_request() -> SummaryRequest:
+    """Return the request by which a drawn raster of a run is kept; no pass makes one."""
+    return SummaryRequest(_no_drawing)
+
+
+def _no_drawing(_: Any) -> NoReturn:
+    """Describe a drawing, which is made of a raster."""
+    raise NotImplementedError

@@ -13,9 +13,9 @@ import numpy as np
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import ActiveTime
-from ensembles.summaries.callsums import carried_bits
+from ensembles.summaries.calltable import carried_bits
+from ensembles.summaries.kernels import Choice, moving_ns
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
-from ensembles.summaries.spreading import Choice, moving_ns
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 _FRACTION_BITS = 10

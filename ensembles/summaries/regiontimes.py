@@ -14,29 +14,18 @@ from ensembles.passes.summary import Summary
 
 @dataclass(slots=True)
 class RegionTotals:
-    """Sums over all occurrences of one phase or region.
+    """Sums over all occurrences of one phase or region."""
 
-    Attributes
-    ----------
-    kind : str
-        One of `ensembles.model.regions.KINDS`.
-    name : str
-        Its name.
-    count, tasks, not_ended : int
-        Number of occurrences, of tasks that have any, and of occurrences whose end was not recorded.
-    time_ns : int
-        Sum of the durations of all occurrences.
-    io_time_ns : int or None
-        Time of the outermost calls that started in it, in any thread of its task, without calls that wait for
-        other tasks. None: not every call is an event.
-    """
-
-    kind: str
-    name: str
+    kind: str  # One of `ensembles.model.regions.KINDS`
+    name: str  # Its name
+    # count, tasks, not_ended: Number of occurrences, of tasks that have any, and of occurrences whose end was
+    # not recorded
     count: int
     tasks: int
     not_ended: int
-    time_ns: int
+    time_ns: int  # Sum of the durations of all occurrences
+    # Time of the outermost calls that started in it, in any thread of its task, without calls that wait for
+    # other tasks. None: not every call is an event.
     io_time_ns: int | None = 0
 
     def add_io(self, time_ns: int) -> None:
@@ -119,11 +108,6 @@ class CallsOfSpans:
 
     Overlapping spans of the same number and rank are joined. The cost grows with the number of spans and
     calls, and not with the number of different numbers.
-
-    Parameters
-    ----------
-    number : ndarray of int64, shape (n,)
-        Number of each span, from 0.
     """
 
     def __init__(self, number: np.ndarray, table: RegionTable) -> None:
@@ -141,17 +125,7 @@ class CallsOfSpans:
             np.maximum.accumulate(self._end[low:high], out=self._reach[low:high])
 
     def sums(self, rank: np.ndarray, start: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        """Sum the amounts of the calls that start in the spans of each number.
-
-        Parameters
-        ----------
-        rank, start, amount : ndarray, shape (k,)
-            Rank, start in ns, and amount of each call.
-
-        Returns
-        -------
-        ndarray of int64, shape (numbers,)
-        """
+        """Sum the amounts of the calls that start in the spans of each number."""
         sums = np.zeros(self._length, np.int64)
         order = np.lexsort((start, rank))
         rank, start = rank[order], start[order]

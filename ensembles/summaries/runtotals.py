@@ -1,15 +1,100 @@
-"""Run totals: bytes read, bytes written and time in I/O, none counted twice."""
+"""Run totals: bytes read, bytes written and time in I/O, none counted twice.
+
+Time of each layer: in its calls, and exclusive of recorded calls inside these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.callsums import carried_bits, compute_call_sums
-from ensembles.summaries.layers import LayerTimes
+from ensembles.summaries.calltable import SUM_COLUMNS, carried_bits, compute_call_sums
+from ensembles.summaries.nesting import Nesting
+
+
+@dataclass(slots=True)
+class LayerTime:
+    """Time of the calls of one layer, summed over all threads."""
+
+    calls: int = 0  # Number of calls
+    time_ns: int = 0  # Sum of durations
+    exclusive_ns: int = 0  # Exclusive time: the same without recorded calls inside these calls
+
+
+class LayerTimes(Summary):
+    """A mergeable summary: inclusive and exclusive time of functions and layers.
+
+    All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
+
+    `calls`, `time_ns`, `inner_ns`: by function: number of calls, sum of durations, and the part of it in
+    recorded inner calls.
+    """
+
+    columns = (*SUM_COLUMNS, "rank", "thread")
+    results = ("calls", "time_ns", "inner_ns")
+
+    def __init__(self) -> None:
+        self.calls: dict[Call, int] = {}
+        self.time_ns: dict[Call, int] = {}
+        self.inner_ns: dict[Call, int] = {}
+        self._nesting = Nesting()
+
+    def add(self, chunk: Events) -> None:
+        """Add events, those of a thread in order of completion."""
+        if not len(chunk):
+            return
+        sums = compute_call_sums(chunk)
+        for number in sums.present.tolist():
+            call = chunk.calls[number]
+            self.calls[call] = self.calls.get(call, 0) + int(sums.count[number])
+            self.time_ns[call] = self.time_ns.get(call, 0) + int(sums.time_ns[number])
+        inner_ns = self._nesting.inner_ns(chunk)
+        if inner_ns is not None:
+            for number in np.unique(chunk.call[inner_ns > 0]):
+                self._add_inner(chunk.calls[number], int(inner_ns[chunk.call == number].sum()))
+
+    def _add_inner(self, call: Call, time_ns: int) -> None:
+        self.inner_ns[call] = self.inner_ns.get(call, 0) + time_ns
+
+    def merge(self, other: LayerTimes) -> None:
+        """Add a summary of other threads."""
+        for mine, others in (
+            (self.calls, other.calls),
+            (self.time_ns, other.time_ns),
+            (self.inner_ns, other.inner_ns),
+        ):
+            for call, amount in others.items():
+                mine[call] = mine.get(call, 0) + amount
+        self._nesting.merge(other._nesting)
+
+    def exclusive_ns(self, call: Call) -> int:
+        """Return the exclusive time of a function in ns."""
+        return self.time_ns[call] - self.inner_ns.get(call, 0)
+
+    @property
+    def layers(self) -> dict[str, LayerTime]:
+        """Time of each layer that occurred."""
+        layers: dict[str, LayerTime] = {}
+        for call, count in self.calls.items():
+            layer = layers.setdefault(call.layer, LayerTime())
+            layer.calls += count
+            layer.exclusive_ns += self.exclusive_ns(call)
+            # What is inside a call of posix is the other half of a copy.
+            layer.time_ns += self.exclusive_ns(call) if call.layer == "posix" else self.time_ns[call]
+        return layers
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``layer``, ``calls``, ``time_ns`` and ``exclusive_ns``, a row a layer."""
+        layers = self.layers
+        arrays = {"layer": np.array(list(layers), dtype=str)}
+        for name in ("calls", "time_ns", "exclusive_ns"):
+            arrays[name] = np.array([getattr(layer, name) for layer in layers.values()], dtype=np.int64)
+        return arrays
+
 
 DIRECTIONS = ("read", "write")
 
@@ -26,10 +111,7 @@ def direction_of_events(events: Events) -> np.ndarray:
     A call that a signal handler makes while its thread is in such a call looks like an inner call, so that
     its bytes do not count.
 
-    Returns
-    -------
-    ndarray of int32, shape (n,)
-        Index into `DIRECTIONS`; -1 for events that moved no bytes, or whose bytes do not count.
+    Index into `DIRECTIONS`; -1 for events that moved no bytes, or whose bytes do not count.
     """
     direction = direction_of_calls(events.calls)[events.call]
     direction[(events.moved <= 0) | counted_elsewhere(events)] = -1
@@ -67,20 +149,8 @@ def _has_carried_bytes(events: Events) -> bool:
 class RunTotals(Summary):
     """A mergeable summary: bytes and time of all calls.
 
-    Attributes
-    ----------
-    bytes_read, bytes_written : int
-        Bytes of the calls that count (`direction_of_events`).
-    layers : LayerTimes
-        Time by function and layer, from which `io_time_ns` is computed.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.runtotals import RunTotals
-    >>> totals = en.open("ensio-ior").summarize(ignoring_run(RunTotals))
-    >>> totals.bytes_read, totals.bytes_written
-    (167772160, 167772160)
+    `bytes_read`, `bytes_written`: bytes of the calls that count (`direction_of_events`).
+    `layers`: time by function and layer, from which `io_time_ns` is computed.
     """
 
     of_all_calls = True

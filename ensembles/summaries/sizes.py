@@ -1,4 +1,7 @@
-"""Size table: counts of request sizes."""
+"""Size table: counts of request sizes.
+
+Requests that begin off a boundary of the file system.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.model.flights import OPERATIONS
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.callsums import count_sizes, layers_of_transfers
+from ensembles.summaries.calltable import count_sizes, layers_of_transfers, operations_of_transfers
 
 LIMIT = 1 << 16
 """Largest number of different sizes of a layer that are counted exactly."""
@@ -22,28 +25,10 @@ class SizeTable(Summary):
     dropped. The table stays bounded and keeps sizes that occur often; `uncertainty` bounds the number of
     their occurrences that may be missing.
 
-    Parameters
-    ----------
-    keys : callable, optional
-        What to count by, in place of the layer: `ensembles.summaries.callsums.operations_of_transfers` counts
-        reads and writes apart. It takes the functions, and returns names and the index of each function's
-        name; 255: the function is left out.
-
-    Attributes
-    ----------
-    uncertainty : dict of str to int
-        By layer: upper bound of the calls missing in each count. A layer without an entry has exact counts.
-    classes : dict of str to list of (int, int, int)
-        By layer: least and largest size in bytes, and number, of the calls of which a recorder's sums give
-        only the size class; the most frequent first.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.sizes import SizeTable
-    >>> table = SizeTable()
-    >>> table.add(en.open("ensio-ior").events)
-    >>> table.frequent("posix")
-    [(1048576, 320)]
+    `uncertainty`: by layer: upper bound of the calls missing in each count. A layer without an entry has
+    exact counts.
+    `classes`: by layer: least and largest size in bytes, and number, of the calls of which a recorder's sums
+    give only the size class; the most frequent first.
     """
 
     of_all_calls = True
@@ -92,15 +77,7 @@ class SizeTable(Summary):
             self.add_counts(layer, different, together)
 
     def add_counts(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
-        """Add counts of sizes.
-
-        Parameters
-        ----------
-        sizes : ndarray of uint64, shape (n,)
-            Request sizes in bytes, rising.
-        counts : ndarray of int64, shape (n,)
-            Number of calls of each size.
-        """
+        """Add counts of sizes."""
         if layer in self._sizes:
             sizes, place = np.unique(np.concatenate([self._sizes[layer], sizes]), return_inverse=True)
             all_counts = np.concatenate([self._counts[layer], counts])
@@ -122,13 +99,7 @@ class SizeTable(Summary):
             self.add_counts(layer, other._sizes[layer], other._counts[layer])
 
     def frequent(self, layer: str, most: int = 10) -> list[tuple[int, int]]:
-        """List the most frequent sizes.
-
-        Returns
-        -------
-        list of (int, int)
-            Size in bytes and count, the most frequent first; of equals the largest first.
-        """
+        """List the most frequent sizes."""
         if layer not in self._sizes:
             return []
         sizes, counts = self._sizes[layer], self._counts[layer]
@@ -147,12 +118,8 @@ class SizeTable(Summary):
 class Requests(Summary):
     """A mergeable summary: requests with a known flight that were not posted inside another call.
 
-    Attributes
-    ----------
-    requests : dict of str to int
-        Number of requests by operation (`ensembles.model.flights.OPERATIONS`).
-    post_ns : dict of str to int
-        Time in the calls that posted them.
+    `requests`: number of requests by operation (`ensembles.model.flights.OPERATIONS`).
+    `post_ns`: time in the calls that posted them.
 
     Examples
     --------
@@ -193,4 +160,62 @@ class Requests(Summary):
         return {
             "requests": np.array(list(self.requests.values()), np.int64),
             "post_ns": np.array(list(self.post_ns.values()), np.int64),
+        }
+
+
+class Alignment(Summary):
+    """A mergeable summary: how many reads and writes begin at a multiple of their file's boundary.
+
+    `known`: by layer and operation (``posix write``): requests of at least one byte with a known offset in a
+    file with a known boundary.
+    `misaligned`: those of them whose offset is not a multiple of the boundary.
+    `crossing`: those of them that would fit between two boundaries, and touch both sides of one.
+    """
+
+    of_all_calls = True
+    columns = ("call", "file", "offset", "requested")
+    requires = ANY_ORDER
+
+    def __init__(self, boundary_bytes: int | np.ndarray) -> None:
+        self._boundary = np.asarray(boundary_bytes, np.int64)
+        self.known: dict[str, int] = {}
+        self.misaligned: dict[str, int] = {}
+        self.crossing: dict[str, int] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        names, number_of = operations_of_transfers(chunk.calls)
+        key = number_of[chunk.call]
+        boundary = self._boundary if self._boundary.ndim == 0 else self._boundary[chunk.file]
+        mine = (key < len(names)) & (chunk.offset >= 0) & (chunk.requested > 0) & (boundary > 0)
+        if not mine.any():
+            return
+        key, offset, size = key[mine], chunk.offset[mine], chunk.requested[mine].astype(np.int64)
+        step = np.broadcast_to(boundary, mine.shape)[mine]
+        within = offset % step
+        for counts, chosen in (
+            (self.known, np.ones(len(key), bool)),
+            (self.misaligned, within != 0),
+            (self.crossing, (size <= step) & (size > step - within)),
+        ):
+            for number, count in enumerate(np.bincount(key[chosen], minlength=len(names)).tolist()):
+                if count or names[number] in self.known:
+                    counts[names[number]] = counts.get(names[number], 0) + count
+
+    def merge(self, other: Alignment) -> None:
+        """Add the counts of other events of the same run."""
+        for mine, others in (
+            (self.known, other.known),
+            (self.misaligned, other.misaligned),
+            (self.crossing, other.crossing),
+        ):
+            for name, count in others.items():
+                mine[name] = mine.get(name, 0) + count
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``known``, ``misaligned`` and ``crossing``, in the order of `known`."""
+        columns = {"known": self.known, "misaligned": self.misaligned, "crossing": self.crossing}
+        return {
+            name: np.array([counts.get(key, 0) for key in self.known], np.int64)
+            for name, counts in columns.items()
         }

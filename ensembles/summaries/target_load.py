@@ -29,26 +29,8 @@ class TargetLoad(Summary):
     counts at each target that it reaches, with its whole duration, as the call takes as long as its slowest
     target. What the page cache of the node holds back reaches the target later than the call.
 
-    Parameters
-    ----------
-    layer : str
-        Layer of the calls: those of other layers contain them or are contained, and would count twice.
-
-    Attributes
-    ----------
-    known_bytes, unknown_bytes : int
-        Bytes of calls of this layer whose target follows from the layouts, and of the others.
-
-    Examples
-    --------
-    >>> from ensembles.model.layouts import Layouts
-    >>> from ensembles.model.lustre import Component, Striping
-    >>> from ensembles.summaries.target_load import TargetLoad
-    >>> layouts = Layouts({1: Striping((Component(0, None, 1 << 20, 4, targets=(0, 1, 2, 3)),))})
-    >>> load = TargetLoad(layouts, "posix")
-    >>> load.add(en.open("ensio-ior").events)
-    >>> load.of_targets("write_bytes") >> 20, load.unknown_bytes
-    (array([40, 40, 40, 40]), 0)
+    `known_bytes`, `unknown_bytes`: bytes of calls of this layer whose target follows from the layouts, and of
+    the others.
     """
 
     columns = ("call", "file", "offset", "moved", "start", "duration")

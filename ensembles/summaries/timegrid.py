@@ -17,7 +17,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.summaries import kernels
-from ensembles.summaries.spreading import Choice, bounds_ns, compute_extent, spread_calls
+from ensembles.summaries.kernels import Choice, bounds_ns, compute_extent, spread_calls
 
 CELLS = 2048
 """Largest number of cells of a time axis. At least half of them are in use, except in runs of fewer ns."""
@@ -26,24 +26,9 @@ CELLS = 2048
 class TimeGrid:
     """Integer amounts by row and cell of time.
 
-    Attributes
-    ----------
-    level : int
-        Binary logarithm of the width of a cell in ns.
-    low_ns, high_ns : int or None
-        First moment of the events so far, and the moment after the last; None: no events yet.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.timegrid import TimeGrid
-    >>> grid = TimeGrid(rows=1, cells=4)
-    >>> row = np.zeros(1, np.int32)
-    >>> grid.add(np.array([0]), np.array([4]), row, np.array([100]))
-    >>> grid.cell_ns, grid.values
-    (1, array([[25, 25, 25, 25]]))
-    >>> grid.add(np.array([10]), np.array([2]), row, np.array([7]))
-    >>> grid.cell_ns, grid.values
-    (4, array([[100,   0,   7]]))
+    `level`: binary logarithm of the width of a cell in ns.
+    `low_ns`, `high_ns`: first moment of the events so far, and the moment after the last; None: no events
+    yet.
     """
 
     results = ("level", "low_ns", "high_ns", "_first", "_filled")
@@ -112,13 +97,7 @@ class TimeGrid:
     def add(
         self, start_ns: np.ndarray, duration_ns: np.ndarray, row: np.ndarray, amount: np.ndarray | None = None
     ) -> None:
-        """Spread amounts evenly over the durations of their events.
-
-        Parameters
-        ----------
-        start_ns, duration_ns, row, amount : ndarray, shape (n,)
-            As for `ensembles.summaries.kernels.spread`. Rows of shape (k, n) get the amounts each.
-        """
+        """Spread amounts evenly over the durations of their events."""
         if not len(start_ns):
             return
         low, high = extent_ns(start_ns, duration_ns)
@@ -129,11 +108,8 @@ class TimeGrid:
     def add_calls(self, chunk: Events, choice: Choice, counts_from: int | None = None) -> None:
         """Spread the chosen calls of a chunk.
 
-        Parameters
-        ----------
-        counts_from : int, optional
-            First of as many rows as those of `choice`, and behind them, that count the calls which begin in
-            a cell. Default: they are not counted.
+        `counts_from`: first of as many rows as those of `choice`, and behind them, that count the calls which
+        begin in a cell. Default: they are not counted.
         """
         self.cover_calls(chunk, choice)
         if self.low_ns is not None:
@@ -167,29 +143,14 @@ class TimeGrid:
         _fold(other.values, other._first, other.level, self._values, self._first, self.level)
 
     def coarser(self, level: int) -> TimeGrid:
-        """Return a grid with the same amounts in cells of 2^level ns, which is at least as wide.
-
-        Examples
-        --------
-        >>> from ensembles.summaries.timegrid import TimeGrid
-        >>> grid = TimeGrid(rows=1, cells=4)
-        >>> grid.add(np.array([0]), np.array([4]), np.zeros(1, np.int32), np.array([100]))
-        >>> grid.coarser(1).values
-        array([[50, 50]])
-        """
+        """Return a grid with the same amounts in cells of 2^level ns, which is at least as wide."""
         found = TimeGrid(self.rows, self.cells)
         found.level = level
         found.merge(self)
         return found
 
     def add_grid(self, other: TimeGrid, row: np.ndarray) -> None:
-        """Add amounts of another grid that lie on the axis of this one, which has cells at least as wide.
-
-        Parameters
-        ----------
-        row : ndarray of int, shape (n,)
-            Row of this grid for each of the first rows of the other.
-        """
+        """Add amounts of another grid that lie on the axis of this one, which has cells at least as wide."""
         if self.low_ns is None or self.high_ns is None or other.low_ns is None:
             return
         begin = max((self._first << (self.level - other.level)) - other._first, 0)
@@ -198,13 +159,7 @@ class TimeGrid:
         _fold(values, other._first + begin, other.level, self._values, self._first, self.level, row)
 
     def put(self, values: np.ndarray, first: int, level: int) -> None:
-        """Take amounts in place of what there is.
-
-        Parameters
-        ----------
-        values : ndarray of int64, shape (rows, cells)
-            At least one cell, and not more than the grid may have.
-        """
+        """Take amounts in place of what there is."""
         rows, cells = values.shape
         if rows != self.rows or not 0 < cells <= self.cells:
             raise ValueError(f"a grid of {self.rows} rows and {self.cells} cells cannot take {values.shape}")
@@ -227,18 +182,7 @@ class TimeGrid:
 
 
 def extent_ns(start_ns: np.ndarray, duration_ns: np.ndarray) -> tuple[int, int]:
-    """Compute the time span of events.
-
-    Parameters
-    ----------
-    start_ns, duration_ns : ndarray of int64, shape (n,)
-        Times of at least one event.
-
-    Returns
-    -------
-    (int, int)
-        First moment and the moment after the last, in ns. An event of no duration takes up one ns.
-    """
+    """Compute the time span of events."""
     low = int(start_ns.min())
     end = start_ns + np.maximum(duration_ns, 1)
     if duration_ns.min() < 0 or np.any(end <= start_ns):

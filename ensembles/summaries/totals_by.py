@@ -12,7 +12,7 @@ from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT, unions_ns
-from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.calltable import SUM_COLUMNS
 from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
@@ -23,41 +23,22 @@ _LEAST, _MOST = ("start_ns",), ("longest_ns", "end_ns")
 
 @dataclass(frozen=True, slots=True)
 class KeyTotals:
-    """Totals of the calls of one file or rank.
+    """Totals of the calls of one file or rank."""
 
-    Attributes
-    ----------
-    key : int
-        Number of the file, or the rank.
-    tasks : int
-        Number of ranks that made the calls.
-    ops : dict of str to int
-        Number of calls by operation.
-    errors : int
-        Number of failed calls.
-    bytes : dict of str to int
-        Bytes by direction; those of inner calls count once.
-    io_ns, wait_ns : int
-        Exclusive time in I/O, and in calls that wait for other tasks.
-    longest_ns : int
-        Longest I/O call.
-    start_ns, end_ns : int
-        First entry into a call and last return from one.
-    active_ns : dict of str to int, or None
-        By direction: time in which at least one call moved bytes. None: there were too many calls
-        (`ensembles.summaries.active_time.MOST_EXACT`).
-    """
-
-    key: int
-    tasks: int
-    ops: dict[str, int]
-    errors: int
-    bytes: dict[str, int]
+    key: int  # Number of the file, or the rank
+    tasks: int  # Number of ranks that made the calls
+    ops: dict[str, int]  # Number of calls by operation
+    errors: int  # Number of failed calls
+    bytes: dict[str, int]  # Bytes by direction; those of inner calls count once
+    # io_ns, wait_ns: Exclusive time in I/O, and in calls that wait for other tasks
     io_ns: int
     wait_ns: int
-    longest_ns: int
+    longest_ns: int  # Longest I/O call
+    # start_ns, end_ns: First entry into a call and last return from one
     start_ns: int
     end_ns: int
+    # By direction: time in which at least one call moved bytes. None: there were too many calls
+    # (`ensembles.summaries.active_time.MOST_EXACT`).
     active_ns: dict[str, int] | None = field(default=None)
 
 
@@ -65,15 +46,6 @@ class TotalsBy(Summary):
     """A mergeable summary: one row for each file or rank and function.
 
     All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
-
-    Examples
-    --------
-    >>> from ensembles.summaries.totals_by import TotalsBy
-    >>> by_rank = TotalsBy("rank")
-    >>> by_rank.add(en.open("ensio-ior").events)
-    >>> first = by_rank.totals()[0]
-    >>> first.key, first.ops, first.bytes
-    (0, {'read': 20, 'write': 20, 'open': 1, 'close': 1}, {'read': 20971520, 'write': 20971520})
     """
 
     of_all_calls = True

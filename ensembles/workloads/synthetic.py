@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 _MEETINGS = CONSTANTS["ENSIO_MEETINGS"]
 _LATENCY_NS = 10_000

@@ -26,27 +26,15 @@ TOLERANCE = 0.3
 
 @dataclass(frozen=True)
 class Figure:
-    """A published number and its simulated counterpart at one seed.
+    """A published number and its simulated counterpart at one seed."""
 
-    Attributes
-    ----------
-    case, what : str
-        Case study and quantity; together the name of the row.
-    kind : {"predicted", "fitted", "by construction"}
-    paper : float
-        Published value; NaN if the paper says it without a number.
-    ours : float
-        Simulated value; NaN if the simulated run does not show it.
-    low, high : float
-        Tolerance interval of the median.
-    unit : str
-    """
-
+    # case, what: Case study and quantity; together the name of the row
     case: str
     what: str
     kind: Kind
-    paper: float
-    ours: float
+    paper: float  # Published value; NaN if the paper says it without a number
+    ours: float  # Simulated value; NaN if the simulated run does not show it
+    # low, high: Tolerance interval of the median
     low: float
     high: float
     unit: str = "s"
@@ -61,30 +49,16 @@ def near(
     unit: str = "s",
     tolerance: float = TOLERANCE,
 ) -> Figure:
-    """Return a number with a relative tolerance around the published value.
-
-    Examples
-    --------
-    >>> near("IOR", "mode R", "by construction", 32.0, 30.9).high
-    41.6
-    """
+    """Return a number with a relative tolerance around the published value."""
     return Figure(case, what, kind, paper, ours, paper * (1 - tolerance), paper * (1 + tolerance), unit)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A published number and its simulated counterparts at all seeds.
+    """A published number and its simulated counterparts at all seeds."""
 
-    Attributes
-    ----------
-    first : Figure
-        At the first seed.
-    values : ndarray of float64
-        Simulated values; NaN where a run does not show it.
-    """
-
-    first: Figure
-    values: np.ndarray
+    first: Figure  # At the first seed
+    values: np.ndarray  # Simulated values; NaN where a run does not show it
 
     @property
     def name(self) -> tuple[str, str]:

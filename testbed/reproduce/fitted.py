@@ -10,25 +10,14 @@ from testbed.reproduce.page import Kept
 
 @dataclass(frozen=True)
 class Fit:
-    """What was fitted for the cases of some machines.
-
-    Attributes
-    ----------
-    machines : str
-    cases : tuple of str
-        Cases that are simulated on them.
-    numbers : dict
-        Fitted keys by file. Their lines in the file are marked (fitted).
-    rules : tuple of str
-        How a model works, where that was chosen with a number of a paper in view. A rule counts as a number.
-    others : tuple of str
-        Machines of these cases of which nothing is fitted; their rows have the name.
-    """
+    """What was fitted for the cases of some machines."""
 
     machines: str
-    cases: tuple[str, ...]
-    numbers: dict[str, tuple[str, ...]]
+    cases: tuple[str, ...]  # Cases that are simulated on them
+    numbers: dict[str, tuple[str, ...]]  # Fitted keys by file. Their lines in the file are marked (fitted).
+    # How a model works, where that was chosen with a number of a paper in view. A rule counts as a number.
     rules: tuple[str, ...] = ()
+    # Machines of these cases of which nothing is fitted; their rows have the name
     others: tuple[str, ...] = ()
 
     def count(self) -> int:
@@ -97,13 +86,7 @@ def listed(cases: Sequence[str]) -> Iterator[str]:
 
 
 def told(rows: Sequence[Kept]) -> Iterator[str]:
-    """Say for each machine how many numbers are fitted, and how many rows come out with them.
-
-    Parameters
-    ----------
-    rows : sequence of Kept
-        Of all cases or of some; machines without a row are left out.
-    """
+    """Say for each machine how many numbers are fitted, and how many rows come out with them."""
     for fit in FITS:
         if any(row.case in fit.cases for row in rows):
             count, explained = fit.count(), fit.explained(rows)

@@ -18,16 +18,9 @@ _OTHER = 1_000_003
 
 @dataclass(frozen=True)
 class Simulated:
-    """A simulated run and the output of ``ensio simulate --json``.
+    """A simulated run and the output of ``ensio simulate --json``."""
 
-    Attributes
-    ----------
-    path : str
-        Run directory.
-    told : dict
-    """
-
-    path: str
+    path: str  # Run directory
     told: dict
 
     @cached_property
@@ -53,13 +46,7 @@ class Runs:
         self._seed = seed
 
     def simulate(self, pattern: str, machine: str, *options: str, other: int = 0) -> Simulated:
-        """Simulate a pattern with ``ensio simulate``.
-
-        Parameters
-        ----------
-        other : int
-            Number of an independent run with the same seed, such as one on a second file system.
-        """
+        """Simulate a pattern with ``ensio simulate``."""
         words = [pattern, machine, *(word.strip("-") for word in options)]
         name = "-".join([*words, *([str(other)] if other else [])])
         path = str(self._folder / name)

@@ -169,6 +169,8 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
         return result; \
     }
 
+#define SYNC_ALL(call, symbol)
+
 #define OPENDIR(call, symbol) \
     ENSIO_WRAPPER(DIR *, symbol, (const char *path)) \
     { \
@@ -188,6 +190,7 @@ __attribute__((constructor)) static void resolve(void)
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
 #define OLD_SYMBOL(symbol)
 #define SEEK(call, symbol, type)
+#define SYNC_ALL(call, symbol)
 #define DUP(call, symbol, parameters, arguments)
 #define FCNTL(call, lock, symbol)
 #define READDIR(call, symbol, type)

@@ -77,7 +77,7 @@ static int bit_length(uint64_t value)
     return value ? 64 - __builtin_clzll(value) : 0;
 }
 
-/* As ensembles.summaries.classes.ordinal_class. */
+/* As ensembles.summaries.bins.ordinal_class. */
 static int ordinal_class(uint64_t ordinal)
 {
     return ordinal <= ENSIO_ORDINALS_APART

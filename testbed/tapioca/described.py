@@ -21,30 +21,11 @@ HACC_BYTES = (4, 4, 4, 4, 4, 4, 4, 8, 2)
 
 @dataclass(frozen=True)
 class Writes:
-    """Writes of all tasks of a program into one file.
+    """Writes of all tasks of a program into one file."""
 
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks; some may write nothing.
-    task, offset, size, call : ndarray of int64
-        A row for each variable of each task: who writes, where in the file, how many bytes, and in which
-        collective call, from 0. Rows of 0 bytes are allowed.
-
-    Raises
-    ------
-    ValueError
-        Columns of different lengths, a task outside of 0 … tasks - 1, a negative number, or two rows that
-        share a byte.
-
-    Examples
-    --------
-    >>> writes = Writes.of(2, task=[0, 1], offset=[0, 10], size=[10, 5])
-    >>> writes.bytes, writes.calls
-    (15, 1)
-    """
-
-    tasks: int
+    tasks: int  # Number of tasks; some may write nothing
+    # task, offset, size, call: A row for each variable of each task: who writes, where in the file, how many
+    # bytes, and in which collective call, from 0. Rows of 0 bytes are allowed.
     task: NDArray[np.int64]
     offset: NDArray[np.int64]
     size: NDArray[np.int64]
@@ -101,33 +82,13 @@ class Writes:
 
 
 def side_by_side(tasks: int, size_bytes: int) -> Writes:
-    """Describe the microbenchmark of the paper: one contiguous piece of each task, in rank order.
-
-    Examples
-    --------
-    >>> side_by_side(3, 10).offset.tolist()
-    [0, 10, 20]
-    """
+    """Describe the microbenchmark of the paper: one contiguous piece of each task, in rank order."""
     task = np.arange(tasks, dtype=np.int64)
     return Writes.of(tasks, task=task, offset=task * size_bytes, size=np.full(tasks, size_bytes))
 
 
 def hacc(tasks: int, particles: int, layout: Layout) -> Writes:
-    """Describe HACC-IO: nine variables of the particles of each task, a collective call each.
-
-    Parameters
-    ----------
-    layout : {"aos", "soa"}
-        ``"soa"``: the values of a variable of all tasks are contiguous in the file. ``"aos"``: the variables
-        of a task are, as in algorithm 1 of the paper.
-
-    Examples
-    --------
-    >>> hacc(2, 10, "soa").offset.tolist()[:4]
-    [0, 40, 80, 120]
-    >>> hacc(2, 10, "aos").offset.tolist()[:4]
-    [0, 380, 40, 420]
-    """
+    """Describe HACC-IO: nine variables of the particles of each task, a collective call each."""
     width = np.array(HACC_BYTES, np.int64)
     before = np.cumsum(width) - width
     call = np.repeat(np.arange(len(width)), tasks)

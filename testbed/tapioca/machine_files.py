@@ -22,23 +22,7 @@ def names() -> list[str]:
 
 
 def read_machine(name: str) -> Machine:
-    """Read a machine.
-
-    Parameters
-    ----------
-    name : str
-        One of `names`, or the path of a TOML file.
-
-    Raises
-    ------
-    EnsioError
-        There is no such file, or a key is missing, unknown or has a wrong value.
-
-    Examples
-    --------
-    >>> read_machine("mira").topology.nodes
-    128
-    """
+    """Read a machine."""
     path = FOLDER / f"{name}.toml" if name in names() else Path(name)
     _, content = read_toml(path)
     topology, storage = content.pop("topology", {}), content.pop("storage", {})

@@ -59,29 +59,16 @@ def buffer_stripe(**settings: Any) -> Iterator[tuple[tuple[int, int], float, flo
 
 @dataclass(frozen=True)
 class Case:
-    """A run of the paper with TAPIOCA and with MPI-IO.
-
-    Attributes
-    ----------
-    name : str
-    machine : Machine
-    writes : Writes
-        Of one file.
-    files : int
-        Files that are written at the same time, one for each Pset of Mira.
-    aggregators, buffer_bytes : int
-        Of one file.
-    gain : float or None
-        Published rate of TAPIOCA relative to MPI-IO.
-    """
+    """A run of the paper with TAPIOCA and with MPI-IO."""
 
     name: str
     machine: Machine
-    writes: Writes
-    files: int
+    writes: Writes  # Of one file
+    files: int  # Files that are written at the same time, one for each Pset of Mira
+    # aggregators, buffer_bytes: Of one file
     aggregators: int
     buffer_bytes: int
-    gain: float | None = None
+    gain: float | None = None  # Published rate of TAPIOCA relative to MPI-IO
 
     def run(self, library: Literal["tapioca", "mpi-io"], **settings: Any) -> Outcome:
         """Simulate one of the files, with other `Settings` than those of the library."""

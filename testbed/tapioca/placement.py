@@ -25,16 +25,10 @@ STRATEGIES: tuple[Strategy, ...] = ("topology", "rank-order", "random")
 
 @dataclass(frozen=True)
 class Placement:
-    """Aggregators of the partitions, with their costs.
-
-    Attributes
-    ----------
-    node : ndarray of int64, shape (aggregators,)
-    gather_s, send_s : ndarray of float64
-        C1 and C2 of each aggregator.
-    """
+    """Aggregators of the partitions, with their costs."""
 
     node: Nodes
+    # gather_s, send_s: C1 and C2 of each aggregator
     gather_s: Rates
     send_s: Rates
 
@@ -47,29 +41,7 @@ class Placement:
 def costs(
     topology: Topology, senders: Nodes, sent_bytes: NDArray[np.int64], candidates: Nodes
 ) -> tuple[Rates, Rates]:
-    """Return C1 and C2 of each candidate of a partition.
-
-    Parameters
-    ----------
-    senders, sent_bytes : ndarray of int64
-        Nodes that have data for the partition, and how many bytes.
-
-    Returns
-    -------
-    gather_s, send_s : ndarray of float64
-        Seconds, one of each for every candidate.
-
-    Examples
-    --------
-    Three nodes in a line, 1 s a hop, 1 byte/s, 10 bytes each: the middle one gathers in 2 x (1 + 10) s.
-
-    >>> from testbed.tapioca.topology import Explicit
-    >>> hops = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-    >>> line = Explicit(hops, np.ones((3, 3)), 1.0)
-    >>> node = np.arange(3)
-    >>> costs(line, node, np.full(3, 10), node)[0].tolist()
-    [23.0, 22.0, 23.0]
-    """
+    """Return C1 and C2 of each candidate of a partition."""
     source, target = senders[:, None], candidates[None, :]
     there = topology.latency_s * topology.hops(source, target)
     there = there + sent_bytes[:, None] / topology.bytes_per_s(source, target)
@@ -81,16 +53,7 @@ def costs(
 
 
 def place(topology: Topology, sent_bytes: NDArray[np.int64], strategy: Strategy, seed: int = 0) -> Placement:
-    """Choose an aggregator for each partition among the nodes that send to it.
-
-    Parameters
-    ----------
-    sent_bytes : ndarray of int64, shape (aggregators, nodes)
-        What each node has for each partition. A partition without a byte is given to node 0.
-    strategy : {"topology", "rank-order", "random"}
-        The least C1 + C2, and of equal ones the lowest node, as ``MPI_MINLOC`` has it; the node with the
-        lowest ranks; any node.
-    """
+    """Choose an aggregator for each partition among the nodes that send to it."""
     random = np.random.default_rng(seed)
     node = np.zeros(len(sent_bytes), np.int64)
     gather_s, send_s = np.zeros((2, len(sent_bytes)))

@@ -24,18 +24,12 @@ Columns = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Pieces of the writes, cut at the ends of windows; a row for each.
-
-    Attributes
-    ----------
-    aggregators : int
-    buffer_bytes : int
-    aggregator, round, task, offset, size : ndarray of int64
-        A row goes from a task into the buffer of an aggregator in a round.
-    """
+    """Pieces of the writes, cut at the ends of windows; a row for each."""
 
     aggregators: int
     buffer_bytes: int
+    # aggregator, round, task, offset, size: A row goes from a task into the buffer of an aggregator in a
+    # round
     aggregator: Columns
     round: Columns
     task: Columns
@@ -69,11 +63,6 @@ class Schedule:
 def cut(offset: Columns, size: Columns, edges_bytes: int, start: int = 0) -> tuple[Columns, Columns, Columns]:
     """Cut ranges at the multiples of a length.
 
-    Returns
-    -------
-    row, offset, size : ndarray of int64
-        For each piece: the range it comes from, and its place.
-
     Examples
     --------
     >>> [column.tolist() for column in cut(np.array([3]), np.array([6]), 4)]
@@ -93,25 +82,7 @@ def cut(offset: Columns, size: Columns, edges_bytes: int, start: int = 0) -> tup
 def schedule(
     writes: Writes, aggregators: int, buffer_bytes: int, domains: Domains, align_bytes: int = 1
 ) -> Schedule:
-    """Distribute the bytes of writes over aggregators and rounds.
-
-    Parameters
-    ----------
-    domains : {"partitions", "cyclic"}
-        The range from the first to the last byte is distributed so.
-    align_bytes : int
-        Parts and windows begin at multiples of it in the file, if the buffer is a multiple of it (cyclic)
-        or always (partitions).
-
-    Examples
-    --------
-    8 bytes of 2 tasks, 2 aggregators with buffers of 2 bytes:
-
-    >>> from testbed.tapioca.described import side_by_side
-    >>> made = schedule(side_by_side(2, 4), 2, 2, "cyclic")
-    >>> list(zip(made.round.tolist(), made.aggregator.tolist(), made.offset.tolist()))
-    [(0, 0, 0), (0, 1, 2), (1, 0, 4), (1, 1, 6)]
-    """
+    """Distribute the bytes of writes over aggregators and rounds."""
     if aggregators < 1 or buffer_bytes < 1 or align_bytes < 1:
         raise ValueError("aggregators, buffers and alignment are at least 1")
     some = writes.size > 0

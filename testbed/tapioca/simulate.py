@@ -45,37 +45,18 @@ class Machine:
 
 @dataclass(frozen=True)
 class Settings:
-    """How writes are gathered.
-
-    Attributes
-    ----------
-    aggregators : int
-    buffer_bytes : int
-    buffers : int
-        Buffers of an aggregator; with 2, a flush overlaps the next fill.
-    described : bool
-        Whether all writes are known before the first; otherwise collective call by collective call.
-    domains : {"cyclic", "partitions"}
-        How the file is distributed over aggregators, see `schedule`.
-    align : bool
-        Whether domains begin with a stripe.
-    strategy : {"topology", "rank-order", "random"}
-        Placement of the aggregators.
-    holes : {"pieces", "sieve"}
-        What becomes of holes in a buffer, see `flushes`.
-    seed : int
-        Of random placement.
-    """
+    """How writes are gathered."""
 
     aggregators: int
     buffer_bytes: int
-    buffers: int = 2
+    buffers: int = 2  # Buffers of an aggregator; with 2, a flush overlaps the next fill
+    # Whether all writes are known before the first; otherwise collective call by collective call
     described: bool = True
-    domains: Domains = "cyclic"
-    align: bool = False
-    strategy: Strategy = "topology"
-    holes: Holes = "pieces"
-    seed: int = 0
+    domains: Domains = "cyclic"  # How the file is distributed over aggregators, see `schedule`
+    align: bool = False  # Whether domains begin with a stripe
+    strategy: Strategy = "topology"  # Placement of the aggregators
+    holes: Holes = "pieces"  # What becomes of holes in a buffer, see `flushes`
+    seed: int = 0  # Of random placement
 
 
 def tapioca(aggregators: int, buffer_bytes: int, **more: Any) -> Settings:
@@ -99,32 +80,19 @@ def mpi_io(aggregators: int, buffer_bytes: int, **more: Any) -> Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a simulated program did.
+    """What a simulated program did."""
 
-    Attributes
-    ----------
-    bytes : int
-        Bytes of the program.
-    seconds : float
-        From the first fill to the last flush.
-    fill_s, flush_s : ndarray of float64
-        Of each round, those of the collective calls one after the other.
-    fill : float
-        Mean share of the buffers that is filled when they are flushed; buffers without a byte do not count.
-    written_bytes, read_bytes : int
-        Bytes at the storage, holes included.
-    placements : tuple of Placement
-        One for each schedule.
-    """
-
-    bytes: int
-    seconds: float
+    bytes: int  # Bytes of the program
+    seconds: float  # From the first fill to the last flush
+    # fill_s, flush_s: Of each round, those of the collective calls one after the other
     fill_s: Times
     flush_s: Times
+    # Mean share of the buffers that is filled when they are flushed; buffers without a byte do not count
     fill: float
+    # written_bytes, read_bytes: Bytes at the storage, holes included
     written_bytes: int
     read_bytes: int
-    placements: tuple[Placement, ...]
+    placements: tuple[Placement, ...]  # One for each schedule
 
     @property
     def rounds(self) -> int:
@@ -138,26 +106,7 @@ class Outcome:
 
 
 def simulate(writes: Writes, machine: Machine, settings: Settings) -> Outcome:
-    """Write all writes of a program.
-
-    Raises
-    ------
-    ValueError
-        Numbers below 1, or more tasks than the machine has room for.
-
-    Examples
-    --------
-    Two tasks on two nodes, 4 bytes each, one aggregator with two buffers of 4 bytes. The first node is as
-    good a place as the second. It has its own 4 bytes at once, and waits 4 s for the others at 1 byte/s,
-    while the first flush takes 2 s at 2 bytes/s. Then there are 2 s more.
-
-    >>> from testbed.tapioca.described import side_by_side
-    >>> from testbed.tapioca.topology import Explicit
-    >>> line = Explicit(np.array([[0, 1], [1, 0]]), np.ones((2, 2)), 0.0)
-    >>> machine = Machine("two nodes", line, 1, Storage(1, 4, aggregator_bytes_per_s=2))
-    >>> simulate(side_by_side(2, 4), machine, tapioca(1, 4)).seconds
-    6.0
-    """
+    """Write all writes of a program."""
     if settings.buffers < 1:
         raise ValueError("an aggregator has at least one buffer")
     node_of_task = machine.nodes_of(writes.tasks)
@@ -219,11 +168,6 @@ def pipeline(fill_s: Iterable[float], flush_s: Iterable[float], buffers: int) ->
 
     A fill begins when the fill before has ended, and its buffer is empty. A flush begins when its fill and
     the flush before have ended.
-
-    Examples
-    --------
-    >>> pipeline([1, 1, 1], [2, 2, 2], 1), pipeline([1, 1, 1], [2, 2, 2], 2)
-    (9.0, 7.0)
     """
     filled, flushed = 0.0, [0.0] * buffers
     for fill, flush in zip(fill_s, flush_s, strict=True):

@@ -26,29 +26,15 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Storage:
-    """A striped file, and what limits writes to it.
+    """A striped file, and what limits writes to it."""
 
-    Attributes
-    ----------
-    targets : int
-        Number of targets the file is striped over.
-    stripe_bytes : int
-    aggregator_bytes_per_s : float
-        Rate at which one aggregator writes.
-    shared_bytes_per_s : float
-        Rate of bytes at a target that several aggregators write to in the same round.
-    target_bytes_per_s : float
-        Rate of a target, or of the I/O node in front of the file.
-    read_factor : float
-        How much faster reads are than writes.
-    """
-
-    targets: int
+    targets: int  # Number of targets the file is striped over
     stripe_bytes: int
-    aggregator_bytes_per_s: float = np.inf
+    aggregator_bytes_per_s: float = np.inf  # Rate at which one aggregator writes
+    # Rate of bytes at a target that several aggregators write to in the same round
     shared_bytes_per_s: float = np.inf
-    target_bytes_per_s: float = np.inf
-    read_factor: float = 1.0
+    target_bytes_per_s: float = np.inf  # Rate of a target, or of the I/O node in front of the file
+    read_factor: float = 1.0  # How much faster reads are than writes
 
     @property
     def peak_bytes_per_s(self) -> float:
@@ -58,31 +44,16 @@ class Storage:
 
 @dataclass(frozen=True)
 class Flushes:
-    """What the aggregators write, and read before, in each round.
-
-    Attributes
-    ----------
-    seconds : ndarray of float64, shape (rounds,)
-    written_bytes, read_bytes : int
-        Together with the holes that are read and written back.
-    """
+    """What the aggregators write, and read before, in each round."""
 
     seconds: Times
+    # written_bytes, read_bytes: Together with the holes that are read and written back
     written_bytes: int
     read_bytes: int
 
 
 def flushes(made: Schedule, storage: Storage, holes: Holes = "pieces", file_bytes: int = 0) -> Flushes:
-    """Return the times of the flushes of all rounds.
-
-    Parameters
-    ----------
-    holes : {"pieces", "sieve"}
-        A window with holes is written in its pieces; or it is read from its first to its last byte, and
-        written back whole, as by ROMIO.
-    file_bytes : int
-        Length of the file before: what is behind its end is not read.
-    """
+    """Return the times of the flushes of all rounds."""
     rounds, window, offset, size = made.rounds, made.window, made.offset, made.size
     read_s = np.zeros(rounds)
     read_bytes = 0

@@ -43,36 +43,15 @@ class Topology(Protocol):
 
 @dataclass(frozen=True)
 class Torus:
-    """A torus of any number of dimensions; node numbers run along the last dimension first.
+    """A torus of any number of dimensions; node numbers run along the last dimension first."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Nodes along each dimension.
-    latency_s : float
-        For a hop.
-    link_bytes_per_s : float
-        Of a link, between any two nodes.
-    bridges : tuple of int
-        Nodes with a link to the I/O node. A node reaches it through the nearest of them. Without any, the
-        I/O node's place is unknown.
-    bridge_bytes_per_s : float
-        Of the link from a bridge node to the I/O node.
-
-    Examples
-    --------
-    >>> ring = Torus((8,), 1e-6, 1e9, bridges=(0,), bridge_bytes_per_s=1e9)
-    >>> ring.hops(np.array([0, 0, 0]), np.array([0, 3, 6])).tolist()
-    [0, 3, 2]
-    >>> ring.io_hops(np.array([0, 7])).tolist()
-    [1, 2]
-    """
-
-    shape: tuple[int, ...]
-    latency_s: float
-    link_bytes_per_s: float
+    shape: tuple[int, ...]  # Nodes along each dimension
+    latency_s: float  # For a hop
+    link_bytes_per_s: float  # Of a link, between any two nodes
+    # Nodes with a link to the I/O node. A node reaches it through the nearest of them. Without any, the I/O
+    # node's place is unknown.
     bridges: tuple[int, ...] = ()
-    bridge_bytes_per_s: float = np.inf
+    bridge_bytes_per_s: float = np.inf  # Of the link from a bridge node to the I/O node
 
     @property
     def nodes(self) -> int:
@@ -115,27 +94,14 @@ class Dragonfly:
 
     Between nodes of a router there is 1 hop, of a group 2, else 3: "at most three" as the paper says. The
     place of the I/O nodes is unknown.
-
-    Attributes
-    ----------
-    groups, routers, nodes_per_router : int
-        Groups, routers of a group, nodes of a router.
-    latency_s : float
-        For a hop.
-    group_bytes_per_s, global_bytes_per_s : float
-        Of the links within a group, and between groups.
-
-    Examples
-    --------
-    >>> net = Dragonfly(2, 2, 2, 1e-6, 14e9, 12.5e9)
-    >>> net.hops(np.array([0, 0, 0, 0]), np.array([0, 1, 2, 4])).tolist()
-    [0, 1, 2, 3]
     """
 
+    # groups, routers, nodes_per_router: Groups, routers of a group, nodes of a router
     groups: int
     routers: int
     nodes_per_router: int
-    latency_s: float
+    latency_s: float  # For a hop
+    # group_bytes_per_s, global_bytes_per_s: Of the links within a group, and between groups
     group_bytes_per_s: float
     global_bytes_per_s: float
 
@@ -170,24 +136,12 @@ class Dragonfly:
 
 @dataclass(frozen=True)
 class Explicit:
-    """Hops and rates as matrices, for a network that is neither torus nor dragonfly.
-
-    Attributes
-    ----------
-    hop_matrix : ndarray of int64, shape (nodes, nodes)
-    rate_matrix : ndarray of float64, shape (nodes, nodes)
-        Bytes per second.
-    latency_s : float
-        For a hop.
-    to_io : ndarray of int64, shape (nodes,), optional
-        Hops to the I/O node.
-    io_rate_bytes_per_s : float
-    """
+    """Hops and rates as matrices, for a network that is neither torus nor dragonfly."""
 
     hop_matrix: NDArray[np.int64]
-    rate_matrix: NDArray[np.float64]
-    latency_s: float
-    to_io: NDArray[np.int64] | None = None
+    rate_matrix: NDArray[np.float64]  # Bytes per second; shape (nodes, nodes)
+    latency_s: float  # For a hop
+    to_io: NDArray[np.int64] | None = None  # Hops to the I/O node; shape (nodes,)
     io_rate_bytes_per_s: float = np.inf
 
     def __post_init__(self) -> None:
@@ -267,19 +221,7 @@ class Table:
 
 
 def topology_of(table: dict[str, Any]) -> Topology:
-    """Read a topology from the table ``[topology]`` of a TOML file.
-
-    Parameters
-    ----------
-    table : dict
-        ``kind`` is ``"torus"``, ``"dragonfly"`` or ``"explicit"``; the other keys are on the page of the
-        simulation. Latencies are in microseconds, rates in GB/s.
-
-    Raises
-    ------
-    ValueError
-        A key is missing, unknown or has a wrong value.
-    """
+    """Read a topology from the table ``[topology]`` of a TOML file."""
     keys = Table("topology", table, {"kind"})
     kind = table.get("kind")
     latency_s = keys.number("latency_us", factor=1e-6)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 _KINDS = {
     "pread": "read",

@@ -30,7 +30,7 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run import reading
 from ensembles.run.collect import collect
-from ensembles.run.read_limits import ReadLimits
+from ensembles.run.reading import ReadLimits
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.moments import CallMoments

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import ensembles
-from ensembles.viz.explorer.follow import Followed, wait_for_run
+from ensembles.viz.explorer.server import Followed, wait_for_run
 from ensembles.viz.explorer.view import View
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import ensembles
 from ensembles.model.units import count_text
-from ensembles.writers.native.spool import HEAD_BYTES
+from ensembles.writers.spool import HEAD_BYTES
 
 BLOCK = 4096
 SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 5 else ()) for seed in range(100)]

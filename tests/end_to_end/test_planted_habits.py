@@ -10,8 +10,7 @@ from test_mpi import compiled, executed
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.metadata import WAITS_FOR_DEVICE
-from ensembles.structure.access.pattern import find_pattern
-from ensembles.structure.access.text import line_of
+from ensembles.structure.access.pattern import find_pattern, line_of
 
 
 def named(run: en.Run) -> dict[str, en.diagnose]:

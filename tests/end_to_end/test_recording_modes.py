@@ -14,8 +14,8 @@ from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Events
 from ensembles.readers.native.spool import read_spool
 from ensembles.run.collect import collect
+from ensembles.summaries.bins import UNKNOWN_ORDINAL
 from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
-from ensembles.summaries.classes import UNKNOWN_ORDINAL
 from ensembles.summaries.from_cells import totals_from_cells
 
 pytestmark = pytest.mark.usefixtures("uncoded")

@@ -10,7 +10,7 @@ import numpy as np
 import ensembles
 from ensembles.api.run import Run
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 BEGAN_UNIX_NS = 1_700_000_000_000_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 UNIX_NS = 1_700_000_000_000_000_000
 RUNNING = CONSTANTS["ENSIO_STATE_RUNNING"]

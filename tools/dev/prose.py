@@ -31,18 +31,10 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class Phrase:
-    """A wording to avoid.
+    """A wording to avoid."""
 
-    Attributes
-    ----------
-    pattern : re.Pattern
-        Its spaces match a line break too, but no empty line.
-    better : str
-        The standard wording.
-    """
-
-    pattern: re.Pattern[str]
-    better: str
+    pattern: re.Pattern[str]  # Its spaces match a line break too, but no empty line
+    better: str  # The standard wording
 
 
 def phrases_in(path: Path) -> list[Phrase]:

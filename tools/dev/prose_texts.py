@@ -13,31 +13,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Text:
-    """A piece of prose.
+    """A piece of prose."""
 
-    Attributes
-    ----------
-    line : int
-        Of its first character, counted from 1.
-    words : str
-        The text; a line break stands where the file has one.
-    is_sentence : bool
-        False for what may be data: a string of a program that is not a docstring.
-    """
-
-    line: int
-    words: str
-    is_sentence: bool = True
+    line: int  # Of its first character, counted from 1
+    words: str  # The text; a line break stands where the file has one
+    is_sentence: bool = True  # False for what may be data: a string of a program that is not a docstring
 
 
 def texts_of(path: Path, content: str) -> list[Text]:
-    """Extract the prose of a file.
-
-    Parameters
-    ----------
-    path : Path
-        Its name gives the language; files of an unknown one have no prose.
-    """
+    """Extract the prose of a file."""
     reader = _READERS.get(path.name) or _READERS.get(path.suffix)
     return sorted(reader(content), key=lambda text: text.line) if reader else []
 

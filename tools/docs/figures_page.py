@@ -25,18 +25,10 @@ COLOURS = 64
 
 
 class Shown(NamedTuple):
-    """A picture of the page.
+    """A picture of the page."""
 
-    Attributes
-    ----------
-    code : str
-        The expression that draws it.
-    image : str
-        Path of the image, relative to the page.
-    """
-
-    code: str
-    image: str
+    code: str  # The expression that draws it
+    image: str  # Path of the image, relative to the page
 
 
 def blocks(text: str) -> list[str]:

@@ -1,9 +1,20 @@
-"""The summary that a picture shows, computed from the data that it is given."""
+"""Pictures of several runs, events or ensembles: one below the other, on the same axes.
+
+The summary that a picture shows, computed from the data that it is given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
+from typing import Any, TypeVar, cast
+
+from bokeh.layouts import column
+from bokeh.models import Column, Range1d
+from bokeh.models.plots import Plot
+from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.enclosed import among_themselves
@@ -16,25 +27,122 @@ from ensembles.run.rasters import kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster, raster_request
-from ensembles.viz.common.figures import ensemble_from
+from ensembles.viz.common.figures import ends, ensemble_from, plain, retitle
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MOST_CHARACTERS = 40
+
+
+def of_several(picture: F) -> F:
+    """Let a picture take a list or a mapping of what it shows, too.
+
+    The pictures of all are below each other in a column. Each has its label in the title, and horizontal
+    axes that show the same are linked. Summaries, such as a list of `RankTotals`, are not several.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> both = viz.layers({"one": en.open("ensio-ior"), "two": en.open("ensio-ior-2")})
+    >>> [fig.title.text.split(":")[0] for fig in both.children]
+    ['one', 'two']
+    """
+
+    @functools.wraps(picture)
+    def drawn(data: Any, *arguments: Any, **options: Any) -> Any:
+        several = named(data)
+        if several is None:
+            return picture(data, *arguments, **options)
+        parts = {label: picture(each, *arguments, **options) for label, each in several.items()}
+        return below_each_other(parts, picture.__name__)
+
+    return cast(F, drawn)
+
+
+def named(data: Any) -> dict[str, Any] | None:
+    """Return several runs, events or ensembles by label.
+
+    None: it is not a list or mapping of them.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.data_for import named
+    >>> list(named([en.open("ensio-ior"), en.open("ensio-ior-2")]))
+    ['ensio-ior', 'ensio-ior-2']
+    >>> list(named([en.open("ensio-ior"), en.open("ensio-ior").ensemble(op="read")]))
+    ['1: ensio-ior', '2: pread']
+    """
+    values = list(data.values()) if isinstance(data, Mapping) else data
+    if not isinstance(values, list | tuple) or not values:
+        return None
+    if not all(isinstance(each, Run | Events | Ensemble) for each in values):
+        return None
+    if isinstance(data, Mapping):
+        return {str(label): each for label, each in data.items()}
+    names = [_name(each) for each in values]
+    if len(set(names)) < len(names) or not all(isinstance(each, Run) for each in values):
+        names = [f"{number}: {name}" for number, name in enumerate(names, 1)]
+    return dict(zip(names, values, strict=True))
+
+
+def _name(data: Any) -> str:
+    if isinstance(data, Run):
+        return os.path.basename(os.path.normpath(data.path)) or data.path
+    return getattr(data, "name", "") or "calls"
+
+
+def below_each_other(parts: Mapping[str, Any], name: str) -> Column:
+    """Arrange pictures of several runs by label, with linked horizontal axes where these show the same.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> from ensembles.viz.common.data_for import below_each_other
+    >>> parts = {name: viz.layers(en.open(name)) for name in ("ensio-ior", "ensio-ior-2")}
+    >>> below_each_other(parts, "layers").name
+    'layers_of_several'
+    """
+    known: dict[str, list[Plot]] = {}
+    for number, (label, part) in enumerate(parts.items(), 1):
+        figures = [model for model in part.references() if isinstance(model, Plot)]
+        for fig in figures:
+            known.setdefault(fig.name or "", []).append(fig)
+            if isinstance(fig, figure) and fig.title is not None:
+                text = str(getattr(fig.title, "text", "")).replace("\n", " ")
+                retitle(fig, f"{plain(label)[-_MOST_CHARACTERS:]}: {text}")
+        if number > 1:  # names are unique on a page
+            for model in part.references():
+                if model.name:
+                    model.name = f"{model.name}_{number}"
+    for figures in known.values():
+        if len({tuple(str(axis.axis_label) for axis in fig.xaxis) for fig in figures}) == 1:
+            _link([fig.x_range for fig in figures])
+        if figures[0].name == "tasks_inside" and len({fig.yaxis.axis_label for fig in figures}) == 1:
+            top = max(ends(fig.y_range)[1] for fig in figures)
+            for fig in figures:
+                if isinstance(fig.y_range, Range1d):
+                    fig.y_range.end = top
+    return column(list(parts.values()), sizing_mode="stretch_width", name=f"{name}_of_several")
+
+
+def _link(ranges: Sequence[Any]) -> None:
+    """Let ranges of equal pictures have the same ends, at first and after each zoom."""
+    own = list({each.id: each for each in ranges}.values())
+    if len(own) < 2 or not all(type(each) is Range1d for each in own):
+        return
+    start, end = min(each.start for each in own), max(each.end for each in own)
+    for each in own:
+        each.update(start=start, end=end)
+    for one, other in permutations(own, 2):
+        one.js_link("start", other, "start")
+        one.js_link("end", other, "end")
+
 
 S = TypeVar("S", bound=Summary)
 
 
 def data_for(data: Any, kind: type[S]) -> S:
-    """Compute the summary that a picture shows.
-
-    Parameters
-    ----------
-    data : Run, Events, or a summary of this kind
-        For a run, one pass over its events, with its executor and its memory. A summary is returned
-        unchanged. A histogram can also be computed from an Ensemble.
-
-    Raises
-    ------
-    EnsioError
-        The summary needs events, and the run was recorded without events.
-    """
+    """Compute the summary that a picture shows."""
     if isinstance(data, kind):
         return data
     if isinstance(data, Ensemble) and kind is LogHistogram:
@@ -46,13 +154,7 @@ def data_for(data: Any, kind: type[S]) -> S:
 
 
 def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
-    """Compute several summaries of the same data in one pass.
-
-    Returns
-    -------
-    list
-        One summary for each of `kinds`.
-    """
+    """Compute several summaries of the same data in one pass."""
     requests = {kind.__name__: request_for(kind) for kind in kinds}
     if isinstance(data, Run):
         if not all(kind.of_all_calls for kind in kinds):

@@ -1,10 +1,14 @@
-"""Parts that all figures share: frames, axes, legends, subtitles."""
+"""Parts that all figures share: frames, axes, legends, subtitles.
+
+Buttons for the entries of legends in notebooks, where no page makes them (viz/common/legend_keys.js).
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -17,7 +21,9 @@ from bokeh.models import (
     ContinuousTicker,
     CustomJS,
     DataRange1d,
+    InlineStyleSheet,
     LogTicker,
+    Model,
     Node,
     NoOverlap,
     Plot,
@@ -28,6 +34,7 @@ from bokeh.models import (
 )
 from bokeh.models.annotations import Label, Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
+from bokeh.models.widgets import Button
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
@@ -205,11 +212,6 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     """Return the initial range of a time axis, in seconds.
 
     It starts with the run, unless all calls are much later.
-
-    Parameters
-    ----------
-    low_ns, high_ns : int
-        Start of the first call and end of the last, since the start of the run.
     """
     low, high = low_ns * 1e-9, high_ns * 1e-9
     if high_ns <= low_ns:
@@ -356,16 +358,7 @@ def speak_title(fig: figure) -> None:
 
 
 def titles_of(fig: Plot) -> list[str]:
-    """Return the title of a figure and the sentences below it, without their ends.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.figures import new_figure, subtitle, titles_of
-    >>> fig = new_figure("Rate over time", 200)
-    >>> subtitle(fig, "Part of the run.")
-    >>> titles_of(fig)
-    ['Rate over time', 'Part of the run']
-    """
+    """Return the title of a figure and the sentences below it, without their ends."""
     # The sentence that was added last is the highest.
     titles = [fig.title, *(part for part in reversed(fig.above) if isinstance(part, Title))]
     texts = [" ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None]
@@ -417,3 +410,60 @@ def steps(values: np.ndarray) -> np.ndarray:
     The result has single precision, finer than any screen: it is half as long in a page.
     """
     return np.append(values, values[-1:]).astype(np.float32)
+
+
+_TAG = "entry of a legend"
+
+_SEEN_WITH_FOCUS = """
+:host { position: absolute; left: 0; top: 0; z-index: 10; }
+:host(:not(:focus-within)) { width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+"""
+
+_CLICK_JS = """
+    const visible = !renderers.some((each) => each.visible);
+    for (const each of renderers) each.visible = visible;
+"""
+
+
+def add_legend_buttons(fig: figure) -> None:
+    """Give the entries of a figure's legends to the keyboard: each has a button, seen while it has the focus.
+
+    Bokeh draws legends on a canvas, which no key reaches.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> fig = viz.rate(en.open("ensio-ior").select(op="write"))
+    >>> [button.label for button in fig.elements]
+    ['show or hide write']
+    """
+    items = [item for legend in fig.legend if legend.click_policy == "hide" for item in legend.items]
+    fig.elements = [*fig.elements, *(_button(item) for item in items if isinstance(item, LegendItem))]
+
+
+def _button(item: LegendItem) -> Button:
+    # Numbers that follow the name may change with what is in view.
+    name = str(getattr(item.label, "value", item.label)).partition(":")[0]
+    button = Button(
+        label=f"show or hide {name}", tags=[_TAG], stylesheets=[InlineStyleSheet(css=_SEEN_WITH_FOCUS)]
+    )
+    button.js_on_event("button_click", CustomJS(args={"renderers": item.renderers}, code=_CLICK_JS))
+    return button
+
+
+@contextmanager
+def legend_buttons_aside(models: Collection[Model]) -> Iterator[None]:
+    """Take the buttons out of figures for a page that has its own, and needs no widgets of Bokeh."""
+    whole = {model: model.elements for model in models if isinstance(model, Plot) and model.elements}
+    for fig, elements in whole.items():
+        fig.elements = [each for each in elements if _TAG not in getattr(each, "tags", ())]
+    try:
+        yield
+    finally:
+        for fig, elements in whole.items():
+            fig.elements = elements
+
+
+def is_legend_button(model: Model) -> bool:
+    """Whether a model is a button of a legend."""
+    return _TAG in model.tags

@@ -97,13 +97,7 @@ def label_rates(fig: figure, unit: str, name: str = "aggregate rate") -> None:
 def add_curve(
     fig: figure, source: ColumnDataSource, direction: str, column: str
 ) -> tuple[GlyphRenderer[Any], GlyphRenderer[Any]]:
-    """Draw area and line of a column of rates over the edges of its cells, ``left``.
-
-    Returns
-    -------
-    GlyphRenderer, GlyphRenderer
-        Area and line.
-    """
+    """Draw area and line of a column of rates over the edges of its cells, ``left``."""
     colour = COLOURS[direction]
     area = fig.varea_step(
         x="left", y1=0, y2=column, source=source, step_mode="after", fill_color=colour, fill_alpha=0.4
@@ -120,15 +114,7 @@ def scale_to(fig: figure, lines: Sequence[GlyphRenderer[Any]]) -> None:
 def add_rate_hover(
     fig: figure, source: ColumnDataSource, top: float | str, columns: Mapping[str, str], unit: str
 ) -> CustomJSHover:
-    """Add the box with the rates of a cell of time.
-
-    Parameters
-    ----------
-    source : ColumnDataSource
-        With the edges of the cells as ``left`` and ``right``.
-    top : float or str
-        Height of the cells under the mouse, or the column that has it.
-    """
+    """Add the box with the rates of a cell of time."""
     target = fig.quad(
         left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0
     )

@@ -1,4 +1,7 @@
-"""Save a picture as HTML, PNG or SVG."""
+"""Save a picture as HTML, PNG or SVG.
+
+The templates of pages: numbers and their units stay on one line.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ import os
 import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from bokeh.model import Model
 from bokeh.models.layouts import LayoutDOM
+from jinja2 import Environment
+from markupsafe import Markup
 
 from ensembles.files.atomic_write import atomic_write
 from ensembles.model.errors import EnsioError
-from ensembles.viz.common.templates import rendered
+from ensembles.viz.common.figures import keep_units
 from ensembles.viz.common.theme import spoken_title
 from ensembles.viz.report.drawing import embed_pictures, library_for
 
@@ -159,3 +165,28 @@ def _browser(playwright: Any) -> Any:
         return playwright.chromium.launch(args=list(_FLAGS))
     except Exception:
         return playwright.firefox.launch()
+
+
+def page_part(name: str) -> str:
+    """Return a part of the pages that this package has as a file."""
+    return files("ensembles.viz").joinpath(name).read_text(encoding="utf-8")
+
+
+def rendered(name: str, **values: Any) -> str:
+    """Return a page from its template.
+
+    No line of a text ends between a number and its unit. Paths and commands, which readers copy, are marked
+    by ``|e`` in the templates and stay as they are.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.save import rendered
+    >>> "<title>3 tasks, 2\\xa0s</title>" in rendered("common/page.html", title="3 tasks, 2 s", margin=0)
+    True
+    """
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_kept)
+    return environment.from_string(page_part(name)).render(values)
+
+
+def _kept(value: Any) -> Any:
+    return value if isinstance(value, Markup) else keep_units(str(value))

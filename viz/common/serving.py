@@ -57,27 +57,12 @@ class Door:
     A browser that opens the link gets a cookie and goes on at an address below `base`. Browsers send cookies
     to all ports of a machine, but only to addresses below the path of the cookie, which no one else knows.
 
-    Parameters
-    ----------
-    further : sequence of str
-        ``HOST:PORT`` of proxies, and of pages that show the server in a frame.
-
-    Attributes
-    ----------
-    sockets : list
-    port : int
-    token : str
-        What a link must carry.
-    link : str
-        What to open in the browser.
-    base : str
-        Random path above all pages.
-    origins, further : list of str
-        ``HOST:PORT`` under which browsers reach the server: all, and those that were named.
-    sessions : list of str
-        What browsers show that have been let in.
-    strangers : dict of IOStream to None
-        Connections that have not been let in.
+    `token`: what a link must carry.
+    `link`: what to open in the browser.
+    `base`: random path above all pages.
+    `origins`, `further`: ``HOST:PORT`` under which browsers reach the server: all, and those that were named.
+    `sessions`: what browsers show that have been let in.
+    `strangers`: connections that have not been let in.
     """
 
     def __init__(self, address: str = LOOPBACK[0], port: int = 0, further: Sequence[str] = ()) -> None:

@@ -1,4 +1,7 @@
-"""The single calls of a window of the trace diagram: rectangles, and what each call did."""
+"""The single calls of a window of the trace diagram: rectangles, and what each call did.
+
+What single calls have to do with other things: the calls around them, their layers and storage targets.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,11 @@ from bokeh.plotting import figure
 
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Events
+from ensembles.model.layouts import Layouts
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
-from ensembles.viz.common.nested_calls import (
-    enclosing_calls,
-    knows_targets,
-    lanes_of_layers,
-    names_of_calls,
-    names_of_targets,
-)
+from ensembles.summaries.target_load import LAYERS as LOCATED
 from ensembles.viz.common.style import COLOURS, darker
 
 MOST_CALLS = 2000
@@ -71,25 +69,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Window:
-    """A window of the trace diagram.
+    """A window of the trace diagram."""
 
-    Attributes
-    ----------
-    low_ns, high_ns : int
-        Times since the origin of the run, ns; the second is excluded.
-    first, last : int
-        Rows of tasks, both included. Rows are ranks unless tasks are ordered otherwise.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.single_calls import Window, calls_inside
-    >>> events = en.open("ensio-ior").events
-    >>> len(calls_inside(events, Window(0, 2 * 10**9, 0, 0)))
-    42
-    """
-
+    # low_ns, high_ns: Times since the origin of the run, ns; the second is excluded
     low_ns: int
     high_ns: int
+    # first, last: Rows of tasks, both included. Rows are ranks unless tasks are ordered otherwise.
     first: int
     last: int
 
@@ -121,10 +106,7 @@ class Window:
 def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) -> np.ndarray:
     """Find the calls that are in progress within a window.
 
-    Parameters
-    ----------
-    row : ndarray of int, shape (tasks,), optional
-        Row of each task. Default: its rank.
+    `row`: row of each task. Default: its rank.
     """
     if row is None:
         low, high = np.searchsorted(events.rank, [window.first, window.last + 1])
@@ -140,13 +122,7 @@ def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) 
 
 
 def cut_to_window(events: Events, window: Window, row: np.ndarray | None = None) -> Events:
-    """Return the parts of calls within a window, as a `Raster` of its rows needs them.
-
-    Returns
-    -------
-    Events
-        With the columns of a `Raster`. Task 0 is the first row of the window.
-    """
+    """Return the parts of calls within a window, as a `Raster` of its rows needs them."""
     mine = calls_inside(events, window, row)
     rank, start, duration = (getattr(events, name)[mine] for name in ("rank", "start", "duration"))
     low, high = np.maximum(start, window.low_ns), np.minimum(start + duration, window.high_ns)
@@ -184,24 +160,8 @@ def call_columns(
     inside of another one of its lane is drawn on it, and is less high. Calls that are wide enough have dark
     borders: those of one colour that follow each other would else look like one call.
 
-    Parameters
-    ----------
-    alpha : float or ndarray of float, shape (n,)
-        Opacity of each call.
-    row : ndarray of int, shape (tasks,), optional
-        Row of each task. Default: its rank.
-    layers : sequence of str
-        Layers whose calls have a lane each, the first on top (`nested_calls.nested_layers`).
-    info : RunInfo, optional
-        Facts about the run, with its call sites and the layouts of its files. If tasks have several threads,
-        boxes name them.
-    span_s : float, optional
-        Time that is in view. Default: that of the calls.
-
-    Returns
-    -------
-    dict
-        Columns of the data source of `add_calls`.
+    `row`: row of each task. Default: its rank.
+    `span_s`: time that is in view. Default: that of the calls.
     """
     count = len(events)
     if not count:
@@ -334,13 +294,7 @@ def has_lanes_of_threads(events: Events) -> bool:
 
 
 def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None) -> GlyphRenderer[Any]:
-    """Add the rectangles of single calls to a figure, with hover boxes.
-
-    Parameters
-    ----------
-    info : RunInfo, optional
-        Facts about the run, as for `call_columns`: boxes name storage targets if any layout is known.
-    """
+    """Add the rectangles of single calls to a figure, with hover boxes."""
     # A mapper, because dark pages change its palette (`ensembles.viz.common.theme`).
     colours = [*COLOURS.values(), *_EDGES.values()]
     mapper = CategoricalColorMapper(factors=colours, palette=colours)
@@ -383,3 +337,131 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
             ],
         )
     )
+
+
+LAYERS = ("netcdf", "pnetcdf", "hdf5", "mpiio", "stdio", "posix")
+"""Layers of I/O, those that call others first."""
+
+_MOST_TARGETS = 6
+"""Targets that a text names."""
+
+
+def enclosing_calls(events: Events) -> np.ndarray:
+    """Find the call around each call, among the same events.
+
+    Index of the innermost call of the same thread around it; -1: there is none among these events.
+    """
+    found = np.full(len(events), -1, np.int64)
+    thread = events.rank.astype(np.int64) << 16 | events.thread
+    for depth in np.unique(events.depth[events.depth > 0]).tolist():
+        inner, outer = (np.flatnonzero(events.depth == each) for each in (depth, depth - 1))
+        outer = outer[np.lexsort((events.start[outer], thread[outer]))]
+        # Calls of one thread and depth do not overlap: the last that began before is the one, or none is.
+        order = np.lexsort(
+            (
+                np.append(np.zeros(len(outer)), np.ones(len(inner))),
+                np.append(events.start[outer], events.start[inner]),
+                np.append(thread[outer], thread[inner]),
+            )
+        )
+        before = np.cumsum(order < len(outer))[np.argsort(order)][len(outer) :] - 1
+        some = np.flatnonzero(before >= 0)
+        inner, around = inner[some], outer[before[some]]
+        holds = (thread[around] == thread[inner]) & (events.end[around] >= events.end[inner])
+        found[inner[holds]] = around[holds]
+    return found
+
+
+def nested_layers(events: Events) -> list[str]:
+    """Return the layers of calls whose layers call each other, those that call others first.
+
+    Empty: no call is inside a call of another layer.
+    """
+    if not len(events) or not events.depth.any():
+        return []
+    around = enclosing_calls(events)
+    layer = np.array([_number(call.layer) for call in events.calls])[events.call]
+    inside = np.flatnonzero(around >= 0)
+    if not (layer[inside] != layer[around[inside]]).any():
+        return []
+    present = set(np.unique(layer).tolist())
+    found = [name for number, name in enumerate(LAYERS) if number in present]
+    return found if len(found) > 1 else []
+
+
+def lanes_sentence(layers: Sequence[str]) -> str:
+    """Say how the lanes of a row are ordered.
+
+    Examples
+    --------
+    >>> from ensembles.viz.common.single_calls import lanes_sentence
+    >>> lanes_sentence(["hdf5", "mpiio", "posix"])
+    'In each row, calls of hdf5 are above those of mpiio, and these above those of posix.'
+    """
+    first, second, *others = layers
+    more = "".join(f", and these above those of {layer}" for layer in others)
+    return f"In each row, calls of {first} are above those of {second}{more}."
+
+
+def _number(layer: str) -> int:
+    return LAYERS.index(layer) if layer in LAYERS else -1
+
+
+def lanes_of_layers(events: Events, layers: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lane of each call among those of its layers, and how many lanes it fills."""
+    numbers = [layers.index(call.layer) if call.layer in layers else -1 for call in events.calls]
+    lane = np.array([*numbers, -1], np.int64)[events.call]
+    other, inside = lane < 0, events.depth > 0
+    lane = np.where(other, np.where(inside, len(layers) - 1, 0), lane)
+    return lane, np.where(other & ~inside, len(layers), 1)
+
+
+def names_of_calls(events: Events) -> list[str]:
+    """Return the name of each call, with those of the calls around it."""
+    around = enclosing_calls(events).tolist()
+    calls = [events.calls[number].name for number in events.call.tolist()]
+
+    def named(place: int) -> str:
+        outer = around[place]
+        return calls[place] if outer < 0 else f"{calls[place]}, inside {named(outer)}"
+
+    return [named(place) for place in range(len(calls))]
+
+
+def knows_targets(info: RunInfo | None) -> bool:
+    """Whether the layout of any file of a run is known."""
+    return info is not None and any("lustre.lov" in facts for facts in info.file_facts.values())
+
+
+def names_of_targets(events: Events, info: RunInfo) -> list[str]:
+    """Return the names of the storage targets of each call, in the order of its bytes."""
+    known = {number: info.striping_of(events.files[number]) for number in np.unique(events.file).tolist()}
+    layouts = Layouts({number: each for number, each in known.items() if each is not None})
+    located = np.array([*(call.layer in LOCATED for call in events.calls), False])[events.call]
+    moved = np.where(located, np.maximum(events.moved, 0), 0)
+    reached: list[dict[int, None]] = [{} for _ in range(len(events))]
+    found = np.zeros(len(events), np.int64)
+    for pieces in layouts.pieces(events.file.astype(np.int64), events.offset, moved):
+        np.add.at(found, pieces.number, pieces.bytes)
+        for number, target in zip(
+            pieces.number.tolist(), layouts.targets[pieces.target].tolist(), strict=True
+        ):
+            reached[number][target] = None
+    return [
+        _targets_text(list(mine), some, whole, is_located)
+        for mine, some, whole, is_located in zip(
+            reached, found.tolist(), events.moved.tolist(), located.tolist(), strict=True
+        )
+    ]
+
+
+def _targets_text(targets: list[int], found: int, whole: int, is_located: bool) -> str:
+    if whole <= 0:
+        return "none"
+    if not is_located:
+        return "those of the calls inside"
+    if not targets:
+        return "unknown"
+    names = ", ".join(map(str, targets[:_MOST_TARGETS]))
+    more = f", … ({len(targets):,} in all)" if len(targets) > _MOST_TARGETS else ""
+    return f"OST{'s' * (len(targets) > 1)} {names}{more}" + (", and unknown ones" if found < whole else "")

@@ -74,13 +74,7 @@ def op_colour(op: str) -> str:
 
 
 def shade(colour: str, number: int) -> str:
-    """Return a colour (0), or its `number`-th lighter or darker shade, never white.
-
-    Examples
-    --------
-    >>> shade("#1f77b4", 0), shade("#1f77b4", 1)
-    ('#1f77b4', '#85c1ea')
-    """
+    """Return a colour (0), or its `number`-th lighter or darker shade, never white."""
     if number == 0:
         return colour
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
@@ -92,13 +86,7 @@ def shade(colour: str, number: int) -> str:
 
 
 def darker(colour: str) -> str:
-    """Return a colour with half of its lightness, as for the border of an area.
-
-    Examples
-    --------
-    >>> darker("#1f77b4"), darker("#bdbdbd")
-    ('#103c5a', '#5e5e5e')
-    """
+    """Return a colour with half of its lightness, as for the border of an area."""
     return "#" + "".join(f"{round(int(colour[i : i + 2], 16) / 2):02x}" for i in (1, 3, 5))
 
 
@@ -106,25 +94,13 @@ _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def byte_unit(value_bytes: float) -> tuple[float, str]:
-    """Return size in bytes and name of the largest binary unit up to a number of bytes.
-
-    Examples
-    --------
-    >>> byte_unit(3_000_000)
-    (1048576.0, 'MiB')
-    """
+    """Return size in bytes and name of the largest binary unit up to a number of bytes."""
     step = 0 if value_bytes < 1024 else min(int(math.log2(value_bytes) // 10), len(BINARY_UNITS) - 1)
     return 1024.0**step, BINARY_UNITS[step]
 
 
 def time_unit(span_s: float) -> tuple[float, str]:
-    """Return length in seconds and name of the unit that suits a time span.
-
-    Examples
-    --------
-    >>> time_unit(0.02)
-    (0.001, 'ms')
-    """
+    """Return length in seconds and name of the unit that suits a time span."""
     return next((unit for unit in _TIME_UNITS if span_s >= unit[0]), _TIME_UNITS[-1])
 
 

@@ -45,21 +45,12 @@ _LIKELY_FEW = 4 * MOST_CALLS
 
 @dataclass(frozen=True)
 class TaskRows:
-    """The row of each task in a trace diagram.
+    """The row of each task in a trace diagram."""
 
-    Attributes
-    ----------
-    label : str
-        Label of the axis.
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-    nodes : list of (str, int)
-        Name of each node and its first row, in the order of rows; empty: rows are not grouped by node, or
-        nodes are not known.
-    """
-
-    label: str
-    row: np.ndarray
+    label: str  # Label of the axis
+    row: np.ndarray  # Row of each rank; shape (tasks,)
+    # Name of each node and its first row, in the order of rows; empty: rows are not grouped by node, or nodes
+    # are not known
     nodes: list[tuple[str, int]]
 
     @property
@@ -73,10 +64,8 @@ class TaskTimes(Summary):
 
     Calls that wait count: a slow task is one that is in calls, and not one that waits for others outside.
 
-    Attributes
-    ----------
-    time_ns, first_ns : ndarray of int64, shape (tasks,)
-        Time in outermost calls that do not wait for other tasks, and the earliest start.
+    `time_ns`, `first_ns`, shape (tasks,): time in outermost calls that do not wait for other tasks, and the
+    earliest start.
     """
 
     columns = ("rank", "call", "depth", "start", "duration")
@@ -163,13 +152,7 @@ def _times(data: Any, tasks: int) -> TaskTimes:
 
 
 class OrderedRaster(Raster):
-    """A raster whose rows are ordered tasks.
-
-    Parameters
-    ----------
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-    """
+    """A raster whose rows are ordered tasks."""
 
     def __init__(self, row: np.ndarray) -> None:
         self._row = row
@@ -183,13 +166,7 @@ class OrderedRaster(Raster):
 
 
 class WindowCount(Summary):
-    """A mergeable summary: the number of calls in progress within a window.
-
-    Parameters
-    ----------
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-    """
+    """A mergeable summary: the number of calls in progress within a window."""
 
     columns = ("rank", "start", "duration")
     requires = ANY_ORDER
@@ -214,15 +191,7 @@ class WindowCount(Summary):
 class WindowCalls(Summary):
     """A mergeable summary: the calls in progress within a window, if they are few.
 
-    Parameters
-    ----------
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-
-    Attributes
-    ----------
-    count : int
-        Number of the calls.
+    `count`: number of the calls.
     """
 
     requires = ANY_ORDER
@@ -264,13 +233,7 @@ def _copied(part: Events) -> Events:
 
 
 class WindowRaster(Raster):
-    """The raster of a window: calls count with their part inside of it.
-
-    Parameters
-    ----------
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-    """
+    """The raster of a window: calls count with their part inside of it."""
 
     requires = ANY_ORDER
 
@@ -326,13 +289,7 @@ def of_layer(chunk: Events, layer: str) -> Events:
 
 
 class LayerRaster(OrderedRaster):
-    """The raster of the calls of a layer, also of those inside calls of other layers.
-
-    Parameters
-    ----------
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-    """
+    """The raster of the calls of a layer, also of those inside calls of other layers."""
 
     def __init__(self, row: np.ndarray, layer: str) -> None:
         self._layer = layer
@@ -344,13 +301,7 @@ class LayerRaster(OrderedRaster):
 
 
 class LayerWindowRaster(WindowRaster):
-    """The raster of a window, of the calls of a layer.
-
-    Parameters
-    ----------
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-    """
+    """The raster of a window, of the calls of a layer."""
 
     def __init__(self, window: Window, row: np.ndarray, layer: str) -> None:
         self._layer = layer
@@ -366,12 +317,7 @@ def rasters_of_layers(
 ) -> tuple[list[Raster], Events | None]:
     """Return the numbers of the trace diagram of each layer, and the calls of a window if they are few.
 
-    Returns
-    -------
-    rasters : list of Raster
-        One for each layer.
-    calls : Events or None
-        Of all layers. None: there is no window, or it has no calls, or more than `MOST_CALLS`.
+    `calls`: of all layers. None: there is no window, or it has no calls, or more than `MOST_CALLS`.
     """
     requests: dict[str, SummaryRequest] = {}
     for layer in layers:
@@ -435,18 +381,7 @@ def read_window(
 
     If calls are expected to be many, all of their columns are read only if they prove to be few.
 
-    Parameters
-    ----------
-    row : ndarray of int64, shape (tasks,)
-        Row of each rank.
-    factory : callable
-        Makes a factory of a summary for `Run.summarize`, as `ensembles.passes.summary.ignoring_run`.
-
-    Returns
-    -------
-    raster : Raster
-    calls : Events or None
-        None: there are none, or more than `MOST_CALLS`.
+    `calls`: None: there are none, or more than `MOST_CALLS`.
     """
     under_way = replace(selection, under_way_ns=(window.low_ns, window.high_ns))
     requests = _requests_of_window(window, row, factory) | dict(beside)

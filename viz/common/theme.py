@@ -155,15 +155,7 @@ def widget_filter() -> InlineStyleSheet:
 
 
 def spoken_title(picture: Any, models: Collection[Any] | None = None) -> str:
-    """Return the titles of a picture as one text, for screen readers.
-
-    Examples
-    --------
-    >>> from bokeh.plotting import figure
-    >>> from ensembles.viz.common.theme import spoken_title
-    >>> spoken_title(figure(title="Rate over time"))
-    'Rate over time'
-    """
+    """Return the titles of a picture as one text, for screen readers."""
     known = picture.references() if models is None else models
     figures = [model for model in known if isinstance(model, Plot)]
     texts: dict[str, None] = {}

@@ -45,15 +45,7 @@ class Answers:
 
 
 class Background:
-    """Works that are done in steps.
-
-    Parameters
-    ----------
-    failed : callable
-        Is given the key of a work and the exception that ended it.
-    is_threaded : bool
-        Work in a thread. Else each work is done when it is asked for, and raises its exceptions.
-    """
+    """Works that are done in steps."""
 
     def __init__(
         self,
@@ -71,13 +63,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def ask(self, key: Hashable, steps: Callable[[], Iterator[None]]) -> None:
-        """Do a work before all others; if it has begun, go on with it.
-
-        Parameters
-        ----------
-        steps : callable
-            Begins the work: an iterator that does a step each time.
-        """
+        """Do a work before all others; if it has begun, go on with it."""
         with self._changed:
             self._waiting[key] = self._waiting.pop(key, (steps, None))
             while len(self._waiting) > MOST_WAITING:

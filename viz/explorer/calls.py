@@ -57,13 +57,7 @@ class Chosen(Events):
 
 
 class HeldCalls:
-    """Calls in memory.
-
-    Parameters
-    ----------
-    is_part : bool
-        Calls of the run that contain these may be missing.
-    """
+    """Calls in memory."""
 
     def __init__(self, events: Events, *, is_part: bool) -> None:
         self.events, self._is_part = events, is_part
@@ -98,14 +92,7 @@ class HeldCalls:
 class WindowShown:
     """What is known of a window of some calls.
 
-    Parameters
-    ----------
-    draw : callable
-        Gives its numbers and the rank of their first row.
-    events : Events
-        Its single calls; none, if they are many or have not been read.
-    missing : str
-        Why there are whole rows and cells, and no single calls; empty: its calls have been read.
+    `missing`: why there are whole rows and cells, and no single calls; empty: its calls have been read.
     """
 
     def __init__(
@@ -125,39 +112,18 @@ class WindowShown:
 
 @dataclass(eq=False)
 class Calls:
-    """Some calls of a run: sums over them, and what is in a window.
+    """Some calls of a run: sums over them, and what is in a window."""
 
-    Attributes
-    ----------
-    tasks : int
-        Number of tasks of the run.
-    sums : mapping of str to Summary
-        Those of `ensembles.viz.explorer.sums.requests_of`.
-    reader : CallReader
-        Answers questions about these calls that the sums do not.
-    selection : Selection
-        These calls.
-    files : sequence of str
-        Paths of the run, by number.
-    reading : str
-        What is still missing, while calls are read in the background; empty: nothing.
-    is_bound : bool
-        More calls are counted than there are, because parts of bins and cells count as a whole.
-    none : str
-        Why there is no call, if that has been found out already.
-    held : HeldCalls or None
-        The calls themselves, if they are in memory.
-    """
-
-    tasks: int
-    sums: Mapping[str, Any]
-    reader: Any
-    selection: Selection
-    files: Any
-    reading: str = ""
+    tasks: int  # Number of tasks of the run
+    sums: Mapping[str, Any]  # Those of `ensembles.viz.explorer.sums.requests_of`
+    reader: Any  # Answers questions about these calls that the sums do not
+    selection: Selection  # These calls
+    files: Any  # Paths of the run, by number
+    reading: str = ""  # What is still missing, while calls are read in the background; empty: nothing
+    # More calls are counted than there are, because parts of bins and cells count as a whole
     is_bound: bool = False
-    none: str = ""
-    held: HeldCalls | None = None
+    none: str = ""  # Why there is no call, if that has been found out already
+    held: HeldCalls | None = None  # The calls themselves, if they are in memory
 
     @cached_property
     def count(self) -> int:
@@ -271,12 +237,9 @@ class Calls:
     def by_rank(self) -> dict[str, np.ndarray]:
         """Return the columns of the table of ranks: those with most time, the first of them first.
 
-        Returns
-        -------
-        dict
-            ``rank``, ``calls``, ``time_s`` and ``slowest_s`` of at most 50 ranks. Calls inside others count
-            as calls, but add no time, and are not the slowest. Calls that wait for other tasks are left out,
-            unless there are no others.
+        ``rank``, ``calls``, ``time_s`` and ``slowest_s`` of at most 50 ranks. Calls inside others count as
+        calls, but add no time, and are not the slowest. Calls that wait for other tasks are left out, unless
+        there are no others.
         """
         return RankSums(0).table() if self.is_bound else self._of_ranks.table()
 
@@ -298,13 +261,7 @@ class Calls:
 
 
 def counted_by_class(counts: np.ndarray) -> Counted:
-    """Return the coarse histograms of the classes that occur.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (classes, BIN_COUNT)
-        Numbers of calls, in the order of `ensembles.summaries.raster.CLASSES`.
-    """
+    """Return the coarse histograms of the classes that occur."""
     histogram = LogHistogram()
     for name, row in zip(CLASSES, counts, strict=True):
         if row.any():

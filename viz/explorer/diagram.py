@@ -23,8 +23,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text
-from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.summaries.raster_images import share_image
+from ensembles.summaries.raster import CLASSES, Raster, share_image
 from ensembles.viz.common.figures import (
     ends,
     horizontal_legend,
@@ -34,8 +33,13 @@ from ensembles.viz.common.figures import (
     retitle,
     zoom_time_by_wheel,
 )
-from ensembles.viz.common.nested_calls import nested_layers
-from ensembles.viz.common.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
+from ensembles.viz.common.single_calls import (
+    Window,
+    add_calls,
+    call_columns,
+    has_lanes_of_threads,
+    nested_layers,
+)
 from ensembles.viz.common.style import COLOURS, LABELS
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
@@ -75,11 +79,8 @@ _WINDOW_JS = """
 class TraceDiagram:
     """The trace diagram, on which a rectangle marks calls; marked calls keep their colours.
 
-    Attributes
-    ----------
-    figure : figure
-    window : ColumnDataSource
-        The page writes the ranges of the axes into it, as ``x`` and ``y``, some time after their last change.
+    `window`: the page writes the ranges of the axes into it, as ``x`` and ``y``, some time after their last
+    change.
     """
 
     def __init__(self, shown: Shown, calls: Calls, times: Range1d, name: str = "explorer_trace") -> None:
@@ -229,10 +230,7 @@ class TraceDiagram:
     def show(self, marked: Calls | None, view: View) -> None:
         """Show a view.
 
-        Parameters
-        ----------
-        marked : Calls or None
-            The marked calls; None: no call is marked, and all have their colours.
+        `marked`: the marked calls; None: no call is marked, and all have their colours.
         """
         calls, window = self._calls_of, self.window_in(view)
         for source, some, pixels in ((self._all, calls, _WIDE), (self._marked, marked, _NARROW)):

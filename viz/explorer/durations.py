@@ -25,15 +25,7 @@ _FILLED, _MARKED = 0.4, 0.75
 
 
 class Durations:
-    """The histogram of durations, on logarithmic axes, on which a range of durations marks calls.
-
-    Parameters
-    ----------
-    beside : Durations, optional
-        The histogram of another run, whose axis of durations this one shares.
-    per_mib : bool
-        Durations are per MiB that the calls moved; an axis above has the rates.
-    """
+    """The histogram of durations, on logarithmic axes, on which a range of durations marks calls."""
 
     def __init__(
         self,
@@ -134,13 +126,7 @@ class Durations:
         return None if view.rates is None else (MIB / view.rates[1], MIB / max(view.rates[0], 1e-3))
 
     def replace(self, calls: Calls) -> bool:
-        """Take other calls of the same run, as while it goes on.
-
-        Returns
-        -------
-        bool
-            False: there is a class of operations that the histogram lacks.
-        """
+        """Take other calls of the same run, as while it goes on."""
         counted = calls.durations(self.per_mib)
         if not set(counted) <= set(self._all):
             return False

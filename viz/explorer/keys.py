@@ -15,10 +15,7 @@ _KEYS_ACROSS = ("ArrowUp", "ArrowDown", "Shift+ArrowUp", "Shift+ArrowDown")
 def take_keys(fig: figure, along: str, across: str = "") -> None:
     """Let a figure have the focus, and say which keys it then takes (``keys.js``).
 
-    Parameters
-    ----------
-    across : str
-        What its vertical axis has; empty: no key changes it.
+    `across`: what its vertical axis has; empty: no key changes it.
 
     Examples
     --------

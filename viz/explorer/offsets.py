@@ -47,17 +47,9 @@ _LEAST_MARKED = 0.94
 class Offsets:
     """Offset in a file against time, on which a rectangle marks calls.
 
-    Parameters
-    ----------
-    file : str, optional
-        Default: the file with the most bytes among the calls.
-
-    Attributes
-    ----------
-    figure : figure or None
-        None: no bytes moved at known offsets.
-    path : str
-        The file.
+    `file`: default: the file with the most bytes among the calls.
+    `figure`: None: no bytes moved at known offsets.
+    `path`: the file.
     """
 
     def __init__(
@@ -128,13 +120,7 @@ class Offsets:
         self.figure.add_glyph(source, glyph)
 
     def replace(self, calls: Calls) -> bool:
-        """Take other calls of the same run, as while it goes on.
-
-        Returns
-        -------
-        bool
-            False: another file, or another direction, is to be drawn.
-        """
+        """Take other calls of the same run, as while it goes on."""
         found, path = calls.access_map(self._file)
         known = found is not None and found.calls > 0
         if self.figure is None or found is None or not known:
@@ -154,10 +140,7 @@ class Offsets:
     def show(self, marked: Calls | None, view: View) -> None:
         """Show where calls moved bytes in the window of a view.
 
-        Parameters
-        ----------
-        marked : Calls or None
-            The marked calls; None: no call is marked, and all have their colours.
+        `marked`: the marked calls; None: no call is marked, and all have their colours.
         """
         if self.figure is None:
             return

@@ -19,14 +19,13 @@ from bokeh.models.widgets import Button, Div, Select, Widget
 from ensembles.answers.diagnose import DiagnosisAnswer
 from ensembles.diagnosis.finding import Finding
 from ensembles.model.errors import EnsioError
-from ensembles.viz.common.figures import time_range
-from ensembles.viz.common.legend_buttons import add_legend_buttons
+from ensembles.viz.common.figures import add_legend_buttons, time_range
 from ensembles.viz.common.theme import widget_filter
-from ensembles.viz.explorer.answers import Answers
-from ensembles.viz.explorer.fields import Fields
+from ensembles.viz.explorer.answers import Answers, MorePictures
 from ensembles.viz.explorer.layout import (
     LINES,
     LINK_JS,
+    Fields,
     arranged,
     button,
     choice_of_causes,
@@ -40,11 +39,16 @@ from ensembles.viz.explorer.layout import (
     offer_causes,
     wide,
 )
-from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.sentences import NO_MARK, OF_FILTERS, chosen_text
-from ensembles.viz.explorer.shown import Shown, beyond_finding, calls_by_ordinal, mark_finding
-from ensembles.viz.explorer.structure import Structure, about_causes
+from ensembles.viz.explorer.shown import (
+    Shown,
+    Structure,
+    about_causes,
+    beyond_finding,
+    calls_by_ordinal,
+    mark_finding,
+)
 from ensembles.viz.explorer.tables import (
     FINDINGS,
     ORDINALS,
@@ -73,24 +77,12 @@ _ZOOM = ("zoom_s", "zoom_ranks")
 class Explorer:
     """The explorer of several runs, in one document.
 
-    Parameters
-    ----------
-    in_page : bool
-        The page is the explorer's, and its address becomes the link of the view.
-    in_stages : bool
-        The layout has only the first pictures until `complete` is called, so that a browser paints them
-        earlier.
-
-    Attributes
-    ----------
-    view : View
-        What is shown now.
-    layout : LayoutDOM
-        What is added to a document.
-    texts : ColumnDataSource
-        The texts to copy; added to the document too.
-    painted : ColumnDataSource
-        The page changes it when it has painted the first pictures, and can draw tables.
+    `in_stages`: the layout has only the first pictures until `complete` is called, so that a browser paints
+    them earlier.
+    `view`: what is shown now.
+    `layout`: what is added to a document.
+    `texts`: the texts to copy; added to the document too.
+    `painted`: the page changes it when it has painted the first pictures, and can draw tables.
     """
 
     def __init__(
@@ -249,13 +241,7 @@ class Explorer:
         return f" of {name_of(self._examined)}" if len(self._panels) > 1 else ""
 
     def look(self, view: View, *, from_page: bool = False) -> None:
-        """Show another view; if it is not valid, say why and keep the one before.
-
-        Parameters
-        ----------
-        from_page : bool
-            The page has set the axes of the trace diagram already.
-        """
+        """Show another view; if it is not valid, say why and keep the one before."""
         before, self.view = self.view, view
         if before == view:
             return
@@ -547,12 +533,7 @@ def add_explorer(
 ) -> Explorer:
     """Add the explorer to a document.
 
-    Parameters
-    ----------
-    query : mapping of str to str
-        Parameters of the link. If they are not valid, the whole first run is shown, and the page says why.
-    in_stages : bool
-        The page has the first pictures only until the browser has drawn them.
+    `in_stages`: the page has the first pictures only until the browser has drawn them.
     """
     explorer = explorer_of(runs, query, in_stages=in_stages)
     attach(explorer, document)

@@ -47,21 +47,8 @@ class Shows(Protocol):
 class Panel:
     """Trace diagram, rates, durations and offsets of a run, of the calls that a view shows.
 
-    Parameters
-    ----------
-    times : Range1d
-        The axis of time, which pictures of several runs share.
-    look : callable
-        Shows another view, of which it is given a function of the present one.
-    beside : Panel, optional
-        The pictures of the run to which this one is compared.
-
-    Attributes
-    ----------
-    calls : Calls
-        The calls that the filters select.
-    marked : Calls or None
-        The marked calls; None: no mark.
+    `calls`: the calls that the filters select.
+    `marked`: the marked calls; None: no mark.
     """
 
     def __init__(
@@ -123,18 +110,7 @@ class Panel:
         return [fig for fig in some if fig is not None]
 
     def mark(self, view: View) -> bool:
-        """Show the marked calls in every picture.
-
-        Returns
-        -------
-        bool
-            Whether there is another picture now: the offsets of a file in which marked calls are.
-
-        Raises
-        ------
-        EnsioError
-            Nothing can match the filters and the marks; the pictures are as before.
-        """
+        """Show the marked calls in every picture."""
         self.marked = self.shown.marked_calls(view)
         is_other = self.show_window(view)
         self.durations.mark(self.marked, view)
@@ -195,13 +171,7 @@ class Panel:
         return self.shown.calls(view) is self.calls and self.shown.marked_calls(view) is self.marked
 
     def renew(self, view: View) -> bool:
-        """Take the calls that came since, of a run that goes on; there may be one picture more then.
-
-        Returns
-        -------
-        bool
-            False: the pictures must be made anew, because they lack a kind of calls.
-        """
+        """Take the calls that came since, of a run that goes on; there may be one picture more then."""
         calls = self.shown.calls(view)
         if calls is self.calls:
             return True

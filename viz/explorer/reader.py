@@ -3,6 +3,8 @@
 Of a run in a file, pictures of all calls come from what `ensio collect` kept. Calls that filters or marks
 choose are read in the background, and pictures show what has been read so far; ranges of durations and
 rectangles are first shown from a `DurationCube`, in whole bins and cells.
+
+Calls of a window of a run that the explorer does not hold.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
 from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import why_nothing
@@ -37,16 +41,16 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import Window
-from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, read_window
+from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, WindowCount, read_window
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import Calls, Chosen, HeldCalls, Span, WindowShown
-from ensembles.viz.explorer.in_view import ranks_within
-from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.sums import (
     CELLS,
     ROWS,
+    CellTimes,
     ClassBins,
     FileSums,
+    Levels,
     RankSums,
     files_of,
     not_kept,
@@ -87,20 +91,9 @@ class _Asked:
 class CallReader:
     """Sums and windows of the calls of a run.
 
-    Parameters
-    ----------
-    events : Events or None
-        The calls, sorted by rank and start. None: they are read from the file of the run, which has a kept
-        pyramid (`can_be_read`).
-    changed : callable
-        Is called when more has been read in the background.
-    in_background : bool
-        Read from the file in a thread. Else a question returns when all has been read.
-
-    Attributes
-    ----------
-    answers : Answers
-        While they are given, readings rest.
+    `events`: the calls, sorted by rank and start. None: they are read from the file of the run, which has a
+    kept pyramid (`can_be_read`).
+    `answers`: while they are given, readings rest.
     """
 
     def __init__(
@@ -158,13 +151,7 @@ class CallReader:
         return HeldCalls(Chosen(self._events, places), is_part=True)
 
     def calls(self, selection: Selection, marks: View | None = None) -> Calls:
-        """Return the calls of a selection, as far as they have been read.
-
-        Parameters
-        ----------
-        marks : View, optional
-            The selection is one of durations and a rectangle, which are first shown in whole cells.
-        """
+        """Return the calls of a selection, as far as they have been read."""
         if selection.selects_all and self._base is not None:
             return self._base
         found: Calls | None = self._recall(selection)
@@ -490,3 +477,28 @@ def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> Durat
 def can_be_read(run: Run) -> bool:
     """Whether calls of a run can be read when they are needed: all are events, beside a kept pyramid."""
     return run.info.has(Holds.ALL_CALLS) and whole_raster(run, ROWS, 2 * CELLS) is not None
+
+
+def calls_in_view(run: Run, selection: Selection, window: Window | None, most: int) -> Events:
+    """Read the calls of a selection that are in progress in a window."""
+    if window is None:
+        raise EnsioError(f"these calls are more than {most:,}, or still being read: zoom in, or set a filter")
+    ranks = ranks_within(selection.ranks, window.first, window.last)
+    if not ranks:
+        return Events.empty(run.calls, run.files)
+    some = replace(selection, ranks=ranks, under_way_ns=(window.low_ns, window.high_ns))
+    row = np.arange(run.tasks)
+    count = run.summarize(not_kept(partial(WindowCount, window, row)), selection=some).count
+    if count > most:
+        raise EnsioError(
+            f"{count:,} of these calls are in view, more than {most:,}: zoom in, or set a filter"
+        )
+    return run.reading.chosen_by(some)
+
+
+def ranks_within(ranges: Any, first: int, last: int) -> tuple[tuple[int, int], ...]:
+    """Intersect ranges of ranks with one; None: all ranks."""
+    if ranges is None:
+        return ((first, last),)
+    cut = [(max(low, first), min(high, last)) for low, high in ranges]
+    return tuple(ascending_ranges([(low, high) for low, high in cut if low <= high]))

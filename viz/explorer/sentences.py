@@ -24,13 +24,7 @@ OF_FILTERS = "findings are of the whole run, phases and call indices of the call
 
 
 def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, several: bool = False) -> str:
-    """Describe the calls that are marked or selected, and how many of them are in view.
-
-    Parameters
-    ----------
-    calls : Calls
-        The marked calls; if none is marked, those that the filters select.
-    """
+    """Describe the calls that are marked or selected, and how many of them are in view."""
     what = "marked" if view.is_marked else "shown" if window is None else "selected"
     what += f" of {shown.run.path}" if several else ""
     if not calls.count:

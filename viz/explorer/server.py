@@ -1,12 +1,19 @@
-"""The explorer in a browser: a Bokeh server that answers only to a token, on this machine."""
+"""The explorer in a browser: a Bokeh server that answers only to a token, on this machine.
+
+A run in progress in the explorer.
+
+The page of a run that has not begun to record: it gives way to the explorer when the run has begun.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import html
 import io
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,10 +29,12 @@ from PIL import Image
 from tornado.ioloop import IOLoop
 
 from ensembles.model.errors import EnsioError
-from ensembles.viz.common.serving import Door, GuardedApplication, PageServer
+from ensembles.model.events import Events
+from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
+from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.common.theme import legend_keys_script, theme_script
-from ensembles.viz.explorer.follow import EVERY_S, Followed
+from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer, attach, explorer_of
 from ensembles.viz.explorer.shown import Shown
@@ -289,20 +298,7 @@ def first_image(explorer: Explorer) -> str:
 
 
 def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
-    """Draw shares of time as a PNG: a colour for each class, opacity for the part of the time.
-
-    Parameters
-    ----------
-    shares : ndarray of uint8, shape (rows, cells, classes)
-        255 is the whole time of a pixel. The first row is the uppermost.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.viz.explorer.server import png_of
-    >>> png_of(np.full((4, 8, 1), 255, np.uint8), ["write"])[:4]
-    b'\\x89PNG'
-    """
+    """Draw shares of time as a PNG: a colour for each class, opacity for the part of the time."""
     few = _joined(_joined(shares.astype(np.float32), 0, _ROWS), 1, _CELLS)
     total = few.sum(axis=2)
     colours = np.array([[int(COLOURS[name][at : at + 2], 16) for at in (1, 3, 5)] for name in classes])
@@ -324,3 +320,117 @@ def _joined(values: np.ndarray, axis: int, most: int) -> np.ndarray:
     shape = [-1 if at == axis else 1 for at in range(3)]
     averages: np.ndarray = np.add.reduceat(values, starts, axis=axis) / sizes.reshape(shape)
     return averages
+
+
+__all__ = ["EVERY_S", "MOST_FOLLOWED", "Followed", "wait_for_run"]
+
+MOST_FOLLOWED = 1_000_000
+"""The latest calls that are held of a run in progress."""
+
+
+class Followed(Shown):
+    """The latest calls of a run in progress; `refresh` reads what was recorded since."""
+
+    is_growing = is_part = True
+
+    def __init__(self, path: str, most_events: int = MOST_FOLLOWED) -> None:
+        self.progress = RunInProgress(path, most_events)
+        super().__init__(self.progress.run)
+        self._causes_in_background = Background(lambda key, error: self._failed(error))
+        if self.progress.has_ended:
+            self.find_causes()
+
+    def _held_calls(self, most_events: int, in_background: bool) -> Events:
+        self.notes = self.progress.notes
+        return self._with_derived(self.progress.events)
+
+    def _with_derived(self, events: Events) -> Events:
+        """Number phases of the calls, and their ordinals if all of them are held."""
+        return self.run.reading.numbered(events, _unknown if self.progress.left_out else None)
+
+    def refresh(self) -> bool:
+        """Read what was recorded since the last time."""
+        news = self.progress.refresh()
+        self.run, self.notes = self.progress.run, self.progress.notes
+        if news:
+            self.events = self._with_derived(self.progress.events)
+            self.version += 1
+            self._begin()
+            self.__dict__.pop("causes", None)
+            if self.progress.has_ended:
+                self.find_causes()
+        return news
+
+    @property
+    def examines(self) -> bool:
+        """Whether causes are examined without being asked for: the run has ended."""
+        return self.progress.has_ended
+
+    @property
+    def knows_causes(self) -> bool:
+        """Whether causes have been examined for the calls so far."""
+        return "causes" in self.__dict__
+
+    def _find_causes(self) -> Iterator[None]:
+        version = self.version
+        assert self.causes is not None
+        if version != self.version:  # the run went on
+            self.__dict__.pop("causes", None)
+        self.version += 1
+        yield
+
+
+def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:
+    """Wait until a run has begun to record, and follow it."""
+    for _ in looks_until_begun(path, say):
+        time.sleep(EVERY_S)
+    return Followed(path)
+
+
+def _unknown() -> None:
+    """The ordinals of calls of which earlier ones are not held."""
+
+
+_WAITING_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8"><meta http-equiv="refresh" content="1"><link rel="icon" href="data:,">
+<title>ensio explorer</title>
+<style>:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }}</style>
+<p role="status">{sentence} This page shows the run as soon as it does.</p>
+</html>"""
+
+
+class _Waiting(Guarded):
+    """Answers every request by the same page."""
+
+    def initialize(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+
+    def get(self) -> None:
+        """Say what is waited for."""
+        where = ", ".join(map(html.escape, self._paths))
+        self.write(_WAITING_PAGE.format(sentence=f"No process has begun to record into {where}."))
+
+
+def wait_at(
+    door: Door, paths: Sequence[str], say: Callable[[str], None], announce: Callable[[str], None]
+) -> None:
+    """Wait until runs have begun to record, and answer with a page that says so."""
+
+    async def wait() -> None:
+        server: PageServer | None = None
+        for path in paths:
+            for _ in looks_until_begun(path, said.append):
+                if server is None:
+                    waiting = (".*", _Waiting, {"paths": paths})
+                    server = PageServer(GuardedApplication([waiting], **door.settings()), door)
+                    announce(door.link)
+                while said:
+                    say(said.pop(0))
+                await asyncio.sleep(EVERY_S)
+        if server is not None:
+            server.stop()
+            await server.close_all_connections()
+
+    said: list[str] = []
+    IOLoop.current().run_sync(wait)

@@ -1,23 +1,28 @@
-"""What the explorer shows of a run: its calls, those that the filters select, and the marked ones."""
+"""What the explorer shows of a run: its calls, those that the filters select, and the marked ones.
+
+Phases and call indices of the calls that the filters of the explorer select.
+"""
 
 from __future__ import annotations
 
 import glob
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ensembles.answers.diagnose import DiagnosisAnswer, diagnose
-from ensembles.answers.ordinals import RunOrdinals
+from ensembles.answers.ordinals import RunOrdinals, durations_by_ordinal
+from ensembles.answers.phases import answer_phases
 from ensembles.diagnosis.finding import Finding
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import Per
 from ensembles.ensemble.main_ensemble import main_ensemble
+from ensembles.faces.words import sentence
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
@@ -25,12 +30,11 @@ from ensembles.model.holds import Holds
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
+from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.in_view import calls_in_view
-from ensembles.viz.explorer.reader import CallReader, can_be_read
-from ensembles.viz.explorer.structure import Structure, StructuresRead, structure_of
+from ensembles.viz.explorer.reader import CallReader, calls_in_view, can_be_read
 from ensembles.viz.explorer.view import View
 
 MOST_EVENTS = 4_000_000
@@ -47,52 +51,21 @@ QUIET_S = 0.3
 
 @dataclass(frozen=True)
 class Causes:
-    """What the analysis says about a run, whose calls a reader can mark.
-
-    Attributes
-    ----------
-    diagnosis : DiagnosisAnswer
-    structure : Structure
-        Phases and call indices of all calls.
-    """
+    """What the analysis says about a run, whose calls a reader can mark."""
 
     diagnosis: DiagnosisAnswer
-    structure: Structure
+    structure: Structure  # Phases and call indices of all calls
 
 
 class Shown:
     """The calls of a run that the explorer shows: in memory, or read from a file when they are needed.
 
-    Parameters
-    ----------
-    run : Run
-    most_events : int
-        Calls that are held in memory. Those of a larger run are read from its file if that has a pyramid
-        (`ensembles.viz.explorer.reader`); else all calls of evenly spaced ranks are held. `notes` says so.
-    in_background : bool
-        Read from a file in a thread, for pages that look whether `version` has grown. Else a call returns
-        when all has been read.
-
-    Attributes
-    ----------
-    run : Run
-    events : Events or None
-        The calls that are held; None: they are read from the file.
-    notes : list of str
-        What is missing.
-    version : int
-        Grows with every change of what is shown, of a run that goes on or is read in the background.
-    is_growing : bool
-        Whether pages have to look at `version`.
-    answered : float
-        When a reader last asked, by `time.monotonic`.
-    is_part : bool
-        Whether calls of some ranks only, or those so far, are held.
-
-    Raises
-    ------
-    EnsioError
-        The run was recorded without events, or cannot be read.
+    `events`: the calls that are held; None: they are read from the file.
+    `notes`: what is missing.
+    `version`: grows with every change of what is shown, of a run that goes on or is read in the background.
+    `is_growing`: whether pages have to look at `version`.
+    `answered`: when a reader last asked, by `time.monotonic`.
+    `is_part`: whether calls of some ranks only, or those so far, are held.
     """
 
     is_growing = is_part = False
@@ -154,24 +127,12 @@ class Shown:
 
     @cached_property
     def causes(self) -> Causes:
-        """Findings, phases and ordinals of the run, from passes over it when first asked for.
-
-        Raises
-        ------
-        EnsioError
-            A file of the run cannot be read any more.
-        """
+        """Findings, phases and ordinals of the run, from passes over it when first asked for."""
         structure = structure_of(self.run, Selection())
         return Causes(diagnose(self.run), structure)
 
     def structure(self, view: View) -> Structure | None:
-        """Return phases and call indices of the calls that the filters select; None: they are being read.
-
-        Raises
-        ------
-        EnsioError
-            As `causes`, or a filter is malformed.
-        """
+        """Return phases and call indices of the calls that the filters select; None: they are being read."""
         selection = self.selection(view.filters)
         return self.causes.structure if selection.selects_all else self._structures.of(selection)
 
@@ -186,13 +147,7 @@ class Shown:
         return "causes" in self.__dict__ or (self.events is not None and len(self.events) <= FEW_EVENTS)
 
     def find_causes(self) -> None:
-        """Examine the run for causes; of a large run in the background, and then `version` grows.
-
-        Raises
-        ------
-        EnsioError
-            As `causes`.
-        """
+        """Examine the run for causes; of a large run in the background, and then `version` grows."""
         if not self.knows_causes:
             self._causes_in_background.ask("causes", self._find_causes)
 
@@ -202,13 +157,7 @@ class Shown:
         yield
 
     def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
-        """Return a context in which a page is answered, and what is read in the background rests.
-
-        Parameters
-        ----------
-        quiet_s : float
-            Time after the answer in which it rests too, in s.
-        """
+        """Return a context in which a page is answered, and what is read in the background rests."""
         if quiet_s:
             self.answered = time.monotonic()
         return self._reader.answers.answering(quiet_s)
@@ -219,13 +168,7 @@ class Shown:
         self._causes_in_background.wait()
 
     def selection(self, filters: Any) -> Selection:
-        """Return the calls of this run that filters select.
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed, or names what the run does not have.
-        """
+        """Return the calls of this run that filters select."""
         given: dict[str, Any] = {
             name: text.split("\n") if name == "file" and "\n" in text else text
             for name, text in filters.items()
@@ -233,23 +176,11 @@ class Shown:
         return Selection.parse(**given).for_run(self.run)
 
     def calls(self, view: View) -> Calls:
-        """Return the calls that the filters of a view select, for pictures and tables.
-
-        Raises
-        ------
-        EnsioError
-            As `selection`.
-        """
+        """Return the calls that the filters of a view select, for pictures and tables."""
         return self._reader.calls(self.selection(view.filters))
 
     def marked_calls(self, view: View) -> Calls | None:
-        """Return the marked calls, as far as they have been read; None: no mark.
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed, or nothing can match the filters and the marks.
-        """
+        """Return the marked calls, as far as they have been read; None: no mark."""
         if not view.is_marked:
             return None
         has_others = view.filters or view.marks or view.offsets is not None or view.rates is not None
@@ -259,11 +190,6 @@ class Shown:
         """Return the marked calls themselves; if none is marked, those that the filters select.
 
         They are those that `View.command` and `View.python` select.
-
-        Raises
-        ------
-        EnsioError
-            They are too many, or are still being read.
         """
         selection = self.selection(view.selecting())
         self._may_be_held(self._reader.calls(selection))
@@ -272,16 +198,7 @@ class Shown:
     def marked_in_view(self, view: View, window: Window | None) -> tuple[Events, bool]:
         """Return the marked calls for a picture of them, and whether they are those of a window only.
 
-        Parameters
-        ----------
-        view : View
-        window : Window or None
-            What the trace diagram shows; None: all.
-
-        Raises
-        ------
-        EnsioError
-            They are too many, and those of the window too.
+        `window`: what the trace diagram shows; None: all.
         """
         selection = self.selection(view.selecting())
         calls = self._reader.calls(selection)
@@ -304,11 +221,6 @@ class Shown:
 
         ``ensio modes`` with the copied filters takes the same. Of a part of a run, they are those of all
         calls that do not wait for other tasks; of all, if there are no others.
-
-        Raises
-        ------
-        EnsioError
-            As `marked`.
         """
         per: Per = "MiB" if view.per_byte else "call"
         if self.is_part:
@@ -325,11 +237,6 @@ def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") ->
     """Return a view in which the calls of a finding are marked.
 
     Filters are cleared: a finding is about the whole run.
-
-    Parameters
-    ----------
-    of_run : str
-        Is added to what the mark is about, where there are two runs.
 
     Examples
     --------
@@ -369,10 +276,7 @@ def beyond_finding(finding: Finding, marked: int) -> str:
     A finding concerns calls of some functions, each in some phases of some tasks. Filters take all calls of
     these functions in any of these phases and tasks.
 
-    Returns
-    -------
-    str
-        Empty: the finding does not count calls, or there are not more.
+    Empty: the finding does not count calls, or there are not more.
 
     Examples
     --------
@@ -396,13 +300,7 @@ def beyond_finding(finding: Finding, marked: int) -> str:
 
 
 def calls_by_ordinal(ordinals: RunOrdinals | None) -> dict[str, Any]:
-    """Return the columns of the table of call indices.
-
-    Returns
-    -------
-    dict
-        ``ordinal`` (a number, or a range of them), ``calls``, ``median_s`` and ``slowest_s``.
-    """
+    """Return the columns of the table of call indices."""
     rows: Sequence[Any] = [] if ordinals is None else ordinals.totals
     return {
         "ordinal": [spans_text(((row.ordinal, row.to),)) for row in rows],
@@ -410,3 +308,77 @@ def calls_by_ordinal(ordinals: RunOrdinals | None) -> dict[str, Any]:
         "median_s": [row.median_s for row in rows],
         "slowest_s": [row.max_s for row in rows],
     }
+
+
+_MOST_KEPT = 8
+"""Selections whose phases and call indices are remembered."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Phases and call indices of some calls of a run, which a reader can mark."""
+
+    phases: Sequence[PhaseTotals] = ()
+    # Of the reads or writes, whichever took more time; None: there are none
+    ordinals: RunOrdinals | None = None
+    reasons: list[str] = field(default_factory=list)  # Why something is missing
+    # What tasks without a call in a phase could add to the idle times; empty: there are none
+    absent: str = ""
+
+
+def structure_of(run: Run, selection: Selection) -> Structure:
+    """Find phases and call indices, as ``ensio phases`` and ``ensio ordinals`` do with the same filters."""
+    known = run.reading.phases_of_calls
+    if known is None:
+        why = f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
+        return Structure(reasons=[why])
+    found = answer_phases(run, selection)
+    if not found.phases and not selection.selects_all:
+        return Structure()  # the sentence about the selected calls says why
+    absent_tasks = found.absent_tasks
+    absent = sentence(absent_tasks) if absent_tasks else ""
+    try:
+        # The columns of the table are times, also where the histogram is of times per MiB.
+        ordinals = durations_by_ordinal(run, replace(selection, per_byte=False))
+        return Structure(found.phases, ordinals, absent=absent)
+    except EnsioError as error:
+        return Structure(found.phases, None, [f"No call indices: {error}."], absent)
+
+
+class StructuresRead:
+    """Phases and call indices of a run that is read in the background."""
+
+    def __init__(self, run: Run, background: Background, found: Callable[[], None]) -> None:
+        self._run, self._background, self._changed = run, background, found
+        self._found: dict[Selection, Structure] = {}
+
+    def of(self, selection: Selection) -> Structure | None:
+        """Return the structure of the calls of a selection; None: it is being read."""
+        if selection not in self._found:
+            self._background.ask(("structure", selection), partial(self._read, selection))
+        return self._found.get(selection)
+
+    def _read(self, selection: Selection) -> Iterator[None]:
+        while len(self._found) >= _MOST_KEPT:
+            del self._found[next(iter(self._found))]
+        self._found[selection] = structure_of(self._run, selection)
+        self._changed()
+        yield
+
+
+def about_causes(diagnosis: DiagnosisAnswer, structure: Structure | None, of_run: str, filtered: bool) -> str:
+    """Say what the tables of findings, phases and call indices have, and what they lack."""
+    sentences = [f"Findings, phases and call indices are those of {of_run}."] if of_run else []
+    nothing = () if diagnosis.findings else (*diagnosis.nothing, *diagnosis.of_examined)
+    sentences += map(sentence, (*nothing, *diagnosis.above, *diagnosis.below))
+    if structure is None:
+        sentences.append("Phases and call indices of the calls that the filters select are being read.")
+        return " ".join(sentences)
+    if structure.ordinals is not None:
+        of = " that the filters select" if filtered else ""
+        sentences.append(f"Call indices are those of the {structure.ordinals.what} of a task on a file{of}.")
+    elif filtered and not structure.phases and not structure.reasons:
+        sentences.append("The filters select no call of a phase.")
+    if structure.absent:
+        sentences.append(structure.absent)
+    return " ".join([*sentences, *structure.reasons])

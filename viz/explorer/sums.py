@@ -1,8 +1,12 @@
-"""Sums over some calls of a run, from which the explorer draws its pictures and tables."""
+"""Sums over some calls of a run, from which the explorer draws its pictures and tables.
+
+What windows of a large run show at once: the kept pyramid of the run, held in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +16,8 @@ from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, S, Summary
+from ensembles.run.rasters import kept_levels
+from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
@@ -19,10 +25,12 @@ from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.histogram import LogHistogram, LogHistogramPerMib
 from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.offset_map import OffsetMap
+from ensembles.summaries.pyramid import Pyramid
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.common.single_calls import Window
 
 ROWS = 512
 """Largest number of rows of the trace diagram of a whole run."""
@@ -39,20 +47,12 @@ _NONE = np.iinfo(np.int64).max
 class RankSums(Summary):
     """A mergeable summary: number, time and extremes of the calls of each rank.
 
-    Parameters
-    ----------
-    tasks : int
-        Number of tasks of the run; ranks are below it.
-
-    Attributes
-    ----------
-    calls, time_ns, slowest_ns : ndarray of int64, shape (2, tasks)
-        Number of calls, their time without those inside others, and the longest not inside another (0: all
-        are): of calls that do not wait for other tasks, and of those that do. -1: there are no calls.
-    least_ns, longest_ns, first_ns, end_ns : int
-        Shortest and longest duration of all calls (-1: there are none), first start and last end.
-    has_inner : bool
-        Whether any call is inside another one.
+    `calls`, `time_ns`, `slowest_ns`, shape (2, tasks): number of calls, their time without those inside
+    others, and the longest not inside another (0: all are): of calls that do not wait for other tasks, and of
+    those that do. -1: there are no calls.
+    `least_ns`, `longest_ns`, `first_ns`, `end_ns`: shortest and longest duration of all calls (-1: there are
+    none), first start and last end.
+    `has_inner`: whether any call is inside another one.
     """
 
     columns = ("rank", "call", "depth", "start", "duration")
@@ -204,10 +204,7 @@ class FileSums(Summary):
 class ClassBins(Summary):
     """A mergeable summary: numbers of calls by class of operations and bin of durations.
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (classes, BIN_COUNT)
-        Classes are in the order of `ensembles.summaries.raster.CLASSES`.
+    `counts`, shape (classes, BIN_COUNT): classes are in the order of `ensembles.summaries.raster.CLASSES`.
     """
 
     columns = ("call", "duration")
@@ -269,14 +266,8 @@ def requests_of(
 ) -> dict[str, SummaryRequest]:
     """Return the requests of what pictures and tables show of some calls.
 
-    Parameters
-    ----------
-    selection : Selection
-        These calls. The time in which any of them moves bytes is only computed of all calls of the run.
-    raster : callable
-        Makes the raster, given the tasks and the largest numbers of rows and cells.
-    offsets : callable or None
-        Makes the access map that is read with the others.
+    `selection`: these calls. The time in which any of them moves bytes is only computed of all calls of the
+    run.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
         "raster": not_kept(partial(raster, tasks, ROWS, CELLS)),
@@ -318,3 +309,127 @@ def sums_of_cube(
         "curve": RateCurve(),
         "longest": LongestCalls(0),
     }
+
+
+@dataclass(frozen=True)
+class CellTimes:
+    """Time in outermost calls by class, row of tasks and cell of time."""
+
+    # tasks, ranks_per_row: Tasks of the run, and of each row
+    tasks: int
+    ranks_per_row: int
+    # first, level: Number of the first cell from the origin, and the binary logarithm of the width of a cell
+    # in ns
+    first: int
+    level: int
+    classes: tuple[int, ...]  # Numbers of the classes that occur, in `CLASSES`
+    time_ns: np.ndarray  # In the smallest type that holds them; shape (len(classes), rows, cells)
+    several_threads: bool  # Whether any task has calls of more than one thread
+    first_task: int = 0  # The rank of the first task
+
+    @classmethod
+    def of(cls, source: Pyramid | Raster) -> CellTimes:
+        """Take the times of a level of a pyramid, or of a raster."""
+        edges_ns, time_ns = source.edges_ns, source.time_ns
+        width_ns = int(edges_ns[1] - edges_ns[0]) if len(edges_ns) > 1 else 1
+        classes = tuple(np.flatnonzero(time_ns.any(axis=(1, 2))).tolist())
+        some = [time_ns[number] for number in classes]
+        most = max((int(each.max()) for each in some), default=0)
+        kind = np.min_scalar_type(most) if most < 1 << 32 else np.dtype(np.int64)
+        held = np.empty((len(classes), *time_ns.shape[1:]), kind)
+        for number, each in enumerate(some):
+            held[number] = each
+        first = int(edges_ns[0]) // width_ns if len(edges_ns) else 0
+        return cls(
+            source.tasks,
+            source.ranks_per_row,
+            first,
+            width_ns.bit_length() - 1,
+            classes,
+            held,
+            source.several_threads,
+        )
+
+    @classmethod
+    def of_picture(cls, raster: Raster, first_task: int = 0) -> CellTimes:
+        """Take the times of a raster as they are, which is quick."""
+        edges_ns = raster.edges_ns
+        level = raster.cell_ns.bit_length() - 1
+        first = int(edges_ns[0]) >> level if len(edges_ns) else 0
+        every = tuple(range(len(CLASSES)))
+        return cls(
+            raster.tasks,
+            raster.ranks_per_row,
+            first,
+            level,
+            every,
+            raster.time_ns,
+            raster.several_threads,
+            first_task,
+        )
+
+    def cell_ns_of(self, window: Window) -> int:
+        """Return the width of a cell, ns."""
+        return 1 << self.level
+
+    def rows_of(self, window: Window) -> int:
+        """Return in how many rows the tasks of a window lie."""
+        return window.last // self.ranks_per_row - window.first // self.ranks_per_row + 1
+
+    def window(self, window: Window, cells: int = CELLS) -> tuple[Raster, int]:
+        """Return the numbers of a window, to whole rows and cells."""
+        top = (window.first - self.first_task) // self.ranks_per_row
+        bottom = (window.last - self.first_task) // self.ranks_per_row + 1
+        tasks = min(bottom * self.ranks_per_row, self.tasks) - top * self.ranks_per_row
+        first = top * self.ranks_per_row + self.first_task
+        raster = Raster(tasks, bottom - top, max(cells, 2), self.ranks_per_row)
+        raster.several_threads = self.several_threads
+        low = max(window.low_ns >> self.level, self.first) - self.first
+        high = min(-(-window.high_ns >> self.level), self.first + self.time_ns.shape[2]) - self.first
+        if low >= high:
+            return raster, first
+        level = self.level
+        low, high = low + self.first, high + self.first
+        while ((high - 1) >> (level - self.level)) - (low >> (level - self.level)) >= cells:
+            level += 1
+        # Whole cells of the picture, so that a cell at an end has all of its time.
+        shift = level - self.level
+        low = max(low >> shift << shift, self.first)
+        high = min(-(-high >> shift) << shift, self.first + self.time_ns.shape[2])
+        some = self.time_ns[:, top:bottom, low - self.first : high - self.first]
+        if shift:
+            places = np.arange(low, high) >> shift
+            starts = np.flatnonzero(np.diff(places, prepend=places[0] - 1))
+            some = np.add.reduceat(some, starts, axis=2, dtype=np.int64)
+        time_ns = np.zeros((len(CLASSES), *some.shape[1:]), np.int64)
+        time_ns[list(self.classes)] = some
+        raster.put_cells(time_ns, low >> shift, level)
+        return raster, first
+
+
+class Levels:
+    """The levels of the pyramid of a run."""
+
+    def __init__(self, sources: Iterable[Pyramid | Raster]) -> None:
+        self._levels = [CellTimes.of(each) for each in sources]
+
+    @classmethod
+    def of_run(cls, run: Run, whole: Raster) -> Levels:
+        """Read the kept levels of a run; `whole` is its coarsest."""
+        return cls([*kept_levels(run), whole])
+
+    @property
+    def bytes(self) -> int:
+        """Memory that they take."""
+        return sum(each.time_ns.nbytes for each in self._levels)
+
+    def cell_ns_of(self, window: Window) -> int:
+        """Return the width of the cells from which a window is drawn, ns."""
+        return 1 << self._level_of(window).level
+
+    def _level_of(self, window: Window) -> CellTimes:
+        return next((each for each in self._levels if each.rows_of(window) <= ROWS), self._levels[-1])
+
+    def window(self, window: Window) -> tuple[Raster, int]:
+        """Return the numbers of a window from the finest level whose rows are not more than a picture has."""
+        return self._level_of(window).window(window)

@@ -12,8 +12,8 @@ from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatt
 from ensembles.answers.diagnose import gain_of
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.faces.words import cell
+from ensembles.structure.phases.inner_waits import idle_cells
 from ensembles.structure.phases.table import PhaseTotals
-from ensembles.structure.phases.waiting import idle_cells
 from ensembles.viz.common.style import NUMBERS_JS
 
 TIME = f"<span><% {NUMBERS_JS} print(instant_text(value)); %></span>"
@@ -97,13 +97,7 @@ ORDINALS: Sequence[Column] = (
 
 
 class Table:
-    """A table whose rows can be chosen.
-
-    Parameters
-    ----------
-    chosen : callable, optional
-        Is called with the number of the row that the reader chooses.
-    """
+    """A table whose rows can be chosen."""
 
     def __init__(
         self,

@@ -43,78 +43,44 @@ Ranks = tuple[int, int]
 
 
 class Chosen(NamedTuple):
-    """A single call that a reader chose among the slowest ones.
-
-    Attributes
-    ----------
-    rank : int
-    start_s, duration_s : float
-        Start since the origin, and duration, in seconds.
-    file : str
-        Its file; empty: none.
-    """
+    """A single call that a reader chose among the slowest ones."""
 
     rank: int
+    # start_s, duration_s: Start since the origin, and duration, in seconds
     start_s: float
     duration_s: float
-    file: str = ""
+    file: str = ""  # Its file; empty: none
 
 
 @dataclass(frozen=True)
 class View:
-    """What is shown.
+    """What is shown."""
 
-    Attributes
-    ----------
-    run : int
-        Number of the run, from 0.
-    beside : int or None
-        Number of a second run, which is drawn on the same time axis.
-    filters : mapping of str to str
-        Filters that are not empty, by name, as on the command line.
-    time_s : (float, float) or None
-        Marked calls start from the first of these times, before the second. Seconds since the origin.
-    ranks : (int, int) or None
-        Marked calls are of these ranks, both included.
-    durations_s : (float, float) or None
-        Marked calls took at least the first of these durations, and less than the second.
-    rates : (int, int) or None
-        Marked calls moved bytes at rates from the first of these, below the second. Bytes per second.
-    offsets : (int, int) or None
-        Marked calls begin from the first of these offsets in a file, before the second. Bytes.
-    marks : mapping of str to str
-        Marked calls match these filters too: what a finding, a phase or an ordinal is about. Several globs
-        of ``file`` are lines.
-    what : str
-        What the `marks` are about, such as ``finding 1``.
-    zoom_s : (float, float) or None
-        Times that the trace diagram shows; None: all.
-    zoom_ranks : (float, float) or None
-        Rows that the trace diagram shows, first and last edge; None: all.
-    chosen : Chosen or None
-        The call that is outlined.
-    file : str
-        The file whose offsets are drawn; empty: that of the chosen call, or one in which marked calls move
-        bytes.
-    causes : int or None
-        Number of the run whose findings, phases and call indices are shown; None, or that of another run: of
-        two runs, the one that takes longer.
-    """
-
-    run: int = 0
+    run: int = 0  # Number of the run, from 0
+    # Filters that are not empty, by name, as on the command line
     filters: Mapping[str, str] = field(default_factory=dict)
+    # Marked calls start from the first of these times, before the second. Seconds since the origin.
     time_s: Interval | None = None
-    ranks: Ranks | None = None
+    ranks: Ranks | None = None  # Marked calls are of these ranks, both included
+    # Marked calls took at least the first of these durations, and less than the second
     durations_s: Interval | None = None
+    # Marked calls moved bytes at rates from the first of these, below the second. Bytes per second.
     rates: Ranks | None = None
+    # Marked calls begin from the first of these offsets in a file, before the second. Bytes.
     offsets: Ranks | None = None
+    # Marked calls match these filters too: what a finding, a phase or an ordinal is about. Several globs of
+    # ``file`` are lines.
     marks: Mapping[str, str] = field(default_factory=dict)
-    what: str = ""
-    beside: int | None = None
-    zoom_s: Interval | None = None
-    zoom_ranks: Interval | None = None
-    chosen: Chosen | None = None
+    what: str = ""  # What the `marks` are about, such as ``finding 1``
+    beside: int | None = None  # Number of a second run, which is drawn on the same time axis
+    zoom_s: Interval | None = None  # Times that the trace diagram shows; None: all
+    zoom_ranks: Interval | None = None  # Rows that the trace diagram shows, first and last edge; None: all
+    chosen: Chosen | None = None  # The call that is outlined
+    # The file whose offsets are drawn; empty: that of the chosen call, or one in which marked calls move
+    # bytes
     file: str = ""
+    # Number of the run whose findings, phases and call indices are shown; None, or that of another run: of
+    # two runs, the one that takes longer
     causes: int | None = None
 
     @property
@@ -187,13 +153,7 @@ class View:
         )
 
     def query(self) -> str:
-        """Return the query of the link that restores this view.
-
-        Examples
-        --------
-        >>> View(filters={"op": "write"}, ranks=(0, 3)).query()
-        'op=write&marked-ranks=0..3'
-        """
+        """Return the query of the link that restores this view."""
         parts = {"run": str(self.run)} if self.run else {}
         if self.beside is not None:
             parts["beside"] = str(self.beside)
@@ -259,13 +219,7 @@ class View:
         return " ".join(["ensio events", shlex.quote(path), *words, "--format csv"])
 
     def python(self, path: str, number: str = "") -> str:
-        """Return the lines of Python that select the marked calls.
-
-        Parameters
-        ----------
-        number : str
-            Is added to the names of run and calls, where there are several runs.
-        """
+        """Return the lines of Python that select the marked calls."""
         run, calls = f"run{number}", f"calls{number}"
         given = ", ".join(f"{name}={_literal(name, text)}" for name, text in self.selecting().items())
         lines = ["import ensembles as en", f"{run} = en.open({path!r})", f"{calls} = {run}.select({given})"]
@@ -278,14 +232,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def end_of(path: str, most: int = 28) -> str:
-    """Return the end of a path, by which runs are distinguished where there is no room for all of it.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.view import end_of
-    >>> end_of("/scratch/user/project/runs/before-the-change", 24)
-    '…/runs/before-the-change'
-    """
+    """Return the end of a path, by which runs are distinguished where there is no room for all of it."""
     if len(path) <= most:
         return path
     end = path[-(most - 1) :]
@@ -295,11 +242,6 @@ def end_of(path: str, most: int = 28) -> str:
 
 def rounded(low: float, high: float, is_log: bool = False) -> Interval:
     """Round the ends of a range that was drawn: pixels do not tell more than a thousandth of it.
-
-    Parameters
-    ----------
-    low, high : float
-        Ends of the range, the first one below the second, such as times in seconds.
 
     Examples
     --------

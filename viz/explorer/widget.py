@@ -29,10 +29,8 @@ _SCRIPTS = get_args(_Script)
 class ExplorerWidget(ExplorerValue, anywidget.AnyWidget):
     """The explorer of one or several runs, shown as the value of a cell.
 
-    Notes
-    -----
-    The widget has no state but the version of BokehJS, so that a saved notebook stays small. A page asks
-    for the document as it is now, and for the parts of BokehJS that it lacks: no other request is made.
+    The widget has no state but the version of BokehJS, so that a saved notebook stays small. A page asks for
+    the document as it is now, and for the parts of BokehJS that it lacks: no other request is made.
     """
 
     _esm = files("ensembles.viz.explorer").joinpath("widget.js").read_text(encoding="utf-8") + keys_program()

@@ -57,10 +57,7 @@ _ANSWERED_JS = """
 class Working:
     """Shows a sign while a question of the page takes longer than `AFTER_MS`.
 
-    Attributes
-    ----------
-    sign : Div
-        Part of the layout from the beginning; it takes no room.
+    `sign`: part of the layout from the beginning; it takes no room.
     """
 
     def __init__(self) -> None:

@@ -9,24 +9,11 @@ from bokeh.models.layouts import Column
 
 from ensembles.history.check import check
 from ensembles.history.store import History
-from ensembles.viz.history.data import experiment_data
-from ensembles.viz.history.figures import over_runs
+from ensembles.viz.history.figures import experiment_data, over_runs
 
 
 def experiment(place: str | os.PathLike[str], name: str) -> Column:
     """Draw the durations of an experiment over its runs, as ``ensio serve HISTORY`` shows them.
-
-    Returns
-    -------
-    Column
-        For each kind of calls that takes much time, a figure of its modes, median, 90 % quantile and slowest
-        call over the runs, with 95 % prediction intervals; then the time of the phases. Where a change begins
-        is marked.
-
-    Raises
-    ------
-    EnsioError
-        There is no such history or experiment, or a record is damaged.
 
     Examples
     --------

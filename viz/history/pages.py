@@ -21,8 +21,7 @@ from ensembles.history.store import Acknowledgement, Experiment, History, Stored
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.viz.common.theme import theme_script
-from ensembles.viz.history.data import ExperimentData, experiment_data
-from ensembles.viz.history.figures import distribution, heat_map, over_runs
+from ensembles.viz.history.figures import ExperimentData, distribution, experiment_data, heat_map, over_runs
 
 SCRIPT = "bokeh.js"
 """Name of the copy of BokehJS that the pages share."""
@@ -36,22 +35,11 @@ _SPARK_RUNS = 60
 
 @dataclass(frozen=True)
 class Row:
-    """One experiment on the page of all.
+    """One experiment on the page of all."""
 
-    Attributes
-    ----------
-    check : Check
-        Of all its runs.
-    experiment : Experiment
-        With the number of runs that the labels choose.
-    runs : list of StoredRun
-        The latest of them, in the order of time.
-    acknowledged : list of Acknowledgement
-    """
-
-    check: Check
-    experiment: Experiment
-    runs: list[StoredRun]
+    check: Check  # Of all its runs
+    experiment: Experiment  # With the number of runs that the labels choose
+    runs: list[StoredRun]  # The latest of them, in the order of time
     acknowledged: list[Acknowledgement]
 
     @property
@@ -85,10 +73,7 @@ def experiment_rows(
 ) -> list[Row]:
     """Read the latest runs of experiments.
 
-    Parameters
-    ----------
-    labels : mapping of str to str, optional
-        Show only runs with all of these labels, and only experiments that have some.
+    `labels`: show only runs with all of these labels, and only experiments that have some.
     """
     return [
         Row(
@@ -112,10 +97,7 @@ def all_experiments_page(rows: Sequence[Row], links: Mapping[str, str], of: int,
 def experiment_page(data: ExperimentData, index: str, chosen: int | None = None, **more: Any) -> str:
     """Return the page of an experiment.
 
-    Parameters
-    ----------
-    chosen : int, optional
-        Position of the run whose distributions are shown first. Default: the latest.
+    `chosen`: position of the run whose distributions are shown first. Default: the latest.
     """
     drawn = pictures(data, chosen)
     script, parts = components(drawn) if drawn else ("", [])
@@ -189,13 +171,7 @@ INDEX = "index.html"
 
 
 def write_site(history: History, folder: str) -> list[str]:
-    """Write the pages of a history.
-
-    Parameters
-    ----------
-    folder : str
-        Made if it is missing. Pages of an earlier call are replaced.
-    """
+    """Write the pages of a history."""
     rows = experiment_rows(history, checked(history))
     if not rows:
         raise no_runs()

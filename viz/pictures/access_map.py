@@ -34,6 +34,7 @@ from ensembles.run.run import Run
 from ensembles.run.tables import totals_by_file
 from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -44,7 +45,6 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.pictures.files import plain_path
 
@@ -278,17 +278,7 @@ def offset_image(
 ) -> tuple[dict[str, Any], float]:
     """Return the image of an access map, as columns of a data source.
 
-    Parameters
-    ----------
-    most : float, optional
-        Bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
-
-    Returns
-    -------
-    dict
-        ``image``, ``x``, ``y``, ``dw`` and ``dh``.
-    float
-        Bytes of a pixel of full colour.
+    `most`: bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
     """
     moved = np.stack(
         [(found.by_time(op) if kind == "time" else found.by_rank(op)).T for op in shown], axis=2

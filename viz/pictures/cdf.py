@@ -27,13 +27,7 @@ _LEAST_S = 0.5e-9
 
 
 def cdf(data: Any, *, title: str | None = None) -> figure:
-    """Draw the share of calls up to each duration, one curve for each ensemble.
-
-    Raises
-    ------
-    ValueError
-        Ensembles of durations per call and per MiB are mixed.
-    """
+    """Draw the share of calls up to each duration, one curve for each ensemble."""
     ensembles = labelled_ensembles(data)
     curves = {label: _points(ensemble) for label, ensemble in ensembles.items() if len(ensemble)}
     low = min((float(points["time_s"][0]) for points in curves.values()), default=1e-6)

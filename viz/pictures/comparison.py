@@ -20,6 +20,7 @@ from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.viz.common.figures import (
+    add_legend_buttons,
     annotate_empty,
     ensemble_from,
     horizontal_legend,
@@ -29,7 +30,6 @@ from ensembles.viz.common.figures import (
     plain,
     subtitle,
 )
-from ensembles.viz.common.legend_buttons import add_legend_buttons
 from ensembles.viz.common.style import NEUTRAL, OVERLAID, time_hover
 from ensembles.viz.pictures.histogram import below_clock, on_log_axis
 

@@ -41,21 +41,7 @@ _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
 
 def counter_pictures(counters: Counters) -> dict[str, Any]:
-    """Draw the counters of a run.
-
-    Returns
-    -------
-    dict of str to figure
-        ``counted_time``; ``counted_sizes_posix`` and so on if sizes of requests are known; ``counted_ranks``
-        if files of single ranks are; ``heat_map`` if the log has one.
-
-    Examples
-    --------
-    >>> from ensembles.model.counters import Counters
-    >>> from ensembles.viz.pictures.counters import counter_pictures
-    >>> counter_pictures(Counters("Darshan 3.4.4", 4, 60.0))
-    {}
-    """
+    """Draw the counters of a run."""
     pictures: dict[str, Any] = {}
     timed = [module for module in counters.modules.values() if module.time_s > 0]
     if timed:

@@ -16,6 +16,7 @@ from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import FileTotals, totals_by_file
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -24,7 +25,6 @@ from ensembles.viz.common.figures import (
     new_figure,
     plain,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit
 
 _MOST_PATH = 56

@@ -13,8 +13,8 @@ from ensembles.diagnosis.finding import SEVERITIES, Diagnosis, Finding
 from ensembles.faces.words import cell
 from ensembles.model.units import share_text
 from ensembles.run.run import Run
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import NEUTRAL, SEVERITY, scaled_ticks, time_hover, time_unit
 
 _MOST = 20

@@ -1,4 +1,7 @@
-"""Distributions of call durations, one per function, on linear and on logarithmic axes."""
+"""Distributions of call durations, one per function, on linear and on logarithmic axes.
+
+Calls divided by operation and request size.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,13 @@ from bokeh.models.annotations import Legend, LegendItem
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.model.events import Call
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.events import Call, Events
+from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.run.run import Run
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.common.data_for import data_for, labelled_ensembles
 from ensembles.viz.common.figures import (
+    add_legend_buttons,
     annotate_empty,
     horizontal_legend,
     label_duration_axis,
@@ -43,11 +48,9 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.legend_buttons import add_legend_buttons
 from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.cdf import cdf
-from ensembles.viz.pictures.size_classes import ensembles_by_size
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
@@ -325,19 +328,7 @@ def _name_others(fig: figure, look: _Look) -> None:
 
 
 def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
-    """Return the bins that a logarithmic axis can show: calls of 0 ns would be three empty decades away.
-
-    Parameters
-    ----------
-    counted : mapping to (ndarray, ndarray)
-        Edges of bins in s, shape (k + 1,), and calls in each, shape (k,).
-
-    Returns
-    -------
-    dict to (ndarray, ndarray)
-        Without bins of 0 ns, and without what has no other calls. If no call took longer, the bin of 0 ns
-        begins at half a nanosecond.
-    """
+    """Return the bins that a logarithmic axis can show: calls of 0 ns would be three empty decades away."""
     shown = {}
     for key, (edges_s, counts) in counted.items():
         used = np.flatnonzero(counts[1:]) + 1 if edges_s[0] == 0 else np.arange(len(counts))
@@ -352,13 +343,7 @@ def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
 
 
 def below_clock(counted: Mapping[K, Bins], shown: Mapping[K, Bins]) -> str:
-    """Say how many calls took 0 ns, and whether they are drawn; "": none did.
-
-    Parameters
-    ----------
-    counted, shown : mapping to (ndarray, ndarray)
-        Before and after `on_log_axis`.
-    """
+    """Say how many calls took 0 ns, and whether they are drawn; "": none did."""
     zero = sum(int(counts[0]) for edges_s, counts in counted.values() if edges_s[0] == 0)
     if not zero:
         return ""
@@ -519,3 +504,39 @@ def _linear_bins(histogram: LogHistogram, shown: Sequence[Call]) -> int:
 def _unmarked(name: str) -> str:
     """Replace what a hover box would take for a tag, a field or mathematics: its words are HTML."""
     return re.sub(r"[^\w .,:+–-]", "?", name)
+
+
+MOST = 6
+"""Classes in a picture: as many as there are colours of a series."""
+
+
+def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[dict[str, Ensemble], int]:
+    """Return an ensemble of the reads, and of the writes, of each size.
+
+    With more than `MOST` sizes, classes are octaves: from a power of two to less than the next one.
+    """
+    if not isinstance(data, Run | Events):
+        raise TypeError(f"sizes of calls need a run or events, not {type(data).__name__}")
+    events = data.select(op=["read", "write"]) if isinstance(data, Run) else data
+    ops = np.array([call.op for call in events.calls] or [""])
+    moves = np.isin(ops, ("read", "write"))[events.call] & (events.requested > 0)
+    events = events[moves]
+    op_of, size_of = ops[events.call], events.requested.astype(np.float64)
+    octave_of = np.exp2(np.floor(np.log2(size_of))) if len(events) else size_of
+    pairs = {(op, size) for op, size in zip(op_of.tolist(), size_of.tolist(), strict=True)}
+    is_octave = len(pairs) > MOST
+    class_of = octave_of if is_octave else size_of
+    found = []
+    for op, size in sorted(set(zip(op_of.tolist(), class_of.tolist(), strict=True))):
+        part = events[(op_of == op) & (class_of == size)]
+        text = bytes_text(int(size))
+        label = f"{op} {text} – {bytes_text(int(2 * size))}" if is_octave else f"{op} {text}"
+        found.append((label, op, part))
+    shown = sorted(found, key=lambda one: -int(one[2].duration.sum()))[:MOST]
+    ensembles = {}
+    for label, op, part in found:
+        if any(part is other for _, _, other in shown):
+            ensemble = Ensemble.from_events(part, per)
+            ensemble.name, ensemble.op = label, op
+            ensembles[label] = ensemble
+    return ensembles, len(found)

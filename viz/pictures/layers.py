@@ -9,7 +9,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.units import S_PER_NS, count_text, seconds_text
 from ensembles.summaries.runtotals import RunTotals
-from ensembles.viz.common.data_for import data_for
+from ensembles.viz.common.data_for import data_for, of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -18,7 +18,6 @@ from ensembles.viz.common.figures import (
     new_figure,
     plain,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, time_hover
 
 _WAITING = {"mpisync": " (waiting in MPI)"}

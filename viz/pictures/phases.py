@@ -14,6 +14,7 @@ from ensembles.faces.words import sentence
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.run import Run
 from ensembles.structure.phases.table import PhaseTotals
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     characters_beside,
@@ -26,7 +27,6 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
 
 _MOST = 40

@@ -14,8 +14,8 @@ from ensembles.model.events import OPS, Events
 from ensembles.model.filters import parse_list, parse_numbers, parse_sizes, within_ranges
 from ensembles.run.run import Run
 from ensembles.structure.ordinals.numbering import compute_ordinals
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import annotate_empty, horizontal_legend, legend_item, new_figure, subtitle
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import scaled_ticks, time_hover, time_unit
 
 _MOST_CURVES = 8

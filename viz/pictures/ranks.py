@@ -25,6 +25,7 @@ from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import RankTotals, totals_by_rank
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -32,7 +33,6 @@ from ensembles.viz.common.figures import (
     new_figure,
     subtitle,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import (
     COLOURS,
     NEUTRAL,

@@ -23,35 +23,18 @@ _ONE_PHASE = 1.5
 
 
 class Rejected(NamedTuple):
-    """Calls that are in no mode.
+    """Calls that are in no mode."""
 
-    Attributes
-    ----------
-    t_s : float
-        Where they are marked.
-    low_s, high_s : float
-        Range of their durations; of a shoulder, `t_s`.
-    calls : float
-        Height of the histogram at the mark.
-    label : str
-    short : str
-        Why they are not a mode, in few words, for the line above the figure.
-    why : str
-        A sentence: that of ``ensio modes``.
-    has_peak : bool
-    share : float
-        Of all calls, 0 to 1.
-    """
-
-    t_s: float
+    t_s: float  # Where they are marked
+    # low_s, high_s: Range of their durations; of a shoulder, `t_s`
     low_s: float
     high_s: float
-    calls: float
+    calls: float  # Height of the histogram at the mark
     label: str
-    short: str
-    why: str
+    short: str  # Why they are not a mode, in few words, for the line above the figure
+    why: str  # A sentence: that of ``ensio modes``
     has_peak: bool
-    share: float
+    share: float  # Of all calls, 0 to 1
 
 
 _MUCH_TIME, _MORE_THAN_CALLS = 0.1, 2.0
@@ -74,13 +57,6 @@ def mode_label(name: str, share: str, weight: float, time_share: float | None) -
 
 def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> list[Rejected]:
     """Return the clusters of few phases, the calls without a peak, and the shoulders.
-
-    Parameters
-    ----------
-    edges_s : ndarray, shape (bins + 1,)
-        Edges of the histogram that is drawn, s.
-    amounts : ndarray, shape (bins,)
-        Calls in each bin.
 
     Examples
     --------

@@ -13,7 +13,9 @@ from bokeh.plotting import figure
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.surroundings import count_sampled, sum_levels, sum_rates
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_legend_buttons,
     annotate_empty,
     horizontal_legend,
     label_time_axis,
@@ -22,8 +24,6 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.legend_buttons import add_legend_buttons
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, SERIES, byte_unit, moment_hover, shade
 
 _HEIGHT, _LOW, _FEW_SAMPLES = 210, 175, 5
@@ -46,19 +46,6 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
     for I/O, and the bytes that the processes moved by their calls and from and to storage. A counter is known
     at samples, which are at least a second apart: amounts are points, joined by faint lines, and rates are
     steps, the mean between two samples. The figures say how many there are.
-
-    Returns
-    -------
-    Column
-        The names of its figures are ``dirty_pages``, ``io_pressure`` and ``process_bytes``. Figures of
-        counters that the samples do not include are left out.
-
-    Examples
-    --------
-    >>> from ensembles.viz.pictures.surroundings import surroundings
-    >>> layout = surroundings(en.open("ensio-ior"))
-    >>> layout.name
-    'surroundings'
     """
     table = data if isinstance(data, SurroundingsTable) else _table_of(data)
     times = table.time

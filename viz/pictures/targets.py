@@ -37,6 +37,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.offset_map import transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
+from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
@@ -46,7 +47,6 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit, moment_hover
 from ensembles.viz.common.theme import TURNED
 from ensembles.viz.pictures.access_map import layer_of_run
@@ -149,10 +149,7 @@ def targets(
 def load_of(data: Any, layer: str | None = None, layouts: Run | Layouts | None = None) -> TargetLoad | None:
     """Compute the load of storage targets, in one pass over a run.
 
-    Returns
-    -------
-    TargetLoad or None
-        None: no layout is known, or no layer with contiguous bytes moved any.
+    None: no layout is known, or no layer with contiguous bytes moved any.
     """
     if isinstance(data, TargetLoad):
         return data
@@ -182,16 +179,7 @@ def load_request(
 ) -> SummaryRequest | None:
     """Return the request for the load of the targets of a run.
 
-    Parameters
-    ----------
-    most_pieces : float
-        Largest number of pieces into which calls may be divided: a call has one for each stripe that it
-        reaches.
-
-    Returns
-    -------
-    SummaryRequest or None
-        None: no target is known, or calls may have more pieces.
+    None: no target is known, or calls may have more pieces.
     """
     known = _layouts(layouts or run, run.files)
     layer = (layer or layer_of_run(run)) if known else None

@@ -36,10 +36,8 @@ from ensembles.model.units import count_text, seconds_text
 from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
-from ensembles.summaries.raster import CLASSES, Raster, raster_request
-from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
-from ensembles.viz.common.bands import BANDS, node_bands, outline_calls, phase_bands
-from ensembles.viz.common.data_for import data_for, need_calls, partial_sentence
+from ensembles.summaries.raster import CLASSES, DrawnRaster, Raster, ShareImage, raster_request, share_images
+from ensembles.viz.common.data_for import data_for, need_calls, of_several, partial_sentence
 from ensembles.viz.common.figures import (
     LEFT_BORDER,
     annotate_empty,
@@ -51,13 +49,14 @@ from ensembles.viz.common.figures import (
     time_range,
     zoom_time_by_wheel,
 )
-from ensembles.viz.common.nested_calls import LAYERS, lanes_sentence, nested_layers
-from ensembles.viz.common.several import of_several
 from ensembles.viz.common.single_calls import (
+    LAYERS,
     Window,
     add_calls,
     call_columns,
     has_lanes_of_threads,
+    lanes_sentence,
+    nested_layers,
     only_layer,
 )
 from ensembles.viz.common.style import COLOURS, LABELS, moment_hover
@@ -71,10 +70,14 @@ from ensembles.viz.common.task_order import (
     window_of,
 )
 from ensembles.viz.common.theme import widget_colours
-from ensembles.viz.pictures.concurrency import tasks_inside
-from ensembles.viz.pictures.trace_titles import (
+from ensembles.viz.pictures.trace_annotations import (
+    BANDS,
     is_nested,
+    node_bands,
+    outline_calls,
+    phase_bands,
     rows_with_calls,
+    tasks_inside,
     title_of_part,
     title_of_whole,
     where_io_is,

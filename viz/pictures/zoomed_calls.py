@@ -19,8 +19,7 @@ from ensembles.run.rasters import expected_calls
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.viz.common.figures import ends
-from ensembles.viz.common.nested_calls import knows_targets
-from ensembles.viz.common.single_calls import MOST_CALLS, call_columns, knows_sites
+from ensembles.viz.common.single_calls import MOST_CALLS, call_columns, knows_sites, knows_targets
 from ensembles.viz.common.style import NUMBERS_JS
 
 EMBEDDED_CALLS = 8000
@@ -152,10 +151,7 @@ def _calls_with_sites(run: Run) -> DiagramCalls:
 def calls_of(data: Any) -> DiagramCalls | None:
     """Return the calls that a picture of data can draw one by one.
 
-    Returns
-    -------
-    DiagramCalls or None
-        None: the data have no single calls, or a run has so many that they are not read for this.
+    None: the data have no single calls, or a run has so many that they are not read for this.
     """
     if isinstance(data, Events):
         found = DiagramCalls(EMBEDDED_CALLS, data.calls, data.files)
@@ -177,16 +173,7 @@ def add_zoomed_calls(
 ) -> None:
     """Draw the calls of a window one by one when a zoom leaves few enough; the whole stays as it is.
 
-    Parameters
-    ----------
-    images : sequence of GlyphRenderer
-        The images of the diagram, the fine one first. They are hidden if all calls of a window are drawn.
-    row : ndarray of int, shape (tasks,), optional
-        Row of each task. Default: its rank.
-    info : RunInfo, optional
-        Facts about the run, for storage targets and call sites in hover boxes.
-    outlined : GlyphRenderer, optional
-        Outlines of some calls. They are drawn above those of the window, whose boxes then replace theirs.
+    `row`: row of each task. Default: its rank.
     """
     events = kept.events[np.lexsort((kept.events.start, kept.events.rank, kept.events.depth))]
     columns, texts, colours = _columns(events, row, info)

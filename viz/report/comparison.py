@@ -25,7 +25,7 @@ from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.common.figures import plain, time_range
 from ensembles.viz.common.rate_curves import with_equal_cells
-from ensembles.viz.common.templates import page_part, rendered
+from ensembles.viz.common.save import page_part, rendered
 from ensembles.viz.pictures.comparison import comparison_of_kind
 from ensembles.viz.pictures.rate import rates_alike
 from ensembles.viz.pictures.trace_diagram import trace_diagram
@@ -54,18 +54,6 @@ def write_comparison(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
     """Write the report on two runs: the words of ``ensio compare``, and the pictures of both.
 
     The file is written under a temporary name and renamed when it is complete.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be written, the runs have no kind of calls in common, or a file of a run can no longer
-        be read.
-
-    Examples
-    --------
-    >>> from ensembles.viz.report.comparison import write_comparison
-    >>> write_comparison([en.open("ensio-ior"), en.open("ensio-ior-2")], "both.html") > 1_000_000
-    True
     """
     if len(runs) != 2:
         raise ValueError(f"a comparison has two runs, not {len(runs)}")

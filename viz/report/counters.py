@@ -16,29 +16,14 @@ _MOST = 15
 
 @dataclass(frozen=True)
 class CountersShown:
-    """Figures and tables of counters.
+    """Figures and tables of counters."""
 
-    Attributes
-    ----------
-    facts : list of (str, str, str)
-        Key figures at the top of the page: name, value and meaning.
-    tables : dict of str to tuple of Part
-        By heading.
-    """
-
-    facts: list[tuple[str, str, str]]
-    tables: dict[str, tuple[Part, ...]]
+    facts: list[tuple[str, str, str]]  # Key figures at the top of the page: name, value and meaning
+    tables: dict[str, tuple[Part, ...]]  # By heading
 
 
 def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown:
-    """Return what the report shows of the counters.
-
-    Parameters
-    ----------
-    information : dict, optional
-        Of `ensembles.run.information.collect_information`, whose bytes count once what several interfaces
-        moved.
-    """
+    """Return what the report shows of the counters."""
     counters = counted_sums(run)
     said = Statement("counters.interfaces", {"tool": counters["tool"]})
     tables: dict[str, tuple[Part, ...]] = {

@@ -24,8 +24,7 @@ from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments
-from ensembles.summaries.raster import Raster
-from ensembles.summaries.raster_images import DrawnRaster
+from ensembles.summaries.raster import DrawnRaster, Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import Requests, SizeTable
@@ -52,26 +51,9 @@ _MADE = ("longest", "file", "rank")
 
 @dataclass
 class ReportData:
-    """The summaries that a report shows, except for ensembles and findings.
+    """The summaries that a report shows, except for ensembles and findings."""
 
-    Attributes
-    ----------
-    table, totals, sizes, histogram, moments, rate, raster
-        Summaries of the run.
-    events : int or None
-        Number of events that `rate` and `raster` show; None: these are some events of a run.
-    sums : RunSums or None
-        Totals of the whole run; None: these are some of its events.
-    sites : BySite or None
-        Of the calls with events.
-    requests, longest, file, rank : Requests, DiagramCalls and TotalsBy, or None
-        None: not every call is an event.
-    transfers : sequence of RequestTotals
-        Reads and writes of each API; empty if these are some of the events.
-    failed : FailedCalls or None
-        None: not every call is an event.
-    """
-
+    # table, totals, sizes, histogram, moments, rate, raster: Summaries of the run
     table: CallTable
     totals: RunTotals
     sizes: SizeTable
@@ -79,15 +61,18 @@ class ReportData:
     moments: CallMoments
     rate: RateCurve
     raster: Raster | DrawnRaster
+    # Number of events that `rate` and `raster` show; None: these are some events of a run
     events: int | None = None
-    sums: RunSums | None = None
-    sites: BySite | None = None
+    sums: RunSums | None = None  # Totals of the whole run; None: these are some of its events
+    sites: BySite | None = None  # Of the calls with events
+    # requests, longest, file, rank: None: not every call is an event
     requests: Requests | None = None
     longest: DiagramCalls | None = None
     file: TotalsBy | None = None
     rank: TotalsBy | None = None
+    # Reads and writes of each API; empty if these are some of the events
     transfers: Sequence[RequestTotals] = ()
-    failed: FailedCalls | None = None
+    failed: FailedCalls | None = None  # None: not every call is an event
 
     @property
     def outlined(self) -> Events | None:
@@ -104,12 +89,6 @@ class ReportData:
         """Compute the data of a run in one pass.
 
         If not all calls are events, the tables come from the summary of the recorder.
-
-        Returns
-        -------
-        ReportData
-        SummaryGroup
-            The summaries of `more`.
         """
         requests = report_requests(run) | dict(more or {})
         kept = drawn_raster(run) or kept_raster(run)

@@ -16,7 +16,7 @@ from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
 from ensembles.passes.progress import advance, announced
-from ensembles.viz.common.legend_buttons import is_legend_button, legend_buttons_aside
+from ensembles.viz.common.figures import is_legend_button, legend_buttons_aside
 from ensembles.viz.common.theme import legend_keys_script, spoken_title, theme_script
 
 _COMPRESSION = 9
@@ -32,36 +32,7 @@ _WIDGETS, _TABLES = "bokeh.models.widgets.", "bokeh.models.widgets.tables"
 def embed_pictures(
     pictures: Mapping[str, Any], linked: Collection[str], selects: bool = True
 ) -> tuple[str, dict[str, str]]:
-    """Return what a page needs to draw pictures one after the other.
-
-    Parameters
-    ----------
-    linked : collection of str
-        Names of the pictures that share a range or a selection: they are drawn together.
-    selects : bool
-        Whether a tool may select, or a legend mute, any of what is drawn. If not, the looks for that are left
-        out, an eighth of the data, of the pictures too.
-
-    Returns
-    -------
-    str
-        HTML of the script elements: the data of the pictures as JSON, and the programs that draw them and
-        give them the colours that the reader prefers.
-    dict of str to str
-        By name: HTML of the division into which the picture is drawn, with its titles for screen readers.
-
-    Raises
-    ------
-    RuntimeError
-        Two pictures that are not in `linked` share a model.
-
-    Examples
-    --------
-    >>> from bokeh.plotting import figure
-    >>> script, divisions = embed_pictures({"rate": figure()}, linked=())
-    >>> divisions["rate"]
-    '<div id="picture-rate" role="figure" aria-label="rate" class="undrawn" style="min-height: 600px"></div>'
-    """
+    """Return what a page needs to draw pictures one after the other."""
     together = [name for name in pictures if name in linked]
     groups = [together] if together else []
     groups += [[name] for name in pictures if name not in linked]
@@ -106,20 +77,7 @@ def embed_pictures(
 
 
 def library_for(pictures: Iterable[Any]) -> str:
-    """Return the parts of BokehJS that pictures need, as HTML.
-
-    Returns
-    -------
-    str
-        Script elements. Widgets and tables, a third of BokehJS, are left out of a page without any.
-
-    Examples
-    --------
-    >>> from bokeh.models import Div
-    >>> from bokeh.plotting import figure
-    >>> len(library_for([figure()])) < len(library_for([Div()])) - 300_000
-    True
-    """
+    """Return the parts of BokehJS that pictures need, as HTML."""
     modules = {
         type(model).__module__
         for picture in pictures

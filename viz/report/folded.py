@@ -30,7 +30,7 @@ from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.figures import keep_units
-from ensembles.viz.common.nested_calls import LAYERS
+from ensembles.viz.common.single_calls import LAYERS
 from ensembles.viz.pictures.access_map import access_map
 from ensembles.viz.pictures.files import files, plain_path
 from ensembles.viz.pictures.phases import phases as draw_phases
@@ -42,7 +42,7 @@ from ensembles.viz.pictures.trace_diagram import trace_diagram
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.table import PhaseTotals
-    from ensembles.summaries.layers import LayerTime
+    from ensembles.summaries.runtotals import LayerTime
     from ensembles.summaries.target_load import TargetLoad
 
 _LEAST_OF_LAYER = 0.01
@@ -67,26 +67,13 @@ _MUCH_IDLE = 0.05
 
 @dataclass(frozen=True)
 class Folded:
-    """A section that the reader opens.
+    """A section that the reader opens."""
 
-    Attributes
-    ----------
-    name : str
-        Anchor of the section, and name of its picture.
-    title : str
-        What is in it, with the most important number.
-    picture : Bokeh model or None
-    html : str
-        Tables and sentences of an answer.
-    sentences : sequence of str
-        What stands below.
-    """
-
-    name: str
-    title: str
+    name: str  # Anchor of the section, and name of its picture
+    title: str  # What is in it, with the most important number
     picture: Any = None
-    html: str = ""
-    sentences: Sequence[str] = field(default=())
+    html: str = ""  # Tables and sentences of an answer
+    sentences: Sequence[str] = field(default=())  # What stands below
 
 
 def folded_requests() -> dict[str, SummaryRequest]:
@@ -103,22 +90,8 @@ def folded_sections(
 ) -> list[Folded]:
     """Return the sections of a run.
 
-    Parameters
-    ----------
-    sums : mapping of str to TotalsBy
-        By ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an event.
-    layers : sequence of str
-        Its layers, those that call others first, if they call each other.
-
-    Returns
-    -------
-    list of Folded
-        A run of one phase, file or task, and calls that each task makes once on a file, have no section.
-
-    Raises
-    ------
-    EnsioError
-        A file of the run can no longer be read.
+    `sums`: by ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an
+    event.
     """
     made: list[Callable[[], list[Folded]]] = []
     if phases is not None and (phases.found.count > 1 or phases.steps is not None):
@@ -163,10 +136,7 @@ def _named(entry: PhaseTotals) -> str:
 def layers_over_each_other(found: Mapping[str, LayerTime]) -> list[str]:
     """Return the layers whose calls the report draws above each other.
 
-    Returns
-    -------
-    list of str
-        Those that call others first. Empty: no call is inside another one.
+    Those that call others first. Empty: no call is inside another one.
     """
     if all(each.exclusive_ns == each.time_ns for each in found.values()):
         return []

@@ -1,30 +1,43 @@
-"""Texts and tables of the report: headline, key figures, calls, access sizes."""
+"""Texts and tables of the report: headline, key figures, calls, access sizes.
+
+Moments and quantiles of the call durations by function, as a table.
+"""
 
 from __future__ import annotations
 
+import html
+import math
 import os
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.faces.html import answer_html
+from ensembles.model.events import Call
 from ensembles.model.statement import Statement
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
-from ensembles.run.information import share_of_tasks
-from ensembles.run.storage import storage_lines
+from ensembles.run.information import share_of_tasks, storage_lines
 from ensembles.structure.layer_traffic import bytes_below_text
 from ensembles.structure.library_time import library_share_text
+from ensembles.summaries.bins import RELATIVE_WIDTH
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.moments import CallMoments
+from ensembles.viz.common.data_for import all_data_for
 from ensembles.viz.common.figures import keep_units
 from ensembles.viz.common.style import COLOURS, class_of_call
-from ensembles.viz.report.moments import MomentsTable
 
 if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.sizes import Requests, SizeTable
     from ensembles.viz.report.data import ReportData
+
 
 _MOST_SITES = 15
 _MOST_FAILED = 3
@@ -223,10 +236,7 @@ def wait_table(summaries: ReportData) -> MomentsTable:
 def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
     """Tabulate the failed calls by function and errno; searches of files come last.
 
-    Returns
-    -------
-    MomentsTable or None
-        None: no call failed, or nothing is known of those that did.
+    None: no call failed, or nothing is known of those that did.
     """
     rows = []
     for row in failed_calls_json(failed, run.files)[:_MOST_ERRORS] if failed is not None else ():
@@ -321,3 +331,65 @@ def size_tables(sizes: SizeTable) -> dict[str, MomentsTable]:
             note = "If the sizes in a class differ, the table gives their range."
         tables[layer] = MomentsTable(("access size", "calls"), rows, note)
     return tables
+
+
+_LEVELS = (0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class MomentsTable:
+    """A table that a notebook displays as HTML."""
+
+    headers: Sequence[str]  # Names of the columns
+    rows: Sequence[Sequence[str]]  # The first cell of a row is its name; the others are numbers with units
+    note: str = ""  # Sentence below the table, or ``""``
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(header)}</th>" for header in self.headers)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def moments(data: Any) -> MomentsTable:
+    """Tabulate count, moments and quantiles of the call durations by function.
+
+    The functions that took the most time come first. Quantiles are read from a histogram; their relative
+    error is at most the width of a bin, 3.1 %.
+    """
+    if isinstance(data, tuple):
+        call_moments, histogram = data
+    else:
+        call_moments, histogram = all_data_for(data, CallMoments, LogHistogram)
+    order = sorted(call_moments.moments.items(), key=lambda item: -item[1].n * item[1].mean_ns)
+    return MomentsTable(
+        ("call", "n", "mean", "std", "skewness", "excess kurtosis", "min", "median", "p95", "p99", "max"),
+        [_row(call, found, histogram) for call, found in order],
+        f"Median, p95 and p99 are read from a histogram: their relative error is at most "
+        f"{share_text(RELATIVE_WIDTH, 1)}. Skewness and excess kurtosis have no unit; both are 0 for a "
+        "normal distribution.",
+    )
+
+
+def _row(call: Call, found: Any, histogram: LogHistogram) -> list[str]:
+    # A quantile interpolated in a bin may lie outside the range of the durations.
+    quantiles_s = histogram.quantile_s(call, _LEVELS).clip(found.min_ns * 1e-9, found.max_ns * 1e-9)
+    if found.n == 2:  # both are known
+        quantiles_s = (found.min_ns + np.array(_LEVELS) * (found.max_ns - found.min_ns)) * 1e-9
+    return [
+        call.name,
+        f"{found.n:,}",
+        seconds_text(found.mean_ns * 1e-9),
+        _or_dash(found.std_ns, seconds_text(found.std_ns * 1e-9) if found.n > 1 else ""),
+        _or_dash(found.skewness, f"{found.skewness:z.2f}"),
+        _or_dash(found.excess_kurtosis, f"{found.excess_kurtosis:z.2f}"),
+        seconds_text(found.min_ns * 1e-9),
+        *(seconds_text(value) for value in quantiles_s),
+        seconds_text(found.max_ns * 1e-9),
+    ]
+
+
+def _or_dash(value: float, text: str) -> str:
+    return "–" if math.isnan(value) else text

@@ -27,16 +27,10 @@ class Dictionary:
     is for all larger numbers and is 0. Phases and regions appear in the tables of calls, but get no number
     here.
 
-    Attributes
-    ----------
-    calls : dict of Call to int
-        Call numbers of the run.
-    files : dict of str to int
-        File numbers of the run.
-    sites : dict of str to int
-        Site numbers of the run.
-    notes : list of str
-        Sentences about damaged tables of calls.
+    `calls`: call numbers of the run.
+    `files`: file numbers of the run.
+    `sites`: site numbers of the run.
+    `notes`: sentences about damaged tables of calls.
 
     Examples
     --------
@@ -57,18 +51,7 @@ class Dictionary:
         self._marks_of_text: dict[bytes, dict[str, int]] = {}
 
     def call_numbers(self, text: bytes) -> np.ndarray:
-        """Return the translation of the call numbers of a spool.
-
-        Parameters
-        ----------
-        text : bytes
-            Table of calls of the spool: lines ``number name layer op``.
-
-        Returns
-        -------
-        ndarray of uint16
-            Index: number in the spool. Value: number in the run.
-        """
+        """Return the translation of the call numbers of a spool."""
         if text not in self._numbers_of_text:
             self._numbers_of_text[text] = self._parse_calls(text)
         return self._numbers_of_text[text]
@@ -98,13 +81,7 @@ class Dictionary:
         return numbers
 
     def file_numbers(self, files: Sequence[tuple[int, bytes]]) -> np.ndarray:
-        """Return the translation of the file numbers of a spool.
-
-        Returns
-        -------
-        ndarray of uint32
-            Index: number in the spool. Value: number in the run.
-        """
+        """Return the translation of the file numbers of a spool."""
         known = [(number, name) for number, name in files if number < _LARGEST_FILE_NUMBER]
         numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u4")
         for number, name in known:
@@ -112,18 +89,7 @@ class Dictionary:
         return numbers
 
     def site_numbers(self, sites: Sequence[tuple[int, bytes]]) -> np.ndarray:
-        """Return the translation of the site numbers of a spool.
-
-        Parameters
-        ----------
-        sites : sequence of (int, bytes)
-            Number and text of each call site of the spool.
-
-        Returns
-        -------
-        ndarray of uint16
-            Index: number in the spool. Value: number in the run; 0: a run has no more than 65,535 sites.
-        """
+        """Return the translation of the site numbers of a spool."""
         known = [(number, text) for number, text in sites if 0 < number <= _LARGEST_SITE_NUMBER]
         numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u2")
         for number, text in known:

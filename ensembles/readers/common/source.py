@@ -15,20 +15,11 @@ class EventSource(ChunkSource, Protocol):
     """A run as a reader provides it.
 
     `Run` makes everything else from it: all events in memory, some ranks, selections, passes and their parts.
-
-    Attributes
-    ----------
-    is_complete : bool
-        Whether every process has ended, so that the files are final.
-    is_checked : bool
-        Whether checksums guard all times, so that none is a changed byte.
-    spool_identities : dict of str to (int, int)
-        By name of each spool and job file that was read: size in bytes and modification time in ns.
-    metadata : RunMetadata
     """
 
-    is_complete: bool
-    is_checked: bool
+    is_complete: bool  # Whether every process has ended, so that the files are final
+    is_checked: bool  # Whether checksums guard all times, so that none is a changed byte
+    # By name of each spool and job file that was read: size in bytes and modification time in ns
     spool_identities: dict[str, tuple[int, int]]
 
     @property

@@ -104,22 +104,13 @@ def read_darshan(path: str) -> ForeignTrace:
 
 
 class Format(NamedTuple):
-    """A format of another tool.
+    """A format of another tool."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the tool.
-    recognises : callable
-        Called with a path and the first `BEGINNING_BYTES` of the file (None for a folder). Returns whether
-        the path has this format. It must be fast, import no heavy module, and accept no other format.
-    read : callable
-        Called with the path. Returns a `ForeignTrace`.
-    """
-
-    name: str
+    name: str  # Name of the tool
+    # Called with a path and the first `BEGINNING_BYTES` of the file (None for a folder). Returns whether the
+    # path has this format. It must be fast, import no heavy module, and accept no other format.
     recognises: Callable[[str, bytes | None], bool]
-    read: Callable[[str], ForeignTrace]
+    read: Callable[[str], ForeignTrace]  # Called with the path. Returns a `ForeignTrace`.
 
 
 FORMATS: tuple[Format, ...] = (

@@ -41,15 +41,7 @@ _FEW_SPOOLS = 64
 class BlockReader:
     """A reader that decodes the events of several spools, one spool after another.
 
-    Parameters
-    ----------
-    decodings : sequence of Decoding
-        One per spool, in the order in which the events are wanted.
-
-    Attributes
-    ----------
-    flaws : DamageReport
-        Damage found in the events read so far.
+    `flaws`: damage found in the events read so far.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
@@ -66,15 +58,7 @@ class BlockReader:
     def read(self, columns: dict[str, np.ndarray], position: int, limit: int) -> int:
         """Decode the next events.
 
-        Parameters
-        ----------
-        columns : dict of str to ndarray, shape (n,)
-            Columns that receive the events.
-
-        Returns
-        -------
-        int
-            Number of events; less than `limit` only at the end.
+        Number of events; less than `limit` only at the end.
         """
         self._columns, self._place = columns, range(position, position + limit)
         self._out = out_columns(columns)

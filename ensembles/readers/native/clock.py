@@ -45,14 +45,10 @@ class Clocks:
     A process reads its tick counter and the system's clock together at its start, from time to time, and at
     its end. A process that was killed early has readings close together, or only one. It gets the rate of the
     process of the same host whose readings are farthest apart, since their counters have the same rate.
-
-    Attributes
-    ----------
-    notes : list of str
-        Sentences about rates that are inaccurate, taken from another host, or unknown.
     """
 
     spools: Sequence[Spool]
+    # Sentences about rates that are inaccurate, taken from another host, or unknown
     notes: list[str] = field(init=False, default_factory=list)
     _best: dict[bytes, _Rate] = field(init=False, default_factory=dict)
     _known: dict[str, float] = field(init=False, default_factory=dict)
@@ -66,13 +62,7 @@ class Clocks:
                 self._best[host] = rate
 
     def ns_per_tick(self, spool: Spool) -> float:
-        """Return the length of a tick of a process's clock.
-
-        Returns
-        -------
-        float
-            ns per tick; 1.0 if it is unknown, with a note.
-        """
+        """Return the length of a tick of a process's clock."""
         known = self._known.get(spool.path)
         if known is None:
             known = self._known[spool.path] = self._ns_per_tick(spool)

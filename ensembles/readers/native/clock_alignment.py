@@ -70,21 +70,14 @@ _NONE = Correction()
 
 @dataclass(slots=True)
 class Alignment:
-    """Corrections of the nodes' clocks to the clock of the node of rank 0.
-
-    Attributes
-    ----------
-    error_s : float or None
-        Bound on the error of all times between MPI_Init and MPI_Finalize, relative to the node of rank 0, s.
-        0 on a single node; None: unknown.
-    notes : list of str
-        Sentences about nodes that are not aligned.
-    """
+    """Corrections of the nodes' clocks to the clock of the node of rank 0."""
 
     spools: Sequence[Spool]
     clocks: Clocks
+    # Bound on the error of all times between MPI_Init and MPI_Finalize, relative to the node of rank 0, s. 0
+    # on a single node; None: unknown.
     error_s: float | None = field(init=False, default=0.0)
-    notes: list[str] = field(init=False, default_factory=list)
+    notes: list[str] = field(init=False, default_factory=list)  # Sentences about nodes that are not aligned
     _corrections: dict[bytes, Correction] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:

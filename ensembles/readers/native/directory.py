@@ -2,6 +2,8 @@
 
 If ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory inside it.
 The readers find that directory too.
+
+`cut_spools` finishes spools after their processes have ended.
 """
 
 from __future__ import annotations
@@ -9,28 +11,26 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+import struct
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
 from ensembles.files.untrusted import Reading
-from ensembles.model.errors import SeveralRuns
+from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
+from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import few
+from ensembles.readers.native.spool import ACCOUNT_POSITION, io_counters, read_spool
 
 _MOST_LISTED = 5
 
 
 def run_directory_at(path: str) -> str:
-    """Find the run directory that a folder is or contains.
-
-    Returns
-    -------
-    str
-        The one readable run directory in `path`, if `path` itself contains no record. Else `path`.
-    """
+    """Find the run directory that a folder is or contains."""
     try:
         if holds_record(path):
             return path
@@ -120,21 +120,11 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Chosen(NamedTuple):
-    """The files of a directory to read.
+    """The files of a directory to read."""
 
-    Attributes
-    ----------
-    paths : list of str
-        Files to read.
-    owner : int or None
-        User id of their owner; None: the owner does not matter.
-    notes : list of str
-        Sentences about files that are not read.
-    """
-
-    paths: list[str]
-    owner: int | None
-    notes: list[str]
+    paths: list[str]  # Files to read
+    owner: int | None  # User id of their owner; None: the owner does not matter
+    notes: list[str]  # Sentences about files that are not read
 
     def includes(self, path: str) -> bool:
         """Test whether a further file of the directory may be read too."""
@@ -187,3 +177,63 @@ def _owners(path: str) -> set[int]:
         with suppress(OSError):
             found.add(look(path).st_uid)
     return found
+
+
+_TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
+_CHILDREN_FAULTS = 8
+"""Place of `cminflt` behind the name of the process in /proc/PID/stat; its exit code is the last."""
+
+
+def cut_spools(directory: Path) -> None:
+    """Cut the spools of ended processes to their content.
+
+    A process that has given up its privileges cannot shorten its spool, nor remove the space counter of its
+    node. Spools of processes that are still running or were killed are not changed. Files that cannot be read
+    or changed are skipped.
+    """
+    all_ended = True
+    for path in directory.glob("*.spool"):
+        try:
+            spool = read_spool(os.fspath(path))
+            all_ended &= spool.ended
+            if spool.ended and spool.status.st_size > spool.head.allocated_bytes:
+                descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    os.ftruncate(descriptor, spool.head.allocated_bytes)
+                finally:
+                    os.close(descriptor)
+        except (OSError, EnsioError):
+            all_ended = False
+    if all_ended:
+        for path in directory.glob(".*.taken"):
+            with suppress(OSError):
+                path.unlink()
+
+
+def complete_account(path: Path, pid: int, end: tuple[int, int, int]) -> None:
+    """Complete the spool of a process that waits to be reaped, if its recording has no end.
+
+    The reading of the clock goes to where the recorder's next one would: `end` holds the processor's counter,
+    CLOCK_MONOTONIC and CLOCK_REALTIME at the end of the process.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "r+b", buffering=0) as file:
+        spool = read_spool(os.fspath(path))
+        if spool.ended:
+            return
+        is_spare = not spool.head.last_is_spare
+        ticks = end[spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]]
+        file.seek(SPOOL.field_offset("spare" if is_spare else "last"))
+        file.write(struct.pack("=3Q", ticks, *end[1:]))
+        file.seek(SPOOL.field_offset("last_is_spare"))
+        file.write(struct.pack("=I", is_spare))
+        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
+        facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
+        file.seek(ACCOUNT_POSITION)
+        account = ACCOUNT.unpack(file.read(ACCOUNT.size))
+        counters, cancelled = io_counters(Path(f"/proc/{pid}/io").read_bytes())
+        counters["end_write_bytes"] = max(counters["end_write_bytes"] - cancelled, 0)
+        account = account._replace(**counters, facts=account.facts | facts)
+        file.seek(ACCOUNT_POSITION)
+        file.write(struct.pack(f"={len(account)}Q", *account))

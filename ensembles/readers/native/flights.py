@@ -72,13 +72,7 @@ def _sound(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class FlightRows:
-    """The flights of one process, and the events that they belong to.
-
-    Parameters
-    ----------
-    windows : sequence of (int, int)
-        Location of the rows: offset in the spool and number of rows.
-    """
+    """The flights of one process, and the events that they belong to."""
 
     def __init__(self, contents: Contents, windows: Sequence[tuple[int, int]]) -> None:
         self._contents = contents
@@ -125,15 +119,7 @@ NO_FLIGHTS = FlightRows(Contents(""), ())
 
 
 class FlightReader:
-    """A reader that fills the columns of the events of one process, in the order of the events.
-
-    Parameters
-    ----------
-    events, waits : ndarray
-        Thread, function and start of the event of each request, and of the calls that completed them.
-    flight, request : ndarray, shape (n,)
-        Time in ns and number of each request.
-    """
+    """A reader that fills the columns of the events of one process, in the order of the events."""
 
     def __init__(
         self,

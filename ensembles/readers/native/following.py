@@ -35,38 +35,20 @@ _KEPT = 0.75
 
 @dataclass
 class _Process:
-    """The calls of one process that were read.
+    """The calls of one process that were read."""
 
-    Attributes
-    ----------
-    places : dict of int to int
-        By location of a window: the first slot that was not read.
-    parts : list of dict of str to ndarray
-        Columns. Times are relative to the start of the process; files and calls are numbered by the follower.
-    is_whole : bool
-        The process has ended, and its calls were read from what it left.
-    """
-
+    # By location of a window: the first slot that was not read
     places: dict[int, int] = field(default_factory=dict)
+    # Columns. Times are relative to the start of the process; files and calls are numbered by the follower.
     parts: list[dict[str, np.ndarray]] = field(default_factory=list)
-    is_whole: bool = False
+    is_whole: bool = False  # The process has ended, and its calls were read from what it left
 
 
 class Follower:
     """Holds the latest calls of a run in progress.
 
-    Parameters
-    ----------
-    most_events : int
-        Largest number of calls to hold. Of more, the oldest ones are left out.
-
-    Attributes
-    ----------
-    most_events : int
-    since_ns : int or None
-        Calls that started earlier are left out, ns since the origin of the run; None: no call is.
-    left_out : int
-        Number of calls that were left out.
+    `since_ns`: calls that started earlier are left out, ns since the origin of the run; None: no call is.
+    `left_out`: number of calls that were left out.
     """
 
     def __init__(self, most_events: int) -> None:
@@ -148,13 +130,7 @@ class Follower:
             process.parts = [part for part in process.parts if len(part["start"])]
 
     def events(self, source: SpoolSource) -> Events:
-        """Return the calls that are held, sorted by (rank, start).
-
-        Parameters
-        ----------
-        source : SpoolSource
-            The run as it was opened for the last `take`.
-        """
+        """Return the calls that are held, sorted by (rank, start)."""
         parts = []
         for decoding in source.decodings:
             for part in self._processes[decoding.path].parts if decoding.path in self._processes else ():

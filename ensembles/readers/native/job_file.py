@@ -27,7 +27,7 @@ from ensembles.model.c_layout import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
-from ensembles.readers.native.job_summary import MOST_BYTES
+from ensembles.readers.native.run_summary import MOST_BYTES
 from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
 from ensembles.readers.native.spool_bytes import JobSummary, KnownTexts, Piece
 
@@ -55,13 +55,7 @@ _LEAST_EVENT_BYTES = 3
 
 
 def read_job_file(path: str) -> list[Spool]:
-    """Read the records of all processes, without their events.
-
-    Returns
-    -------
-    list of Spool
-        One per process. Damaged records of single processes are left out, with a note.
-    """
+    """Read the records of all processes, without their events."""
     with Reading(path), open_regular(path) as file:
         status = os.fstat(file.fileno())
         head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)

@@ -20,13 +20,7 @@ _MOST_NUMBER_BYTES = 10
 
 
 def decode_events(block: Any, out: np.ndarray) -> int:
-    """Decode one block of events.
-
-    Parameters
-    ----------
-    out : ndarray of EVENT.dtype, shape (n,), C-contiguous
-        Receives the events in its first elements.
-    """
+    """Decode one block of events."""
     check_block(block)
     return _compiled.decode_block(block, out.view("u1"))
 
@@ -38,37 +32,12 @@ def check_block(block: Any) -> None:
 
 
 def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
-    """Undo the shuffle filter of HDF5, which stores the first bytes of all items before their second bytes.
-
-    Parameters
-    ----------
-    out : ndarray, shape (n,), C-contiguous
-        Receives n items.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.readers.native.job_file_codec import unshuffle
-    >>> out = np.empty(2, "<u2")
-    >>> unshuffle(bytes([1, 2, 3, 0, 0, 1]), 1, out)  # the items 1, 2 and 3 + 256
-    >>> out
-    array([  2, 259], dtype=uint16)
-    """
+    """Undo the shuffle filter of HDF5, which stores the first bytes of all items before the second ones."""
     _compiled.unshuffle(shuffled, first, out.itemsize, out.view("u1"))
 
 
 def shuffle(items: np.ndarray, out: np.ndarray) -> bool:
     """Apply the shuffle filter of HDF5, and pad the result with zeros.
-
-    Parameters
-    ----------
-    items : ndarray, shape (n,), C-contiguous
-        At least one item.
-
-    Returns
-    -------
-    bool
-        False: the items fill `out` and are all alike, and nothing was written.
 
     Examples
     --------

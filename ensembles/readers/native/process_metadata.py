@@ -1,20 +1,25 @@
-"""Metadata of processes and of the job: hosts, ranks, environment, files and mounts."""
+"""Metadata of processes and of the job: hosts, ranks, environment, files and mounts.
+
+They include what the kernel counted in the processes, each byte once (``struct ensio_account``), and the
+task that each process belongs to.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.masked_command import mask_command
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata
+from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import few
 from ensembles.readers.native.clock_alignment import Alignment
-from ensembles.readers.native.kernel_bytes import kernel_bytes, left_by_raw_call
-from ensembles.readers.native.losses import by_reason
-from ensembles.readers.native.rank_assignment import Member
-from ensembles.readers.native.spool import Spool
+from ensembles.readers.native.spool import CANCELLED, COUNTERS, MOST, UNRECORDED, Spool, by_reason
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."
@@ -23,14 +28,7 @@ _COUNT_DIGITS = 8
 
 
 def add_facts(metadata: RunMetadata, members: Sequence[Member]) -> None:
-    """Add environment, mounts and properties of files to the metadata.
-
-    Parameters
-    ----------
-    members : sequence of Member
-        If their values differ, the first one counts. Which tasks opened a file with flags with which writes
-        wait is a fact of the file, if others used it, too.
-    """
+    """Add environment, mounts and properties of files to the metadata."""
     spools = [member.spool for member in members]
     every = distinct_properties(spools)
     tables: dict[str, bytes] = {}
@@ -178,13 +176,7 @@ def _described(
 def described(
     spools: Sequence[Spool], processes: list[Process], origin_ns: int, launchers: Sequence[Spool] = ()
 ) -> RunMetadata:
-    """Make the metadata of a run from its processes.
-
-    Returns
-    -------
-    RunMetadata
-        The number of tasks, calls, files and notes are not set.
-    """
+    """Make the metadata of a run from its processes."""
 
     every = distinct_properties(spools)
 
@@ -217,14 +209,7 @@ def described(
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
-    """Count the tasks of a run.
-
-    Returns
-    -------
-    tasks : int
-    notes : list of str
-        Sentences about missing and doubtful ranks.
-    """
+    """Count the tasks of a run."""
     notes = list(dict.fromkeys(member.note for member in members if member.note))
     ranks = {member.rank for member in members if member.rank >= 0}
     expected = max(spool.head.tasks for spool in spools)
@@ -233,3 +218,184 @@ def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int
         missing = tasks - len(ranks)
         notes.append(f"{missing} of {tasks} ranks left no spool: their calls are missing, or they made none")
     return tasks, few(notes, "processes without a rank made calls")
+
+
+_FACTS = {
+    "linked": "LINKED",
+    "go": "GO",
+    "libaio": "AIO",
+    "io_uring": "URING",
+    "piped-in": "PIPED_IN",
+    "piped-out": "PIPED_OUT",
+}
+_TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
+_REWRITTEN_NS = 30 * 10**9
+"""Age at which the kernel writes dirty pages (vm.dirty_expire_centisecs); they can become dirty again."""
+
+
+def left_by_raw_call(spool: Spool) -> bool:
+    """Whether a process exited without a call that the recorder sees, as ``ensio run`` found."""
+    return spool.account is not None and bool(spool.account.facts & _EXITED)
+
+
+def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> KernelBytes | None:
+    """Add up what the kernel counted in the processes of a run.
+
+    The kernel adds the counters of a child to those of the process that waits for it. They are taken off
+    there if the child is recorded. A child of a process that is not recorded (a shell) may belong to all
+    processes that waited for children meanwhile, so that its bytes are taken off there, too: rather too few
+    bytes are found than bytes that are recorded elsewhere. What is left of a launcher are the bytes of
+    programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty.
+    """
+    begun = [spool for spool in spools if spool.account is not None]
+    known = [spool for spool in begun if spool.account.facts & _TAKEN]
+    if not begun:
+        return None
+    reasons = [os.fsdecode(spool.properties[UNRECORDED]) for spool in launchers]
+    launchers = [spool for spool in launchers if spool.account.facts & _TAKEN]
+    known += launchers
+    sums = {id(spool): _own(spool) for spool in known}
+    waiting: dict[bytes, list[Spool]] = {}
+    heads: dict[bytes, dict[int, Any]] = {}
+    for spool in known:
+        host = spool.properties.get(b"host", b"")
+        heads.setdefault(host, {})[spool.head.pid] = spool.head
+        if spool.account.facts & _CHILDREN:
+            waiting.setdefault(host, []).append(spool)
+    for spool in known:
+        host = spool.properties.get(b"host", b"")
+        for owner in _waiting_processes(spool.head, waiting.get(host, ()), heads[host]):
+            rest, own = sums[id(owner)], spool.head.allocated_bytes
+            # The recorder itself reads and writes after it has taken the child's account. What the child
+            # wrote before it was recorded, as another program, is not; it read its libraries then.
+            for place, name in enumerate(COUNTERS):
+                is_other = spool.head.pid == owner.head.pid or place % 2
+                begin = getattr(spool.account, f"begin_{name}") if is_other else 0
+                rest[place] = max(rest[place] - getattr(spool.account, f"end_{name}") + begin - own, 0)
+    for spool in launchers:
+        rest = sums[id(spool)]
+        rest[1] = min(rest[1], rest[3])
+        rest[3] = max(rest[3] - int(spool.properties[CANCELLED]), rest[1])
+    read, written, fetched, dirtied = (
+        min(sum(own[place] for own in sums.values()), MOST) for place in range(4)
+    )
+    facts = {
+        name
+        for name, bit in _FACTS.items()
+        if any(spool.account.facts & CONSTANTS[f"ENSIO_ACCOUNT_{bit}"] for spool in begun)
+    }
+    if "go" in facts and not all(spool.ended or left_by_raw_call(spool) for spool in begun):
+        facts.add("unchecked")
+    if any(sums[id(spool)][0] >= 1 << 19 for spool in launchers):
+        facts.add("piped-in")  # shells and launchers themselves read from pipes
+    libraries: dict[str, None] = {}
+    for spool in known:
+        names = spool.properties.get(b"libraries", b"").split(b":")
+        libraries.update(dict.fromkeys(os.fsdecode(name) for name in names if name))
+    return KernelBytes(
+        read,
+        written,
+        fetched,
+        dirtied,
+        min(sum(spool.account.excluded_read for spool in known), MOST),
+        min(sum(spool.account.excluded_written for spool in known), MOST),
+        tuple(sorted(facts)),
+        tuple(libraries),
+        tuple(filter(None, reasons)),
+    )
+
+
+def _own(spool: Spool) -> list[int]:
+    """Return bytes read and written by calls, fetched and made dirty, without those of the recorder."""
+    account, head = spool.account, spool.head
+    lasted_ns = max(head.last_realtime_ns - head.first_realtime_ns, 0)
+    dirtied = head.allocated_bytes * (1 + lasted_ns // _REWRITTEN_NS) + account.own_written
+    own = (account.own_read, account.own_written, 0, dirtied)
+    return [
+        max(getattr(account, f"end_{name}") - getattr(account, f"begin_{name}") - mine, 0)
+        for name, mine in zip(COUNTERS, own, strict=True)
+    ]
+
+
+def _waiting_processes(head: Any, waiting: Sequence[Spool], heads: Mapping[int, Any]) -> list[Spool]:
+    """Return the processes that may have waited for this one, or for an ancestor, or became this one."""
+    seen: set[int] = set()
+    while head is not None and head.pid not in seen:
+        seen.add(head.pid)
+        parent = heads.get(head.parent_pid)
+        found = []
+        for other in waiting:
+            is_parent = other.head.pid == head.parent_pid
+            may_be = is_parent if parent is not None else other.head.parent_pid != head.parent_pid
+            meanwhile = other.head.first_realtime_ns <= head.first_realtime_ns <= other.head.last_realtime_ns
+            if may_be and meanwhile and other.head is not head:
+                found.append(other)
+        if found:
+            return found
+        head = parent
+    return []
+
+
+@dataclass(slots=True)
+class Member:
+    """A process and its place in the run."""
+
+    spool: Spool
+    rank: int  # Task of the process; -1: it belongs to no task
+    threads: int  # Number of threads that recorded
+    first_thread: int = 0  # Number of its first thread within the task
+    replaced: bool = False  # Whether another program with a later spool replaced it (exec)
+    note: str = ""  # Sentence about a doubtful rank, or ""
+
+
+def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
+    """Assign a rank to every process, and distinct numbers to the threads of each rank.
+
+    A process keeps its recorded rank. If no process has a rank, tasks are numbered in the order of their
+    start. A chain of programs that replaced each other by exec is one task, and processes without calls are
+    not tasks. If only some processes have a rank, the others with calls get numbers after the largest rank,
+    each with a note.
+    """
+    members = [Member(spool, spool.head.rank, spool.threads) for spool in spools]
+    members.sort(key=lambda member: (member.spool.head.first_realtime_ns, member.spool.path))
+    _mark_replaced(members)
+    ranks = [member.rank for member in members]
+    without = [member for member in members if member.rank < 0 and member.spool.has_events]
+    if max(ranks) < 0 and not without:
+        without = members[:1]
+    _number(without, max(ranks) + 1, with_notes=max(ranks) >= 0)
+    _number_threads(members)
+    return members
+
+
+def _mark_replaced(members: Sequence[Member]) -> None:
+    later: set[tuple[bytes, int]] = set()
+    for member in reversed(members):
+        identity = _identity(member)
+        in_order = member.spool.head.state == CONSTANTS["ENSIO_STATE_ENDED"]
+        member.replaced = not in_order and identity in later
+        later.add(identity)
+
+
+def _identity(member: Member) -> tuple[bytes, int]:
+    return member.spool.properties.get(b"host", b""), member.spool.head.pid
+
+
+def _number(members: Sequence[Member], first_rank: int, with_notes: bool) -> None:
+    rank_of: dict[tuple[bytes, int], int] = {}
+    for member in members:
+        member.rank = rank_of.setdefault(_identity(member), first_rank + len(rank_of))
+        if with_notes:
+            program = os.path.basename(os.fsdecode(member.spool.properties.get(b"program", b"")))
+            member.note = (
+                f"{program or 'a process'} (pid {member.spool.head.pid}) made calls without having a rank: "
+                f"it is listed as rank {member.rank}"
+            )
+
+
+def _number_threads(members: Sequence[Member]) -> None:
+    threads: defaultdict[int, int] = defaultdict(int)
+    for member in members:
+        if member.rank >= 0:
+            member.first_thread = threads[member.rank]
+            threads[member.rank] += member.threads

@@ -24,16 +24,8 @@ def read_summary(
 ) -> tuple[CellSummary, int]:
     """Read the summary of a process, without the events that it does not include yet.
 
-    Parameters
-    ----------
-    decoding : Decoding
-        Translation of its ids and ticks to those of the run.
-
-    Returns
-    -------
-    summary : CellSummary
-    damaged : int
-        Number of cells that are left out: their values are impossible, or they are empty before the last one.
+    `damaged`: number of cells that are left out: their values are impossible, or they are empty before the
+    last one.
     """
     with spool.contents.opened() as contents:
         raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]
@@ -127,19 +119,7 @@ def _longest(
 
 
 def plain_columns(cells: np.ndarray, call_numbers: np.ndarray) -> dict[str, np.ndarray]:
-    """Make the columns of a `CellSummary` that need no clock.
-
-    Parameters
-    ----------
-    cells : structured ndarray, shape (n,)
-        Cells of a spool or of a job file.
-    call_numbers : ndarray of int
-        Index: call number in the cells. Value: call number in the run.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (n,)
-    """
+    """Make the columns of a `CellSummary` that need no clock."""
     return {
         "call": np.take(call_numbers, cells["call"], mode="clip").astype(np.int64),
         "size_class": cells["size_class"].astype(np.int64),
@@ -154,18 +134,7 @@ def plain_columns(cells: np.ndarray, call_numbers: np.ndarray) -> dict[str, np.n
 
 
 def histogram_of_blocks(cells: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make a sparse histogram from the blocks of bins of cells.
-
-    Parameters
-    ----------
-    cells : structured ndarray, shape (n,)
-        The member ``blocks`` has the number of the block of each octave, from 1; 0: none.
-    counts : ndarray of uint64, shape (blocks, bins of an octave)
-
-    Returns
-    -------
-    cell, bin, count : ndarray of int64, shape (bins in use,)
-    """
+    """Make a sparse histogram from the blocks of bins of cells."""
     cell, octave = np.nonzero(cells["blocks"])
     block = counts[cells["blocks"][cell, octave].astype(np.int64) - 1]
     row, column = np.nonzero(block)

@@ -1,18 +1,23 @@
-"""Open the spools and job files of all processes as one run."""
+"""Open the spools and job files of all processes as one run.
+
+Several launches in one run directory: each is a run.
+"""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 
-from ensembles.files.names import JOB_FILE_SUFFIX, process_file_of
-from ensembles.model.errors import EnsioError
-from ensembles.model.units import few
+from ensembles.files.names import JOB_FILE_SUFFIX, LAUNCHER_SUFFIX, process_file_of
+from ensembles.files.untrusted import open_regular
+from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
+from ensembles.model.errors import EnsioError, SeveralRuns
+from ensembles.model.units import count_text, few
 from ensembles.readers.native import job_file
-from ensembles.readers.native.directory import chosen_records, lies_elsewhere, record_paths
-from ensembles.readers.native.launches import launchers_in, spools_of_launch
-from ensembles.readers.native.spool import READABLE, Spool, read_spool
+from ensembles.readers.native.directory import choose, chosen_records, lies_elsewhere, record_paths
+from ensembles.readers.native.spool import CANCELLED, READABLE, UNRECORDED, Spool, io_counters, read_spool
 from ensembles.readers.native.spool_bytes import KnownTexts
 from ensembles.readers.native.spool_source import SpoolSource
 
@@ -42,11 +47,6 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     A spool contains everything that its process recorded. It takes precedence over the job file's record of
     the same process, because the process may have written to the spool later. Only of a spool that its
     process coded in part, the coded events come from the job file.
-
-    Parameters
-    ----------
-    launch : int
-        Number of the launch, if several recorded into the directory (`ensembles.readers.native.launches`).
     """
     spools: dict[str, Spool] = {}
     collected: dict[str, Spool] = {}
@@ -130,3 +130,149 @@ def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
         f"and cannot be reached from here, their calls are missing: copy them from there to {directory}"
         for (host, folder), count in places.items()
     ]
+
+
+_MOST_LISTED = 20
+_WAITED = CONSTANTS["ENSIO_ACCOUNT_TAKEN"] | CONSTANTS["ENSIO_ACCOUNT_CHILDREN"]
+_FIRST_WITH_LAUNCHES = 4
+"""Version of spools from which on ``ensio run`` gives its programs one key."""
+
+
+def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> list[Spool]:
+    """Choose the processes of one launch.
+
+    All processes that a launcher started together have one key (property ``launch``). If a directory has
+    ranks of several launches, each of them is a run. Processes without a rank belong together if one
+    ``ensio run`` started them, if one is the parent of the other, or if they ran at the same time; other
+    groups of them are separate runs, unless ranks of exactly one launch are there too.
+
+    `number`: of the launch, from 1, in the order of their starts; 0: there has to be only one.
+    """
+    launches = _launches(spools)
+    if not number:
+        if len(launches) == 1:
+            return launches[0]
+        listed = [
+            f"{directory}#{place} ({_described(launch)})"
+            for place, launch in enumerate(launches[:_MOST_LISTED], start=1)
+        ]
+        more = len(launches) - len(listed)
+        raise SeveralRuns(
+            f"{directory} holds {len(launches)} runs, name one of them: {', '.join(listed)}"
+            + (f", and {more} more" if more else ""),
+            [f"{directory}#{place}" for place in range(1, len(launches) + 1)],
+        )
+    if number > len(launches):
+        raise EnsioError(f"{directory} holds {count_text(len(launches), 'run')}: there is no #{number}")
+    return launches[number - 1]
+
+
+def launchers_in(directory: str) -> list[Spool]:
+    """Read what ``ensio run`` kept of shells and launchers: processes with an account alone.
+
+    Those that cannot be read are left out: without them, less is known.
+    """
+    with os.scandir(directory) as entries:
+        paths = sorted(entry.path for entry in entries if entry.name.endswith(LAUNCHER_SUFFIX))
+    found = []
+    for path in choose(directory, paths).paths:
+        with suppress(OSError, ValueError), open_regular(path) as file:
+            lines = (line.partition(b"=") for line in file.read(1 << 12).split(b"\0"))
+            facts = {key: value for key, _, value in lines}
+            pid, begin, end = (int(facts.get(key, b"")) for key in (b"pid", b"begin", b"end"))
+            # A launcher that is recorded has its account in its spool.
+            io, cancelled = io_counters(facts[b"io"]) if b"io" in facts else ({}, 0)
+            account = ACCOUNT.unpack(bytes(ACCOUNT.size))._replace(facts=_WAITED if io else 0, **io)
+            head = SPOOL.unpack(bytes(SPOOL.size))._replace(
+                pid=pid, first_realtime_ns=begin, last_realtime_ns=end
+            )
+            properties = {
+                b"host": facts.get(b"host", b""),
+                CANCELLED: b"%d" % cancelled,
+                UNRECORDED: facts.get(UNRECORDED, b""),
+            }
+            found.append(Spool(path, head, os.fstat(file.fileno()), properties, own_account=account))
+    return found
+
+
+def _launches(spools: Sequence[Spool]) -> list[list[Spool]]:
+    found: defaultdict[bytes, list[Spool]] = defaultdict(list)
+    without: list[Spool] = []
+    for spool in spools:
+        if spool.head.rank >= 0:
+            found[spool.properties.get(b"launch", b"")].append(spool)
+        else:
+            without.append(spool)
+    if len(found) == 1:
+        return [list(spools)]
+    launches = list(found.values())
+    if any(spool.has_events for spool in without):
+        launches += _programs(without)
+    elif launches:
+        launches[0].extend(without)
+    else:
+        return [list(spools)]
+    return sorted(launches, key=lambda launch: min(_start_ns(spool) for spool in launch))
+
+
+def _programs(spools: Sequence[Spool]) -> list[list[Spool]]:
+    """Group processes without a rank; those that made no calls come to the first group."""
+    if any(spool.head.version < _FIRST_WITH_LAUNCHES for spool in spools):
+        return [list(spools)]
+    groups: defaultdict[int, list[Spool]] = defaultdict(list)
+    in_order = sorted(spools, key=_start_ns)
+    for spool, place in zip(in_order, _groups(in_order), strict=True):
+        groups[place].append(spool)
+    active = [group for group in groups.values() if any(spool.has_events for spool in group)]
+    for group in groups.values():
+        if not any(spool.has_events for spool in group):
+            active[0].extend(group)
+    return active
+
+
+def _groups(spools: Sequence[Spool]) -> list[int]:
+    """Return for each process, in the order of their starts, the place of one that stands for its group."""
+    group = list(range(len(spools)))
+
+    def of(place: int) -> int:
+        while group[place] != place:
+            group[place] = group[group[place]]
+            place = group[place]
+        return place
+
+    launches: dict[bytes, int] = {}
+    processes: dict[tuple[bytes, int], int] = {}
+    latest = 0
+    for place, spool in enumerate(spools):
+        host = spool.properties.get(b"host", b"")
+        same = [
+            launches.setdefault(spool.properties.get(b"launch", b""), place),
+            processes.get((host, spool.head.pid), place),
+            processes.get((host, spool.head.parent_pid), place),
+        ]
+        if _start_ns(spool) <= _end_ns(spools[latest]):
+            same.append(latest)
+        for other in same:
+            group[of(place)] = of(other)
+        processes[host, spool.head.pid] = place
+        if _end_ns(spool) > _end_ns(spools[latest]):
+            latest = place
+    return [of(place) for place in range(len(spools))]
+
+
+def _start_ns(spool: Spool) -> int:
+    return int(spool.head.first_realtime_ns)
+
+
+def _end_ns(spool: Spool) -> int:
+    """Return when the process ended; of one that was killed or still runs, a moment at which it ran."""
+    last = int(spool.head.last_realtime_ns)
+    return last if spool.ended else max(last, spool.status.st_mtime_ns)
+
+
+def _described(launch: Sequence[Spool]) -> str:
+    programs = {os.path.basename(os.fsdecode(spool.properties.get(b"program", b""))) for spool in launch}
+    program = sorted(filter(None, programs))
+    named = program[0] + (f" and {len(program) - 1} more" if len(program) > 1 else "") if program else "?"
+    ranks = {spool.head.rank for spool in launch if spool.head.rank >= 0}
+    return f"{named}, {count_text(len(ranks), 'rank') if ranks else 'without ranks'}"

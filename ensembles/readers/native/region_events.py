@@ -13,7 +13,7 @@ from ensembles.model.regions import COLUMNS, RegionTable
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.common.call_dictionary import Dictionary
 from ensembles.readers.native.block_reader import BLOCK_EVENTS
-from ensembles.readers.native.rank_assignment import Member
+from ensembles.readers.native.process_metadata import Member
 from ensembles.readers.native.spool import Window
 from ensembles.readers.native.spool_bytes import Contents, OpenContents
 from ensembles.readers.native.window_decoder import Decoding
@@ -21,31 +21,15 @@ from ensembles.readers.native.window_decoder import Decoding
 
 @dataclass(frozen=True, slots=True)
 class MarkedSpool:
-    """A spool with marks of phases and regions.
-
-    Attributes
-    ----------
-    decoding : Decoding
-    numbers : mapping of str to int
-        Call number by kind of mark (``phase``, ``region``, ``region_begin``).
-    names : mapping of int to str
-        Names by number.
-    contents : Contents
-    windows : sequence of Window
-        Locations of the marks in the contents.
-    last_ticks : int
-        Last reading of its clock, ticks.
-    ended : bool
-        Whether the process ended in order.
-    """
+    """A spool with marks of phases and regions."""
 
     decoding: Decoding
-    numbers: Mapping[str, int]
-    names: Mapping[int, str]
+    numbers: Mapping[str, int]  # Call number by kind of mark (``phase``, ``region``, ``region_begin``)
+    names: Mapping[int, str]  # Names by number
     contents: Contents
-    windows: Sequence[Window]
-    last_ticks: int
-    ended: bool
+    windows: Sequence[Window]  # Locations of the marks in the contents
+    last_ticks: int  # Last reading of its clock, ticks
+    ended: bool  # Whether the process ended in order
 
 
 def marked_spools(

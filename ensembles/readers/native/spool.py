@@ -2,25 +2,116 @@
 
 A spool is untrusted: its process may have been killed during a write, and the file may be truncated, or not a
 spool.
+
+The account of a process (``struct ensio_account``): what the kernel counted of it.
+
+Reasons for which calls have no event, as recorded in a spool or a job file.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensembles.files.untrusted import Reading, open_regular
-from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, WINDOW
+from ensembles.model.c_layout import (
+    ACCOUNT,
+    CELL,
+    CONSTANTS,
+    EVENT,
+    FLIGHT,
+    LOSSES,
+    SPOOL,
+    SURROUNDINGS,
+    WINDOW,
+)
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
-from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
-from ensembles.readers.native.process_account import account_in_job_file, account_of_spool
 from ensembles.readers.native.spool_bytes import Contents, JobSummary, KnownTexts, Piece
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+LOSSES_POSITION = CONSTANTS["ENSIO_SPOOL_LOSSES_BYTES"]
+
+LOSSES_PROPERTY = b"losses"
+"""Property in a job file: calls on other paths, then dropped events by reason, separated by blanks."""
+
+_NAMES = {
+    CONSTANTS["ENSIO_DROPPED_BUDGET"]: "budget",
+    CONSTANTS["ENSIO_DROPPED_FLOOR"]: "free_space",
+    CONSTANTS["ENSIO_DROPPED_FULL"]: "file_system_full",
+    CONSTANTS["ENSIO_DROPPED_FILE_SIZE"]: "file_size_limit",
+    CONSTANTS["ENSIO_DROPPED_UNREACHABLE"]: "run_directory",
+    CONSTANTS["ENSIO_DROPPED_MEMORY"]: "memory",
+}
+"""Name of each reason by its number in ``event.h``; other numbers are unknown reasons."""
+
+_REASONS = CONSTANTS["ENSIO_DROP_REASONS"]
+
+
+class Losses(NamedTuple):
+    """Counts of calls that a process did not keep as events."""
+
+    # Dropped events by number of the reason. Empty or all 0 if the reasons are unknown.
+    dropped_for: tuple[int, ...] = ()
+    calls_on_other_paths: int = 0  # Calls on paths beyond the number of paths that a process keeps
+
+
+NOTHING_KNOWN = Losses()
+_NOTHING_LOST, _NO_BYTES = Losses((0,) * _REASONS), bytes(LOSSES.size)
+
+
+def losses_of_spool(beginning: bytes) -> Losses:
+    """Read the losses from the first bytes of a spool; `NOTHING_KNOWN`: missing or implausible."""
+    if len(beginning) < LOSSES_POSITION + LOSSES.size:
+        return NOTHING_KNOWN
+    if beginning.startswith(_NO_BYTES, LOSSES_POSITION):
+        return _NOTHING_LOST
+    losses = LOSSES.unpack(beginning, LOSSES_POSITION)
+    dropped_for = tuple(getattr(losses, f"dropped_for{number}") for number in range(_REASONS))
+    return _sound_losses(dropped_for, losses.calls_on_other_paths)
+
+
+def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
+    """Read the losses of a process from its properties in a job file, as `losses_of_spool`."""
+    words = properties.get(LOSSES_PROPERTY, b"").split()
+    if not words or not all(word.isdigit() and len(word) < 20 for word in words):
+        return NOTHING_KNOWN
+    other, *dropped_for = map(int, words)
+    return _sound_losses(tuple(dropped_for[:_REASONS]), other)
+
+
+def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
+    """Count dropped events by reason.
+
+    Examples
+    --------
+    >>> from ensembles.readers.native.spool import Losses, by_reason
+    >>> by_reason([Losses((0, 5, 0)), Losses((0, 1, 9))], 16)
+    {'free_space': 9, 'budget': 6, 'unknown': 1}
+    """
+    known: Counter[str] = Counter()
+    for one in losses:
+        if one is _NOTHING_LOST:
+            continue
+        for number, count in enumerate(one.dropped_for):
+            if number in _NAMES and count:
+                known[_NAMES[number]] += count
+    found = dict(known.most_common())
+    unknown = dropped_events - known.total()
+    return found | ({"unknown": unknown} if unknown > 0 else {})
+
+
+def _sound_losses(dropped_for: tuple[int, ...], other: int) -> Losses:
+    return Losses(dropped_for, other) if max((*dropped_for, other)) < _MOST else NOTHING_KNOWN
+
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
 HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
@@ -54,26 +145,13 @@ _FIRST_READ_BYTES = TEXT_BYTES + 4096
 
 
 class Window(NamedTuple):
-    """Location of the events of a thread.
+    """Location of the events of a thread."""
 
-    Attributes
-    ----------
-    position : int
-        Offset of the first slot in the spool, bytes.
-    slots : int
-        Number of slots; a slot has room for one event.
-    thread : int
-        Thread, numbered from 0 within the process.
-    summarised : int
-        Number of leading slots that the summary of the process includes.
-    rate : int
-        Tick length of these in the summary, ns per tick times 2**32; 0: no slot is in the summary.
-    """
-
-    position: int
-    slots: int
-    thread: int
-    summarised: int = 0
+    position: int  # Offset of the first slot in the spool, bytes
+    slots: int  # Number of slots; a slot has room for one event
+    thread: int  # Thread, numbered from 0 within the process
+    summarised: int = 0  # Number of leading slots that the summary of the process includes
+    # Tick length of these in the summary, ns per tick times 2**32; 0: no slot is in the summary
     rate: int = 0
 
     @property
@@ -97,127 +175,62 @@ class SummaryPart(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """Location of a block of coded events of a thread in a job file.
+    """Location of a block of coded events of a thread in a job file."""
 
-    Attributes
-    ----------
-    position, length : int
-        Offset in the job file and length, bytes.
-    events : int
-        Number of events.
-    thread : int
-        Thread, numbered from 0 within the process.
-    """
-
+    # position, length: Offset in the job file and length, bytes
     position: int
     length: int
-    events: int
-    thread: int
+    events: int  # Number of events
+    thread: int  # Thread, numbered from 0 within the process
 
 
 @dataclass(slots=True)
 class Spool:
-    """The record of one process without its events, from a spool or from a job file.
+    """The record of one process without its events, from a spool or from a job file."""
 
-    Attributes
-    ----------
-    path : str
-        Path of the spool. It may not exist any more if there is a job file.
-    head : named tuple
-        The members of ``struct ensio_spool``.
-    status : os.stat_result
-        Status of the file that was read.
-    properties : dict of bytes to bytes
-        Properties of the process, such as ``host``.
-    calls_text : bytes
-        Lines ``number name layer op``, one per traced function.
-    files : list of (int, bytes)
-        Number and path of each file.
-    facts : dict of int to bytes
-        By file number: ``key=value`` strings about the file, each ended by a NUL.
-    sites : list of (int, bytes)
-        Number and text of each call site.
-    region_names : dict of int to bytes
-        By number: names of phases and regions.
-    marks : list of Window
-        Locations of the marks of phases and regions.
-    surroundings : list of SummaryPart
-        Locations of samples of the kernel's counters.
-    windows, scratch : list of Window
-        Locations of events, and of events that are kept only until the summary includes them.
-    cells, blocks : list of SummaryPart
-        Locations of the summary.
-    head_bytes : bytes
-        The same as it is stored, with all clock readings.
-    pending : int
-        Number of events in `scratch` that the summary does not include yet.
-    has_events : bool
-        Whether the record contains calls.
-    notes : list of str
-        Sentences about damage.
-    unknown : int
-        Number of windows and texts of unknown kinds.
-    job_path : str
-        Path of the job file that was read; "": the spool was read.
-    coded : list of Coded
-        Locations of events in the job file.
-    coded_path : str
-        Path of the job file that holds the first events of a spool that was read; "": none does.
-    taken : dict of int to int
-        By location in the spool: number of slots of a window whose events are in the job file.
-    rest_in_spool : bool
-        Whether the spool holds events that the job file lacks.
-    is_collected : bool
-        Whether there was a file of its process, readable or not, when the spool was read.
-    pieces : list of Piece
-        Locations of other contents in the job file.
-    job_summary : JobSummary or None
-        Summary of a job file that includes the calls of this process, except those in `cells`.
-    call_rows : ndarray of JOB_CALL.dtype, or None
-        Sums of the calls in `job_summary` by function.
-    own_losses : Losses
-        Losses recorded in the first window of a spool.
-    own_account : namedtuple or None
-        Account of bytes in the first window of a spool (``struct ensio_account``).
-    flights : list of (int, int)
-        Locations of the flights of requests: offset in the spool and number.
-    own_flight_sums : tuple of int
-        Sums of flights recorded in the first window of a spool.
-    """
-
-    path: str
-    head: Any
-    status: os.stat_result
+    path: str  # Path of the spool. It may not exist any more if there is a job file.
+    head: Any  # The members of ``struct ensio_spool``
+    status: os.stat_result  # Status of the file that was read
+    # Properties of the process, such as ``host``
     properties: dict[bytes, bytes] = field(default_factory=dict)
-    calls_text: bytes = b""
-    files: list[tuple[int, bytes]] = field(default_factory=list)
+    calls_text: bytes = b""  # Lines ``number name layer op``, one per traced function
+    files: list[tuple[int, bytes]] = field(default_factory=list)  # Number and path of each file
+    # By file number: ``key=value`` strings about the file, each ended by a NUL
     facts: dict[int, bytes] = field(default_factory=dict)
-    sites: list[tuple[int, bytes]] = field(default_factory=list)
-    region_names: dict[int, bytes] = field(default_factory=dict)
-    marks: list[Window] = field(default_factory=list)
+    sites: list[tuple[int, bytes]] = field(default_factory=list)  # Number and text of each call site
+    region_names: dict[int, bytes] = field(default_factory=dict)  # By number: names of phases and regions
+    marks: list[Window] = field(default_factory=list)  # Locations of the marks of phases and regions
+    # Locations of samples of the kernel's counters
     surroundings: list[SummaryPart] = field(default_factory=list)
+    # windows, scratch: Locations of events, and of events that are kept only until the summary includes them
     windows: list[Window] = field(default_factory=list)
     scratch: list[Window] = field(default_factory=list)
+    # cells, blocks: Locations of the summary
     cells: list[SummaryPart] = field(default_factory=list)
     blocks: list[SummaryPart] = field(default_factory=list)
-    head_bytes: bytes = b""
-    pending: int = 0
-    has_events: bool = False
-    notes: list[str] = field(default_factory=list)
-    unknown: int = 0
-    job_path: str = ""
-    coded: list[Coded] = field(default_factory=list)
+    head_bytes: bytes = b""  # The same as it is stored, with all clock readings
+    pending: int = 0  # Number of events in `scratch` that the summary does not include yet
+    has_events: bool = False  # Whether the record contains calls
+    notes: list[str] = field(default_factory=list)  # Sentences about damage
+    unknown: int = 0  # Number of windows and texts of unknown kinds
+    job_path: str = ""  # Path of the job file that was read; "": the spool was read
+    coded: list[Coded] = field(default_factory=list)  # Locations of events in the job file
+    # Path of the job file that holds the first events of a spool that was read; "": none does
     coded_path: str = ""
+    # By location in the spool: number of slots of a window whose events are in the job file
     taken: dict[int, int] = field(default_factory=dict)
-    rest_in_spool: bool = False
+    rest_in_spool: bool = False  # Whether the spool holds events that the job file lacks
+    # Whether there was a file of its process, readable or not, when the spool was read
     is_collected: bool = False
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)  # Locations of other contents in the job file
+    # Summary of a job file that includes the calls of this process, except those in `cells`
     job_summary: JobSummary | None = None
-    call_rows: np.ndarray | None = None
-    own_losses: Losses = NOTHING_KNOWN
-    own_account: Any = None
+    call_rows: np.ndarray | None = None  # Sums of the calls in `job_summary` by function
+    own_losses: Losses = NOTHING_KNOWN  # Losses recorded in the first window of a spool
+    own_account: Any = None  # Account of bytes in the first window of a spool (``struct ensio_account``)
+    # Locations of the flights of requests: offset in the spool and number
     flights: list[tuple[int, int]] = field(default_factory=list)
-    own_flight_sums: tuple[int, ...] = ()
+    own_flight_sums: tuple[int, ...] = ()  # Sums of flights recorded in the first window of a spool
 
     @property
     def losses(self) -> Losses:
@@ -301,13 +314,7 @@ class Spool:
 
 
 def read_spool(path: str, known: KnownTexts | None = None) -> Spool:
-    """Read the head and the texts of a spool, and locate its windows.
-
-    Parameters
-    ----------
-    known : KnownTexts, optional
-        Texts of other spools, with which equal ones are shared.
-    """
+    """Read the head and the texts of a spool, and locate its windows."""
     with Reading(path), open_regular(path) as file:
         return _read(path, file.fileno(), known)
 
@@ -328,13 +335,7 @@ def _read(path: str, descriptor: int, known: KnownTexts | None) -> Spool:
 
 
 def checked_head(path: str, beginning: bytes) -> Any:
-    """Unpack and check the head of a spool.
-
-    Returns
-    -------
-    namedtuple
-        The members of ``struct ensio_spool``, with the later one of the two last clock readings.
-    """
+    """Unpack and check the head of a spool."""
     if beginning[:8] == MAGIC[::-1]:
         raise EnsioError(f"{path} was recorded with another byte order: read it on a machine of that order")
     if beginning[:8] == bytes(8):
@@ -384,15 +385,7 @@ def checked_head(path: str, beginning: bytes) -> Any:
 
 
 def read_texts(spool: Spool, text: bytes, known: KnownTexts | None = None) -> None:
-    """Parse the text entries of one window into a spool.
-
-    Parameters
-    ----------
-    spool : Spool
-        Receives the texts; a note if an entry is incomplete.
-    known : KnownTexts, optional
-        Texts of other spools, with which equal ones are shared.
-    """
+    """Parse the text entries of one window into a spool."""
     texts = (known or KnownTexts()).parsed(text)
     # Texts are shared: more of them make new objects.
     spool.properties = spool.properties | texts.properties if spool.properties else texts.properties
@@ -463,13 +456,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
 
 
 def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
-    """Add the location of a window that contains neither events nor texts.
-
-    Parameters
-    ----------
-    first, room : int
-        Offset and length of its contents in the spool, bytes.
-    """
+    """Add the location of a window that contains neither events nor texts."""
     if window.kind == CONSTANTS["ENSIO_WINDOW_SCRATCH"]:
         spool.scratch.append(_window(window, first, room))
     elif window.kind == CONSTANTS["ENSIO_WINDOW_CELLS"]:
@@ -510,3 +497,47 @@ def _count_events(descriptor: int, window: Window) -> int:
 
     raw = os.pread(descriptor, min(window.slots, _MOST_SCRATCH_SLOTS) * EVENT.size, window.position)
     return int(np.count_nonzero(np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"]))
+
+
+ACCOUNT_POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
+ACCOUNT_PROPERTY = b"account"
+"""Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
+
+CANCELLED = b"cancelled"
+"""Property of a launcher: bytes made dirty that were deleted again."""
+
+UNRECORDED = b"unrecorded"
+"""Property of a launcher: why a program among those that it started could not be recorded."""
+
+COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
+MOST = 1 << 62
+_NUMBERS = ACCOUNT.size // 8
+
+
+def account_of_spool(beginning: bytes) -> Any | None:
+    """Read the account from the first window of a spool; None: it is missing or implausible."""
+    if len(beginning) < ACCOUNT_POSITION + ACCOUNT.size:
+        return None
+    return _sound_account(ACCOUNT.unpack(beginning, ACCOUNT_POSITION))
+
+
+def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
+    """Read the account of a process from its properties in a job file; None: as for `account_of_spool`."""
+    words = properties.get(ACCOUNT_PROPERTY, b"").split()
+    if len(words) != _NUMBERS or not all(word.isdigit() and len(word) < 20 for word in words):
+        return None
+    return _sound_account(
+        ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words))
+    )
+
+
+def _sound_account(account: Any) -> Any | None:
+    return account if account.facts and max(account) < MOST else None
+
+
+def io_counters(text: bytes) -> tuple[dict[str, int], int]:
+    """Parse /proc/PID/io into members of the account, and bytes made dirty that were deleted again."""
+    io = dict(line.partition(b": ")[::2] for line in text.splitlines())
+    names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes", b"cancelled_write_bytes")
+    *counts, cancelled = (int(io.get(name, b"")) for name in names)
+    return {f"end_{name}": count for name, count in zip(COUNTERS, counts, strict=True)}, cancelled

@@ -17,42 +17,25 @@ from ensembles.readers.native.job_file_codec import decode_text
 
 
 class Piece(NamedTuple):
-    """Location of a part of a spool in a job file.
+    """Location of a part of a spool in a job file."""
 
-    Attributes
-    ----------
-    position, length : int
-        Offset in the spool and length, bytes.
-    place, coded : int
-        Offset in the job file and length of the coded part, bytes.
-    """
-
+    # position, length: Offset in the spool and length, bytes
     position: int
     length: int
+    # place, coded: Offset in the job file and length of the coded part, bytes
     place: int
     coded: int
 
 
 class JobSummary(NamedTuple):
-    """Location of the summary in a job file.
+    """Location of the summary in a job file."""
 
-    Attributes
-    ----------
-    path : str
-        Job file.
-    position, coded : int
-        Offset and length of the coded summary, bytes.
-    checksum : int
-        CRC-32 of the coded summary.
-    length : int
-        Length of the decoded summary, bytes.
-    """
-
-    path: str
+    path: str  # Job file
+    # position, coded: Offset and length of the coded summary, bytes
     position: int
     coded: int
-    checksum: int
-    length: int
+    checksum: int  # CRC-32 of the coded summary
+    length: int  # Length of the decoded summary, bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +43,11 @@ class Contents:
     """Where the bytes of a spool are; each reader opens them for itself, as threads share this.
 
     A job file provides only the parts that are neither events nor texts.
-
-    Attributes
-    ----------
-    path : str
-        Path of the spool.
-    job_path : str
-        Path of the job file to read; "": the spool is read.
-    pieces : sequence of Piece
-        Parts in the job file.
     """
 
-    path: str
-    job_path: str = ""
-    pieces: Sequence[Piece] = ()
+    path: str  # Path of the spool
+    job_path: str = ""  # Path of the job file to read; "": the spool is read
+    pieces: Sequence[Piece] = ()  # Parts in the job file
 
     @contextmanager
     def opened(self) -> Iterator[OpenContents]:
@@ -143,16 +117,10 @@ _MOST_KNOWN = 1 << 10
 
 @dataclass(slots=True)
 class Texts:
-    """The texts of a window, or of several. Spools share them: they are not changed.
+    """The texts of a window, or of several. Spools share them: they are not changed."""
 
-    Attributes
-    ----------
-    properties, calls_text, files, facts, sites, region_names, unknown
-        As of `ensembles.readers.native.spool.Spool`.
-    is_whole : bool
-        Whether every entry is complete.
-    """
-
+    # properties, calls_text, files, facts, sites, region_names, unknown: As of
+    # `ensembles.readers.native.spool.Spool`
     properties: dict[bytes, bytes] = field(default_factory=dict)
     calls_text: bytes = b""
     files: list[tuple[int, bytes]] = field(default_factory=list)
@@ -160,19 +128,11 @@ class Texts:
     sites: list[tuple[int, bytes]] = field(default_factory=list)
     region_names: dict[int, bytes] = field(default_factory=dict)
     unknown: int = 0
-    is_whole: bool = True
+    is_whole: bool = True  # Whether every entry is complete
 
 
 class KnownTexts:
-    """The texts of the spools of a run that were parsed before.
-
-    Examples
-    --------
-    >>> from ensembles.readers.native.spool_bytes import KnownTexts
-    >>> known = KnownTexts()
-    >>> known.parsed(b"") is known.parsed(b"")
-    True
-    """
+    """The texts of the spools of a run that were parsed before."""
 
     def __init__(self) -> None:
         self._texts: dict[bytes, Texts] = {}
@@ -180,13 +140,7 @@ class KnownTexts:
         self._calls: dict[bytes, bytes] = {}
 
     def parsed(self, text: bytes) -> Texts:
-        """Parse the text entries of a window.
-
-        Returns
-        -------
-        Texts
-            Not to be changed. Equal texts give one object; of others, equal properties and tables do.
-        """
+        """Parse the text entries of a window."""
         found = self._texts.get(text)
         if found is None:
             found = self._parse(text)

@@ -23,53 +23,26 @@ LARGEST_TICKS = 1 << 55
 
 @dataclass(slots=True)
 class Decoding:
-    """Locations of the events of one spool, and their translation to columns of the run.
+    """Locations of the events of one spool, and their translation to columns of the run."""
 
-    Attributes
-    ----------
-    path : str
-        Path of the spool.
-    job_path : str
-        Path of the job file with the coded events, or "".
-    windows : list of Window
-        Locations of events in the spool.
-    coded : list of Coded
-        Locations of events in the job file.
-    rank : int
-        Task of the process.
-    first_thread : int
-        Offset added to the thread numbers.
-    call_numbers, file_numbers, site_numbers : ndarray of int
-        Index: number in the spool. Value: number in the run. The last entry is for all larger numbers.
-    first_ticks : int
-        First clock reading, ticks.
-    ns_per_tick : float
-        Length of a tick, ns.
-    start_ns : int
-        Time of `first_ticks`, ns since the origin of the run.
-    flights : FlightRows
-        Flights of requests.
-    wide_files : bool
-        Whether the number of a file has 32 bits, which include those of the site: there are no sites.
-    uncoded : bool
-        Whether no job file had the process when its spool was read.
-    """
-
-    path: str
-    job_path: str
-    windows: Sequence[Window]
-    coded: Sequence[Coded]
-    rank: int
-    first_thread: int
+    path: str  # Path of the spool
+    job_path: str  # Path of the job file with the coded events, or ""
+    windows: Sequence[Window]  # Locations of events in the spool
+    coded: Sequence[Coded]  # Locations of events in the job file
+    rank: int  # Task of the process
+    first_thread: int  # Offset added to the thread numbers
+    # call_numbers, file_numbers, site_numbers: Index: number in the spool. Value: number in the run. The last
+    # entry is for all larger numbers.
     call_numbers: np.ndarray
     file_numbers: np.ndarray
     site_numbers: np.ndarray
-    first_ticks: int
-    ns_per_tick: float
-    start_ns: int
-    flights: FlightRows = NO_FLIGHTS
+    first_ticks: int  # First clock reading, ticks
+    ns_per_tick: float  # Length of a tick, ns
+    start_ns: int  # Time of `first_ticks`, ns since the origin of the run
+    flights: FlightRows = NO_FLIGHTS  # Flights of requests
+    # Whether the number of a file has 32 bits, which include those of the site: there are no sites
     wide_files: bool = False
-    uncoded: bool = True
+    uncoded: bool = True  # Whether no job file had the process when its spool was read
 
     @property
     def most_ticks(self) -> int:
@@ -85,40 +58,21 @@ class Found(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Result of `read_window`.
+    """Result of `read_window`."""
 
-    Attributes
-    ----------
-    slots : int
-        Number of slots that were read; 0: end of the file.
-    events : int
-        Number of events that were decoded.
-    left : int
-        Number of events in the buffer that were not decoded, because one of them is damaged.
-    open, lost : int
-        Number of empty slots behind the last event, and of those before an event or in the summary.
-    unknown_calls, unknown_files : int
-        As for `Found`.
-    """
-
-    slots: int
-    events: int
-    left: int
+    slots: int  # Number of slots that were read; 0: end of the file
+    events: int  # Number of events that were decoded
+    left: int  # Number of events in the buffer that were not decoded, because one of them is damaged
+    # open, lost: Number of empty slots behind the last event, and of those before an event or in the summary
     open: int
     lost: int
+    # unknown_calls, unknown_files: As for `Found`
     unknown_calls: int
     unknown_files: int
 
 
 def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.ndarray]) -> Found | None:
-    """Decode completed events.
-
-    Parameters
-    ----------
-    raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
-    out : dict of str to ndarray, shape (n,) or longer
-        Receives the events in its first rows; ``call``, ``start`` and ``duration`` are required.
-    """
+    """Decode completed events."""
     found = _compiled.decode_events(raw.view("u1"), *_told(decoding, thread, out_columns(out)))
     return None if found is None else Found(*found)
 
@@ -135,10 +89,7 @@ def read_window(
 ) -> Read:
     """Read and decode events of a window until the columns are full.
 
-    Parameters
-    ----------
-    open_slots : int
-        Number of empty slots between the last event before these slots and them.
+    `open_slots`: number of empty slots between the last event before these slots and them.
     """
     slots = window.slots, window.summarised, open_slots
     where = descriptor, window.position, slots, place.start, len(place)

@@ -55,62 +55,32 @@ _ORDER = ("rank", "start", "duration")
 
 
 class ChunkRows(NamedTuple):
-    """Wanted rows of a chunk, and their destination.
+    """Wanted rows of a chunk, and their destination."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the column.
-    position, stored_bytes : int
-        Offset and length of the chunk in the file, bytes.
-    rows : int
-        Number of rows of the whole chunk.
-    first : int
-        First wanted row within the chunk.
-    out : ndarray, shape (n,), C-contiguous
-        Receives n rows; n is at least 1.
-    zeroed : bool
-        Whether `out` is all zeros. Zeros are not written then, so that untouched pages stay untouched.
-    """
-
-    name: str
+    name: str  # Name of the column
+    # position, stored_bytes: Offset and length of the chunk in the file, bytes
     position: int
     stored_bytes: int
-    rows: int
-    first: int
-    out: np.ndarray
+    rows: int  # Number of rows of the whole chunk
+    first: int  # First wanted row within the chunk
+    out: np.ndarray  # Receives n rows; n is at least 1; shape (n,)
+    # Whether `out` is all zeros. Zeros are not written then, so that untouched pages stay untouched.
     zeroed: bool
 
 
 class Column(NamedTuple):
-    """A column of which whole chunks are wanted.
-
-    Attributes
-    ----------
-    name : str
-    places : ndarray of int64, shape (2, chunks)
-        Position and length in the file of all of its chunks, bytes.
-    out : ndarray, shape (n,), C-contiguous
-        Receives the rows of the wanted chunks, one after the other.
-    zeroed : bool
-        Whether `out` is all zeros.
-    """
+    """A column of which whole chunks are wanted."""
 
     name: str
-    places: np.ndarray
-    out: np.ndarray
-    zeroed: bool
+    places: np.ndarray  # Position and length in the file of all of its chunks, bytes; shape (2, chunks)
+    out: np.ndarray  # Receives the rows of the wanted chunks, one after the other; shape (n,)
+    zeroed: bool  # Whether `out` is all zeros
 
 
 class ChunkReader:
     """A thread-safe reader of chunks of columns.
 
     Many columns have the same value in successive chunks. Identical compressed chunks are inflated once.
-
-    Parameters
-    ----------
-    limits : dict of str to (int, int)
-        Smallest and largest plausible value of each column; other values are damage.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -126,15 +96,7 @@ class ChunkReader:
             _chunks.read_parts(workspace, descriptor, tuple([self._told(part) for part in parts]))
 
     def read_whole(self, descriptor: int, chunks: np.ndarray, rows: int, columns: Sequence[Column]) -> None:
-        """Read whole chunks of columns with libdeflate, in one call: its costs do not grow with their number.
-
-        Parameters
-        ----------
-        chunks : ndarray of int64, shape (n,)
-            Their numbers.
-        rows : int
-            Rows of each; the last chunk of a file may have fewer.
-        """
+        """Read whole chunks of columns with libdeflate, in one call, whatever their number."""
         told = tuple(
             [
                 (_NUMBERS[name], name, out.dtype.kind == "i", zeroed, places, out, self._limits.get(name))
@@ -188,11 +150,7 @@ def _inflated(raw: bytes, length: int) -> bytes:
 def check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) -> None:
     """Check that the values of a column are plausible.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-    limits : (int, int) or None
-        Smallest and largest plausible value; None: all values are plausible.
+    `limits`: smallest and largest plausible value; None: all values are plausible.
     """
     if limits is None or not len(values):
         return
@@ -204,16 +162,7 @@ def check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) 
 class TraceColumns:
     """Columns of the events of an open ``trace.h5``.
 
-    Parameters
-    ----------
-    limits : dict of str to (int, int)
-        Smallest and largest plausible value of each column; other values are damage.
-
-    Attributes
-    ----------
-    names : tuple of str
-    length : int
-        Number of rows.
+    `length`: number of rows.
     """
 
     def __init__(
@@ -255,19 +204,7 @@ class TraceColumns:
     ) -> dict[str, np.ndarray]:
         """Read rows of all columns.
 
-        Parameters
-        ----------
-        spans : sequence of (int, int)
-            First row and end of the rows to read, ascending and disjoint. They follow on each other in the
-            result.
-        index : TraceIndex, optional
-            The rows, which must be whole chunks of the index, are checked against it.
-        out : dict of str to ndarray, shape (rows,), optional
-            Receives the rows. Default: new arrays.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (rows,)
+        `out`: receives the rows. Default: new arrays.
         """
         zeroed, length = out is None, sum(high - low for low, high in spans)
         if out is None:
@@ -428,11 +365,6 @@ def find_places(dataset: h5py.Dataset) -> np.ndarray:
     """Find where the chunks of a column are.
 
     HDF5 takes as long for a single chunk as for all.
-
-    Returns
-    -------
-    ndarray of int64, shape (2, chunks)
-        Offset in the file and stored length of each chunk, bytes.
     """
     rows = dataset.chunks[0]
     places = np.zeros((2, dataset.id.get_num_chunks()), np.int64)
@@ -455,15 +387,7 @@ def known_places(dataset: h5py.Dataset, told: np.ndarray | None) -> np.ndarray:
     A copy that another program made has the same chunks at other places. HDF5 looks for the place of a chunk
     among those before it, which takes long for the last one: of it, the stored bytes are compared.
 
-    Parameters
-    ----------
-    told : ndarray of int64, shape (2, chunks), or None
-        Places by the file's own account; None: it has none.
-
-    Returns
-    -------
-    ndarray of int64, shape (2, chunks)
-        As `find_places`.
+    `told`: places by the file's own account; None: it has none.
     """
     chunks, rows = -(-dataset.shape[0] // dataset.chunks[0]), dataset.chunks[0]
     if told is None or not chunks:

@@ -3,6 +3,12 @@
 An index may be damaged or forged, so that rows are checked against it when they are read. The choice of
 chunks makes this check sufficient. For each sequence of skipped chunks, the rows before and after it are
 read. Since rows are sorted, no wanted row can lie between them.
+
+What the chunks of a ``trace.h5`` hold: functions, files and sizes of requests.
+
+The rows that are read prove the index (`ensembles.readers.tracefile.index`). What chunks hold cannot be
+proved without reading them. Therefore it is one of the kept results of the file, with a checksum over the
+identity of the run: if any part of the file differs from what was written, all chunks are read.
 """
 
 from __future__ import annotations
@@ -14,8 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from ensembles import _compiled
-from ensembles.passes.reading import Ranges
-from ensembles.readers.tracefile.contents import ChunkContents
+from ensembles.passes.reading import Contents, Ranges
 
 _MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
@@ -25,24 +30,15 @@ _NO_SPAN = int(_LIMITS.max), int(_LIMITS.min)
 
 @dataclass(frozen=True)
 class TraceIndex:
-    """Locations of ranks and times among sorted events.
+    """Locations of ranks and times among sorted events."""
 
-    Attributes
-    ----------
-    length : int
-        Number of events.
-    rows : int
-        Events per chunk; the last chunk may have fewer.
-    rank, row : ndarray of int64, shape (ranks,)
-        Ranks with events, ascending, and the first row of each.
-    first_start, last_start, max_end : ndarray of int64, shape (chunks,)
-        Start of the first and of the last event of each chunk, and the latest end in the chunk, ns.
-    """
-
-    length: int
-    rows: int
+    length: int  # Number of events
+    rows: int  # Events per chunk; the last chunk may have fewer
+    # rank, row: Ranks with events, ascending, and the first row of each; shape (ranks,)
     rank: np.ndarray
     row: np.ndarray
+    # first_start, last_start, max_end: Start of the first and of the last event of each chunk, and the latest
+    # end in the chunk, ns; shape (chunks,)
     first_start: np.ndarray
     last_start: np.ndarray
     max_end: np.ndarray
@@ -90,32 +86,8 @@ class TraceIndex:
     def chunks_with(self, ranks: Ranges | None, times_ns: Ranges | None) -> np.ndarray:
         """Select the chunks to read for calls of some ranks that start in some ranges of time.
 
-        Parameters
-        ----------
-        ranks : sequence of (int, int) or None
-            First and last rank of each range; None: all ranks.
-        times_ns : sequence of (int, int) or None
-            First and last start of each range, ns; None: all times.
-
-        Returns
-        -------
-        ndarray of bool, shape (chunks,)
-            Includes the chunks whose rows prove that the other chunks contain no such call.
-
-        Examples
-        --------
-        Four chunks of two events each, all of rank 0, which start at 0, 10, ..., 70 ns.
-
-        >>> import numpy as np
-        >>> from ensembles.readers.tracefile.index import IndexBuilder
-        >>> builder = IndexBuilder(2)
-        >>> for start in ([0, 10], [20, 30], [40, 50], [60, 70]):
-        ...     columns = {"start": np.array(start), "duration": np.ones(2, int)}
-        ...     columns |= {name: np.zeros(2, "u4") for name in ("rank", "file")}
-        ...     columns |= {"call": np.zeros(2, "u2"), "requested": np.zeros(2, "u8")}
-        ...     builder.add(columns)
-        >>> builder.index().chunks_with([(0, 0)], [(45, 55)])
-        array([False, False,  True,  True])
+        `ranks`: first and last rank of each range; None: all ranks.
+        `times_ns`: first and last start of each range, ns; None: all times.
         """
         n = self.chunks
         if n == 0:
@@ -141,26 +113,14 @@ class TraceIndex:
         return wanted
 
     def spans_of(self, chunks: np.ndarray) -> list[tuple[int, int]]:
-        """Return the rows of some chunks: first row and end of each sequence of successive chunks.
-
-        Parameters
-        ----------
-        chunks : ndarray of int, shape (n,)
-            Numbers of chunks, rising.
-        """
+        """Return the rows of some chunks: first row and end of each sequence of successive chunks."""
         begins = np.flatnonzero(np.diff(chunks, prepend=-2) != 1)
         first, last = chunks[begins], chunks[np.append(begins[1:], len(chunks))[: len(begins)] - 1]
         ends = np.minimum((last + 1) * self.rows, self.length)
         return list(zip((first * self.rows).tolist(), ends.tolist(), strict=True))
 
     def check(self, chunk: int, columns: Mapping[str, np.ndarray]) -> None:
-        """Check that the rows of a chunk are sorted and agree with the index.
-
-        Parameters
-        ----------
-        columns : mapping of str to ndarray
-            Those of the columns ``rank``, ``start`` and ``duration`` that were read.
-        """
+        """Check that the rows of a chunk are sorted and agree with the index."""
         low, length = chunk * self.rows, min(self.rows, self.length - chunk * self.rows)
         rank, start = columns.get("rank"), columns.get("start")
         first, last = np.searchsorted(self.row, [low, low + length - 1], "right") - 1
@@ -172,15 +132,7 @@ class TraceIndex:
             raise ValueError(_NOT_SORTED)
 
     def check_chunks(self, chunks: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
-        """Check that the rows of several chunks, which lie one after the other, agree with the index.
-
-        Parameters
-        ----------
-        chunks : ndarray of int64, shape (n,)
-            Numbers of the chunks.
-        columns : mapping of str to ndarray
-            Those of the columns ``rank``, ``start`` and ``duration`` that were read.
-        """
+        """Check that the rows of several chunks, which lie one after the other, agree with the index."""
         told = (columns.get("rank"), columns.get("start"), columns.get("duration"), chunks, self.rows)
         if not _compiled.are_chunks_sorted(*told, *self._numbers):
             raise ValueError(_NOT_SORTED)
@@ -201,12 +153,7 @@ def is_sorted(
 ) -> bool:
     """Test whether rows are sorted as an index states.
 
-    Parameters
-    ----------
-    rank, start, duration : ndarray, shape (n,), or None
-        Columns that are None are not tested.
-    begins, ranks : ndarray of int64, shape (groups,)
-        First row of each rank, from 0, and the rank.
+    `rank`, `start`, `duration`: columns that are None are not tested.
     """
     return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 
@@ -265,3 +212,74 @@ def _spans_of(columns: Mapping[str, np.ndarray], last_end: int) -> tuple[int, in
     end = int((start[:own] + duration[:own]).max())
     others_end = int((start[own:] + duration[own:]).max())
     return int(start[0]), end, int(start[own:].min()), others_end
+
+
+KEY = "2 ensembles.readers.tracefile.index"
+"""Key of the kept result (`ensembles.passes.kept.seal`), with the version of its meaning."""
+
+
+class ChunkContents:
+    """What each chunk holds.
+
+    `spans_ns`: earliest start and latest end of the calls of the first rank in a chunk, and of those of its
+    other ranks, ns; the end is before the start if there are none. A chunk that begins with the end of a rank
+    and ends with the beginning of the next one has no calls between these. Default: there are no chunks.
+    """
+
+    results = ("rows", "spans_ns", "calls", "files", "least_bytes", "most_bytes", "places")
+
+    def __init__(
+        self,
+        rows: int = 0,
+        spans_ns: np.ndarray | None = None,
+        calls: np.ndarray | None = None,
+        files: np.ndarray | None = None,
+        least_bytes: np.ndarray | None = None,
+        most_bytes: np.ndarray | None = None,
+        places: dict[str, np.ndarray] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.spans_ns = np.empty((4, 0), np.int64) if spans_ns is None else spans_ns
+        none = np.empty(0, np.uint64)
+        self.calls = none if calls is None else calls
+        self.files = none if files is None else files
+        self.least_bytes = none if least_bytes is None else least_bytes
+        self.most_bytes = none if most_bytes is None else most_bytes
+        self.places = {} if places is None else places
+
+    def fit(self, rows: int, chunks: int) -> bool:
+        """Whether these are the contents of so many chunks of so many rows."""
+        columns = (self.calls, self.files, self.least_bytes, self.most_bytes)
+        return (
+            self.rows == rows
+            and self.spans_ns.shape == (4, chunks)
+            and all(len(column) == chunks for column in columns)
+            and all(places.shape == (2, chunks) for places in self.places.values())
+        )
+
+    def matching(self, wanted: Contents) -> np.ndarray:
+        """Select the chunks that may hold wanted events."""
+        found = np.ones(len(self.calls), bool)
+        for held, bits in ((self.calls, wanted.calls), (self.files, wanted.files)):
+            if bits is not None:
+                found &= (held & np.uint64(bits)) != 0
+        if wanted.sizes is not None:
+            some = np.zeros(len(found), bool)
+            for low, high in wanted.sizes:
+                some |= (self.least_bytes <= _size(high)) & (self.most_bytes >= _size(low))
+            found &= some
+        if wanted.under_way_ns is not None:
+            (start, end, other_start, other_end), (after, before) = self.spans_ns, wanted.under_way_ns
+            found &= ((end > after) & (start < before)) | ((other_end > after) & (other_start < before))
+        if wanted.least_ns is not None:
+            # A call takes no longer than from the earliest start to the latest end of its ranks in the chunk.
+            start, end, other_start, other_end = self.spans_ns
+            found &= (end - start >= wanted.least_ns) | (
+                (other_start <= other_end)
+                & (other_end - np.minimum(other_start, other_end) >= wanted.least_ns)
+            )
+        return found
+
+
+def _size(size_bytes: int) -> np.uint64:
+    return np.uint64(min(size_bytes, 2**64 - 1))

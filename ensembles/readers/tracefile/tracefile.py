@@ -29,10 +29,17 @@ from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import NotKept, name_of, restore, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
-from ensembles.readers.common.columns import LATEST_NS, LIMITS, ReusedColumns, unsound
-from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
+from ensembles.readers.common.columns import (
+    LATEST_NS,
+    LIMITS,
+    NEEDED,
+    CompletionOrder,
+    ReusedColumns,
+    unsound,
+)
 from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
+    content_identity,
     find_plugins,
     has_part,
     open_column,
@@ -40,14 +47,13 @@ from ensembles.readers.tracefile.checked_parts import (
     read_attribute,
     read_numbers,
     read_rows,
+    read_sealed,
     read_texts,
     whole_column,
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
-from ensembles.readers.tracefile.contents import KEY as CONTENTS_KEY
-from ensembles.readers.tracefile.contents import ChunkContents
-from ensembles.readers.tracefile.index import TraceIndex
-from ensembles.readers.tracefile.kept import content_identity, read_sealed
+from ensembles.readers.tracefile.index import KEY as CONTENTS_KEY
+from ensembles.readers.tracefile.index import ChunkContents, TraceIndex
 from ensembles.recorder.site_places import resolve_sites
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
@@ -144,19 +150,8 @@ class _Open:
 class TraceFileSource:
     """A run in a ``trace.h5``; an `EventSource`.
 
-    Attributes
-    ----------
-    path : str
-    metadata : RunMetadata
-    complete : bool
-        Whether every process had ended when the file was written.
-    spools : dict of str to (int, int)
-        By name of each spool that the file was made from: size in bytes and modification time in ns.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read, is truncated, or is of another kind.
+    `complete`: whether every process had ended when the file was written.
+    `spools`: by name of each spool that the file was made from: size in bytes and modification time in ns.
     """
 
     def __init__(self, path: str) -> None:
@@ -209,11 +204,6 @@ class TraceFileSource:
 
         Within a thread, events are in the order of completion if the request asks for order and its columns
         include those of `NEEDED`, else in the order of start.
-
-        Parameters
-        ----------
-        damage : DamageReport
-            Not used: damage raises an error. Damaged events were left out when the file was written.
         """
         names = self._stored_columns(request.columns)
         sorting = CompletionOrder() if request.is_ordered and set(names) >= NEEDED else None
@@ -385,7 +375,7 @@ def read_number(file: h5py.File, name: str, most: int) -> int:
 
 
 def read_metadata(file: h5py.File) -> RunMetadata:
-    """Read the metadata that `ensembles.writers.tracefile.run_metadata` writes."""
+    """Read the metadata that `ensembles.writers.tracefile.tracefile` writes."""
     calls = open_group(file, "calls")
     names, layers, ops = (read_texts(calls, part) for part in ("name", "layer", "op"))
     if not set(ops) <= set(OPS):

@@ -18,44 +18,18 @@ MOST_LOOPS = 24
 
 
 class Loop(NamedTuple):
-    """A part of a sequence.
+    """A part of a sequence."""
 
-    Attributes
-    ----------
-    times : int
-        How often the body comes.
-    body : tuple of (int, int)
-        Token, and how often it comes in a row. Empty: no repetition was found in the rest of the sequence.
-    begin, end : int
-        Positions in the sequence, the end excluded.
-    """
-
-    times: int
+    times: int  # How often the body comes
+    # Token, and how often it comes in a row. Empty: no repetition was found in the rest of the sequence.
     body: tuple[tuple[int, int], ...]
+    # begin, end: Positions in the sequence, the end excluded
     begin: int
     end: int
 
 
 def find_loops(tokens: np.ndarray, most: int = MOST_LOOPS) -> list[Loop]:
-    """Divide a sequence into loops, greedily from its start.
-
-    Parameters
-    ----------
-    tokens : ndarray of int64, shape (n,)
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.loops import find_loops
-    >>> loops = find_loops(np.array([7, 7, 7, 1, 2, 2, 1, 2, 2]))
-    >>> [(loop.times, loop.body) for loop in loops]
-    [(3, ((7, 1),)), (2, ((1, 1), (2, 2)))]
-
-    A loop that ends with another call is not unrolled; callers find loops of loops:
-
-    >>> loops = find_loops(np.tile([1, 2, 1, 2, 1, 2, 5], 2))
-    >>> [(loop.times, loop.body) for loop in loops][:2]
-    [(3, ((1, 1), (2, 1))), (1, ((5, 1),))]
-    """
+    """Divide a sequence into loops, greedily from its start."""
     if not len(tokens):
         return []
     begin = np.flatnonzero(np.r_[True, np.diff(tokens) != 0])
@@ -119,29 +93,15 @@ VARIED = "varied"
 
 
 class Tokens(NamedTuple):
-    """The calls of a task as numbers.
-
-    Attributes
-    ----------
-    token : ndarray of int64, shape (n,)
-    steps : list of (int, int, int)
-        Of each token: operation, smallest and largest size in bytes.
-    labels : list of (int, str)
-        Of each token: operation, and its size as tasks are compared by it.
-    """
+    """The calls of a task as numbers."""
 
     token: np.ndarray
-    steps: list[tuple[int, int, int]]
-    labels: list[tuple[int, str]]
+    steps: list[tuple[int, int, int]]  # Of each token: operation, smallest and largest size in bytes
+    labels: list[tuple[int, str]]  # Of each token: operation, and its size as tasks are compared by it
 
 
 def tokens_of(op: np.ndarray, size: np.ndarray, by_size: bool = True) -> Tokens:
     """Number the calls of a task by operation and size; seeks and syncs have no size.
-
-    Parameters
-    ----------
-    op, size : ndarray of int64, shape (n,)
-        Index into `OPS`, and bytes.
 
     Examples
     --------

@@ -1,16 +1,21 @@
-"""The access pattern of a run: what its tasks do again and again, and how they share their files."""
+"""The access pattern of a run: what its tasks do again and again, and how they share their files.
+
+`line_of` and others say it in words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS
+from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.streams import MAIN_SHARE, ORDERS, main_order, orders_of_steps
 from ensembles.structure.access.summary import AccessSummary
@@ -19,163 +24,87 @@ from ensembles.structure.access.uses import LoopUse, Step
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
-    from ensembles.summaries.selected_sites import Selects
+    from ensembles.summaries.bysite import Selects
 
 
 @dataclass(frozen=True)
 class LoopPattern:
-    """A loop that tasks make.
+    """A loop that tasks make."""
 
-    Attributes
-    ----------
-    times : int
-        How often its body comes, each time; 1 and no `steps`: calls without repetition.
-    steps : tuple of (str, int, int, int)
-        Operation, smallest and largest size in bytes, and how often in a row.
-    order : str
-        ``sequential``, ``strided``, ``repeated``, ``random``, ``unknown``, ``single`` (one transfer in each
-        file) or ``mixed``.
-    strides_bytes : tuple of int
-        Strides, the most frequent first.
-    piece_calls : float or None
-        Transfers that continue each other, on average, where the pieces that they form are strided.
-    bytes : int
-        Moved by all tasks.
-    access : str
-        ``shared`` (files that several tasks use), ``private``, ``mixed``, or ``""`` without transfers.
-    most_files : int
-        Largest number of files of a task.
-    block, block_times : int
-        Number of the block of loops that it belongs to, and how often that comes.
-    step_orders : tuple of str
-        As `order`, of each step of the body by itself, where these are clear and differ; ``""``: no
-        transfers. Empty: `order` says it.
-    step_strides_bytes : tuple of tuple of int
-        As `strides_bytes`, of each step. Empty where `step_orders` is.
-    passes : int
-        Into how many equal parts of the iterations jumps in the file divide the loop; `order` is that inside
-        of them. In a block, each time is a pass.
-    pass_strides_bytes : tuple of int
-        Distances from the start of a pass to that of the next.
-    in_sequence : tuple of bool
-        Of each step: its transfers of an iteration continue each other.
-    """
-
-    times: int
+    times: int  # How often its body comes, each time; 1 and no `steps`: calls without repetition
+    # Operation, smallest and largest size in bytes, and how often in a row
     steps: tuple[tuple[str, int, int, int], ...]
+    # ``sequential``, ``strided``, ``repeated``, ``random``, ``unknown``, ``single`` (one transfer in each
+    # file) or ``mixed``
     order: str
-    strides_bytes: tuple[int, ...]
+    strides_bytes: tuple[int, ...]  # Strides, the most frequent first
+    # Transfers that continue each other, on average, where the pieces that they form are strided
     piece_calls: float | None
-    bytes: int
+    bytes: int  # Moved by all tasks
+    # ``shared`` (files that several tasks use), ``private``, ``mixed``, or ``""`` without transfers
     access: str
-    most_files: int
+    most_files: int  # Largest number of files of a task
+    # block, block_times: Number of the block of loops that it belongs to, and how often that comes
     block: int = 0
     block_times: int = 1
+    # As `order`, of each step of the body by itself, where these are clear and differ; ``""``: no transfers.
+    # Empty: `order` says it.
     step_orders: tuple[str, ...] = ()
+    # As `strides_bytes`, of each step. Empty where `step_orders` is.
     step_strides_bytes: tuple[tuple[int, ...], ...] = ()
+    # Into how many equal parts of the iterations jumps in the file divide the loop; `order` is that inside of
+    # them. In a block, each time is a pass.
     passes: int = 1
-    pass_strides_bytes: tuple[int, ...] = ()
-    in_sequence: tuple[bool, ...] = ()
+    pass_strides_bytes: tuple[int, ...] = ()  # Distances from the start of a pass to that of the next
+    in_sequence: tuple[bool, ...] = ()  # Of each step: its transfers of an iteration continue each other
 
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Tasks that make the same loops: sizes that are printed in the same way are the same.
-
-    Attributes
-    ----------
-    ranks : tuple of int
-    loops : tuple of LoopPattern
-        Those with a considerable part of the bytes (`ensembles.structure.access.summary.LEAST_SHARE`).
-    smaller_loops, smaller_bytes : int
-        Most other loops of a task that move bytes, and what these move in all tasks.
-    in_other_files : bool
-        Each loop uses other files than the loops before it.
-    """
+    """Tasks that make the same loops: sizes that are printed in the same way are the same."""
 
     ranks: tuple[int, ...]
+    # Those with a considerable part of the bytes (`ensembles.structure.access.summary.LEAST_SHARE`)
     loops: tuple[LoopPattern, ...]
+    # smaller_loops, smaller_bytes: Most other loops of a task that move bytes, and what these move in all
+    # tasks
     smaller_loops: int = 0
     smaller_bytes: int = 0
-    in_other_files: bool = False
+    in_other_files: bool = False  # Each loop uses other files than the loops before it
 
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files that are used in the same way.
+    """Files that are used in the same way."""
 
-    Attributes
-    ----------
-    op : str
-        ``read`` or ``write``.
-    access : str
-        ``shared`` or ``private``.
-    order : str
-        As in `LoopPattern`.
-    alignment_bytes : int or None
-        Largest power of two that divides all offsets; 0: all are 0. None: offsets are not known.
-    files : int
-        Number of files.
-    example : str
-        Path of the one with most bytes.
-    tasks : int
-        Most tasks that use one of them.
-    calls, bytes : int
-        Transfers, and bytes that they moved.
-    repeated_by_task_bytes : int or None
-        Bytes beyond the first time that a task moved them. None: not known, as offsets are not, or as a view
-        of MPI-IO leaves holes.
-    overlap_bytes : int or None
-        Bytes that several tasks moved, beyond the first of them. None: as before.
-    """
-
-    op: str
-    access: str
-    order: str
+    op: str  # ``read`` or ``write``
+    access: str  # ``shared`` or ``private``
+    order: str  # As in `LoopPattern`
+    # Largest power of two that divides all offsets; 0: all are 0. None: offsets are not known.
     alignment_bytes: int | None
-    files: int
-    example: str
-    tasks: int
+    files: int  # Number of files
+    example: str  # Path of the one with most bytes
+    tasks: int  # Most tasks that use one of them
+    # calls, bytes: Transfers, and bytes that they moved
     calls: int
     bytes: int
+    # Bytes beyond the first time that a task moved them. None: not known, as offsets are not, or as a view of
+    # MPI-IO leaves holes.
     repeated_by_task_bytes: int | None
-    overlap_bytes: int | None
+    overlap_bytes: int | None  # Bytes that several tasks moved, beyond the first of them. None: as before.
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The access pattern of a run.
+    """The access pattern of a run."""
 
-    Attributes
-    ----------
-    groups : tuple of TaskGroup
-        Those with most tasks first.
-    other_tasks : int
-        Tasks with loops that are in no group.
-    files : tuple of FileGroup
-        Those with most bytes first.
-    """
-
-    groups: tuple[TaskGroup, ...]
-    other_tasks: int
-    files: tuple[FileGroup, ...]
+    groups: tuple[TaskGroup, ...]  # Those with most tasks first
+    other_tasks: int  # Tasks with loops that are in no group
+    files: tuple[FileGroup, ...]  # Those with most bytes first
 
 
 def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: bool = False) -> Pattern:
-    """Find the access pattern of a run.
-
-    Parameters
-    ----------
-    nested : bool
-        Count calls inside others too, for example of a layer below MPI-IO.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.pattern import find_pattern
-    >>> found = find_pattern(en.open("ensio-ior"))
-    >>> [(len(group.ranks), group.loops[0].steps) for group in found.groups]
-    [(8, (('write', 1048576, 1048576, 1),))]
-    """
+    """Find the access pattern of a run."""
     made = ignoring_run(partial(AccessSummary, nested))
     return pattern_of(run.summarize(made, selection=selection), run.files)
 
@@ -296,3 +225,181 @@ def _file_groups(
         for place, each in found.items()
     ]
     return tuple(sorted(made, key=lambda group: (-group.bytes, group.example)))
+
+
+_MOST_IN_LINE = 4
+
+
+def line_of(pattern: Pattern) -> str:
+    """Return the pattern in one sentence, without an end.
+
+    The main loops of the group of tasks that moves most bytes; and, if these only read or only write, what is
+    done of the other kind.
+    """
+    moving = [group for group in pattern.groups if group.loops]
+    if not moving:
+        return "no reads or writes"
+    group = max(moving, key=lambda each: sum(loop.bytes for loop in each.loops))
+    loops, users = group.loops, len(group.ranks)
+    whole = sum(len(each.ranks) for each in pattern.groups) + pattern.other_tasks
+    places = {files_text(loop, whole, users) for loop in loops if loop.bytes}
+    shown = min(_MOST_IN_LINE, len(loops))
+    while shown < min(2 * _MOST_IN_LINE, len(loops)) and loops[shown].block == loops[shown - 1].block:
+        shown += 1  # blocks are whole
+    parts = _block_texts(loops[:shown], whole, users, len(places) > 1)
+    if len(loops) > shown:
+        parts.append(f"and {count_text(len(loops) - shown, 'more loop')}")
+    if len(places) == 1:
+        place = places.pop()
+        each = " and loop" if place.endswith("each task") else " for each loop"
+        parts.append(f"{place}{each if group.in_other_files else ''}")
+    parts += _besides(pattern, loops)
+    head = f"{users:,} of {whole:,} tasks: " if users < whole else ""
+    return head + "; ".join(parts)
+
+
+def group_texts(group: TaskGroup, tasks: int) -> list[str]:
+    """Return the loops of a group with the files that they use, a text for each block of loops.
+
+    `tasks` is the number of all tasks.
+    """
+    return _block_texts(group.loops, tasks, len(group.ranks), True)
+
+
+def _block_texts(loops: Sequence[LoopPattern], tasks: int, users: int, with_files: bool) -> list[str]:
+    texts = []
+    for (_, times), block in groupby(loops, key=lambda loop: (loop.block, loop.block_times)):
+        each = []
+        for loop in block:
+            again = _each_pass(loop, "each time ") if times > 1 else ""
+            place = f", {files_text(loop, tasks, users)}" if with_files and loop.bytes else ""
+            each.append(f"{loop_text(loop)}{again}{place}")
+        texts += [f"{times:,} x ({'; '.join(each)})"] if times > 1 else each
+    return texts
+
+
+def _besides(pattern: Pattern, loops: Sequence[LoopPattern]) -> list[str]:
+    """Name the reads or the writes of a pattern if main loops have none of them."""
+    if not all(loop.steps for loop in loops):
+        return []
+    named = {op for loop in loops for op, *_ in loop.steps}
+    found = []
+    for op in ("read", "write"):
+        files = [group for group in pattern.files if group.op == op]
+        if files and op not in named:
+            calls, moved = (sum(getattr(group, name) for group in files) for name in ("calls", "bytes"))
+            found.append(f"besides {count_text(calls, op)} of {bytes_text(moved)} in all")
+    return found
+
+
+def loop_text(loop: LoopPattern) -> str:
+    """Return a loop in words, such as ``8 x (seek, read 300 MiB), strided by 301 MiB``.
+
+    A loop that jumps to another place at regular intervals is a loop in a loop:
+    ``8 x (64 x write 8 KiB, strided by 64 KiB), each 8 KiB further``.
+    """
+    passes = loop.passes if loop.block_times == 1 else 1
+    times = loop.times // passes
+    parts = [_step(*step) for step in loop.steps]
+    ends: list[str] = [""] * len(parts)
+    whole = _order(loop)
+    if loop.step_orders:
+        pairs = zip(loop.step_orders, loop.step_strides_bytes, strict=True)
+        ends, whole = [_STEPS.get(order, f", {order}") + _stride(strides) for order, strides in pairs], ""
+    elif loop.order == "repeated":
+        ends = [", sequential" if sequential else "" for sequential in loop.in_sequence] or ends
+    if not parts:
+        return f"{bytes_text(loop.bytes)} in calls without repetition{whole}"
+    joint = "; " if any(ends) else ", "
+    body = joint.join(part + end for part, end in zip(parts, ends, strict=True))
+    if len(parts) > 1 or (loop.steps[0][3] > 1 and times > 1):
+        body = f"({body})"
+    text = f"{times:,} x {body}{whole}" if times > 1 else f"{body}{whole}"
+    return f"{passes:,} x ({text}){_each_pass(loop, 'each ')}" if passes > 1 else text
+
+
+def _each_pass(loop: LoopPattern, each: str) -> str:
+    """Say where the passes of a loop begin; "": there are none."""
+    strides = loop.pass_strides_bytes
+    if not any(strides):
+        return ", the same bytes again" if strides else ""
+    if min(strides) < 0 < max(strides):
+        return f", {each}elsewhere"
+    return f", {each}{_strides(strides).lstrip('-')} {'further' if max(strides) > 0 else 'back'}"
+
+
+def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
+    """Return which files a loop uses, such as ``one shared file``.
+
+    `tasks` is the number of all tasks, and `users` that of the tasks that make the loop.
+    """
+    many = loop.most_files
+    if tasks == 1 or (loop.access == "private" and users == 1):
+        return "one file" if many == 1 else f"{many:,} files"
+    if loop.access == "mixed":
+        return "shared and private files"
+    if loop.access == "private":
+        return "a file for each task" if many == 1 else f"{many:,} files for each task"
+    return "one shared file" if many == 1 else f"{many:,} shared files"
+
+
+_LEAST_PIECE = 1.5
+_STEPS = {"": "", "single": "", "repeated": ", the same bytes again"}
+
+
+def _step(op: str, low: int, high: int, count: int) -> str:
+    size = "" if op not in ("read", "write") else f" {_range(low, high)}"
+    return f"{count:,} x {op}{size}" if count > 1 else f"{op}{size}"
+
+
+def _size(size: int) -> str:
+    exact = size_text(size)
+    return exact if int(exact.split()[0].replace(",", "")) < 1024 else bytes_text(size)
+
+
+def _range(low: int, high: int) -> str:
+    if _size(low) == _size(high) or bytes_text(low) == bytes_text(high):
+        return bytes_text(low) if low < high else _size(low)
+    is_octave = not (high & high + 1 or low & low - 1)  # of which the end is excluded
+    return f"{_size(low)} to {_size(high + is_octave)}"
+
+
+def _stride(strides: Sequence[int]) -> str:
+    return f" by {_strides(strides)}" if strides else ""
+
+
+def _order(loop: LoopPattern) -> str:
+    if loop.order in ("", "single"):
+        return ""
+    if loop.order == "unknown":
+        return ", at unknown offsets"
+    if loop.order == "repeated":
+        return ", the same bytes again"
+    if loop.order != "strided":
+        return f", {loop.order}" if loop.order != "mixed" else ", in mixed order"
+    if _is_backwards(loop):
+        return ", backwards"
+    strides = _strides(loop.strides_bytes)
+    pieces = loop.piece_calls
+    if pieces is not None and pieces > _LEAST_PIECE and loop.most_files > 1 and len(loop.steps) > 1:
+        return f", in part strided by {strides}"  # pieces differ from file to file
+    # Where steps differ, so do their pieces: the steps say how many calls follow each other.
+    counts = {count for op, _, _, count in loop.steps if op in ("read", "write")}
+    if pieces is None or pieces < _LEAST_PIECE or len(counts) > 1:
+        return f", strided by {strides}"
+    about = "" if abs(pieces - round(pieces)) < 1 / 8 else "about "
+    return f", in pieces of {about}{round(pieces):,} calls strided by {strides}"
+
+
+def _is_backwards(loop: LoopPattern) -> bool:
+    """Whether each transfer of a loop ends where the one before it began."""
+    sizes = {size for op, *ends, _ in loop.steps if op in ("read", "write") for size in ends}
+    return (
+        sizes == {-stride for stride in loop.strides_bytes} and len(sizes) == 1 and loop.piece_calls is None
+    )
+
+
+def _strides(strides: Sequence[int]) -> str:
+    low, high = min(map(abs, strides)), max(map(abs, strides))
+    back = "-" if all(stride < 0 for stride in strides) else ""
+    return f"{back}{_size(low)}" if low == high else f"{_size(low)} to {_size(high)}"

@@ -21,47 +21,21 @@ REST = 50
 
 
 class Part(NamedTuple):
-    """A loop of a task, in a block of loops that comes several times.
+    """A loop of a task, in a block of loops that comes several times."""
 
-    Attributes
-    ----------
-    times : int
-        How often the body comes each time.
-    body : tuple of (int, int)
-        As of `ensembles.structure.access.loops.Loop`.
-    block, block_times : int
-        Number of the block, in the order of time, and how often it comes.
-    ranges : list of (int, int)
-        Positions in the sequence, the ends excluded.
-    """
-
-    times: int
-    body: tuple[tuple[int, int], ...]
+    times: int  # How often the body comes each time
+    body: tuple[tuple[int, int], ...]  # As of `ensembles.structure.access.loops.Loop`
+    # block, block_times: Number of the block, in the order of time, and how often it comes
     block: int
     block_times: int
-    ranges: list[tuple[int, int]]
+    ranges: list[tuple[int, int]]  # Positions in the sequence, the ends excluded
 
 
 def find_parts(token: np.ndarray, file: np.ndarray, order: np.ndarray, moves: np.ndarray) -> list[Part]:
     """Divide the calls of a task into loops, each in one file at a time where that takes few more words.
 
-    Parameters
-    ----------
-    token, file, order : ndarray of int64, shape (n,)
-        Of each call, in the order of time: its token, its file, and how it follows the one before, an index
-        into `ORDERS` or -1.
-    moves : ndarray of bool, shape (number of tokens,)
-        Whether calls with a token move bytes.
-
-    Examples
-    --------
-    A file for each of two steps, and a common one between them:
-
-    >>> from ensembles.structure.access.segments import find_parts
-    >>> token, order = np.zeros(14, int), np.zeros(14, int)
-    >>> file = np.repeat([1, 9, 2, 9], [3, 4, 3, 4])
-    >>> [(part.block_times, part.times) for part in find_parts(token, file, order, np.ones(1, bool))]
-    [(2, 3), (2, 4)]
+    `token`, `file`, `order`: of each call, in the order of time: its token, its file, and how it follows the
+    one before, an index into `ORDERS` or -1.
     """
     loops = find_loops(token, MOST_INNER)
     plain = _in_blocks(loops)

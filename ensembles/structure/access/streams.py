@@ -23,17 +23,10 @@ _LEAST_RANDOM = 8
 
 
 class Steps(NamedTuple):
-    """How each transfer of some streams follows the one before it.
+    """How each transfer of some streams follows the one before it."""
 
-    Attributes
-    ----------
-    order : ndarray of int64, shape (n,)
-        Index into `ORDERS`.
-    delta : ndarray of int64, shape (n,)
-        Of the first transfer of a piece: from the start of the piece before, bytes. Else 0.
-    """
-
-    order: np.ndarray
+    order: np.ndarray  # Index into `ORDERS`; shape (n,)
+    # Of the first transfer of a piece: from the start of the piece before, bytes. Else 0. Shape (n,).
     delta: np.ndarray
 
 
@@ -43,27 +36,7 @@ def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
     Transfers that continue each other are a *piece*. The first one of a piece is compared with the first one
     of the piece before.
 
-    Parameters
-    ----------
-    stream : ndarray of int64, shape (n,)
-        Number of the stream of each transfer; those of a stream in the order of time.
-    offset, size : ndarray of int64, shape (n,)
-        Bytes; an offset of -1 is unknown.
-
-    Examples
-    --------
-    Pieces of two reads, 10 bytes apart:
-
-    >>> from ensembles.structure.access.streams import ORDERS, follow
-    >>> steps = follow(np.zeros(6, int), np.array([0, 4, 10, 14, 20, 24]), np.full(6, 4))
-    >>> [ORDERS[number] for number in steps.order]
-    ['first', 'sequential', 'strided', 'sequential', 'strided', 'sequential']
-
-    The same again, from the beginning:
-
-    >>> steps = follow(np.zeros(4, int), np.array([0, 10, 0, 10]), np.full(4, 4))
-    >>> [ORDERS[number] for number in steps.order]
-    ['first', 'random', 'first', 'random']
+    `offset`, `size`: bytes; an offset of -1 is unknown.
     """
     n = len(stream)
     at = np.argsort(stream, kind="stable")
@@ -97,22 +70,7 @@ def join_ranges(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Join overlapping and adjacent ranges of the same key.
 
-    Parameters
-    ----------
-    key, low, high : ndarray of int64, shape (n,)
-        Ranges from `low` to `high`, the end excluded; not empty.
-
-    Returns
-    -------
-    key, low, high : ndarray of int64, shape (m,)
-        Ranges with gaps between them, sorted by key and place.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.streams import join_ranges
-    >>> key, low, high = join_ranges(np.zeros(3, int), np.array([8, 0, 4]), np.array([9, 5, 6]))
-    >>> low, high
-    (array([0, 8]), array([6, 9]))
+    `key`, `low`, `high`: ranges from `low` to `high`, the end excluded; not empty.
     """
     keys, place = np.concatenate([key, key]), np.concatenate([low, high])
     change = np.repeat([1, -1], len(key))
@@ -127,15 +85,7 @@ def join_ranges(
 def main_order(orders: np.ndarray) -> str:
     """Name the order of most transfers.
 
-    Parameters
-    ----------
-    orders : ndarray of int64, shape (len(ORDERS),)
-        Transfers by order.
-
-    Returns
-    -------
-    str
-        One of `ORDERS`, ``single`` (only first transfers), ``mixed``, or ``""`` (no transfers).
+    One of `ORDERS`, ``single`` (only first transfers), ``mixed``, or ``""`` (no transfers).
 
     Examples
     --------
@@ -173,15 +123,7 @@ def main_order(orders: np.ndarray) -> str:
 def orders_of_steps(step_orders: np.ndarray, order: str) -> tuple[str, ...]:
     """Return the orders of the steps of a loop where they are clear, and not `order`, that of the whole.
 
-    Parameters
-    ----------
-    step_orders : ndarray of int64, shape (steps, len(ORDERS))
-        Transfers by order, each step by itself.
-
-    Returns
-    -------
-    tuple of str
-        As of `main_order`; empty: `order` says it.
+    As of `main_order`; empty: `order` says it.
 
     Examples
     --------

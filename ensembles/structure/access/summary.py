@@ -30,19 +30,12 @@ _MOST_BYTES = 1 << 62
 
 @dataclass
 class TaskPattern:
-    """The tasks that make the same main loops.
-
-    Attributes
-    ----------
-    ranks : list of int
-    uses : list of LoopUse
-        One for each main loop.
-    smaller_loops, smaller_bytes : int
-        Most other loops of a task that move bytes, and what these move in all tasks.
-    """
+    """The tasks that make the same main loops."""
 
     ranks: list[int]
-    uses: list[LoopUse]
+    uses: list[LoopUse]  # One for each main loop
+    # smaller_loops, smaller_bytes: Most other loops of a task that move bytes, and what these move in all
+    # tasks
     smaller_loops: int = 0
     smaller_bytes: int = 0
 
@@ -52,20 +45,14 @@ class AccessSummary(Summary):
 
     It has a row for each file, task and operation.
 
-    Attributes
-    ----------
-    patterns : dict of Shape to TaskPattern
-    other_tasks : int
-        Tasks whose loops are beyond `MOST_PATTERNS`.
-    table : KeyedSums
-        By ``file``, ``rank`` and ``op``: ``n``, ``bytes`` (moved), ``distinct`` (bytes of the union of the
-        ranges of the task), ``mixed`` (calls of a stream that several steps of a loop make, each in another
-        order), a column of each of `ORDERS`, ``low``, ``high``, and ``align``: the largest power
-        of two that divides all offsets.
-    unknown : set of (int, int)
-        File and operation of which the union over tasks is not known: it has too many ranges.
-    views : set of int
-        Files with a view of MPI-IO, or with collective calls, whose transfers may have holes in the file.
+    `other_tasks`: tasks whose loops are beyond `MOST_PATTERNS`.
+    `table`: by ``file``, ``rank`` and ``op``: ``n``, ``bytes`` (moved), ``distinct`` (bytes of the union of
+    the ranges of the task), ``mixed`` (calls of a stream that several steps of a loop make, each in another
+    order), a column of each of `ORDERS`, ``low``, ``high``, and ``align``: the largest power of two that
+    divides all offsets.
+    `unknown`: file and operation of which the union over tasks is not known: it has too many ranges.
+    `views`: files with a view of MPI-IO, or with collective calls, whose transfers may have holes in the
+    file.
     """
 
     columns = ("rank", "thread", "start", "call", "depth", "carried", "file", "offset", "requested", "moved")

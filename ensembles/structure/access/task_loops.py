@@ -38,38 +38,17 @@ how often it comes."""
 
 @dataclass
 class TaskLoops:
-    """The main loops of a task.
-
-    Attributes
-    ----------
-    shape : Shape
-    uses : list of LoopUse
-        One for each main loop.
-    smaller_bytes : list of int
-        What other loops move.
-    in_mixed_order : ndarray of int64
-        Rows of streams that several steps of a loop, each with an order, make together.
-    """
+    """The main loops of a task."""
 
     shape: Shape = ()
-    uses: list[LoopUse] = field(default_factory=list)
-    smaller_bytes: list[int] = field(default_factory=list)
+    uses: list[LoopUse] = field(default_factory=list)  # One for each main loop
+    smaller_bytes: list[int] = field(default_factory=list)  # What other loops move
+    # Rows of streams that several steps of a loop, each with an order, make together
     in_mixed_order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def find_task_loops(rows: dict[str, np.ndarray]) -> TaskLoops:
-    """Find the main loops of a task.
-
-    Parameters
-    ----------
-    rows : dict of str to ndarray of int64, shape (n,)
-        Its calls in the order of time: ``op``, ``requested``, and those of `uses.use_of`.
-
-    Returns
-    -------
-    TaskLoops
-        A log beside the data, of which no place is known, is in no loop.
-    """
+    """Find the main loops of a task."""
     kept, log_bytes = _without_logs(rows)
     if log_bytes:
         found = _find({name: column[kept] for name, column in rows.items()})

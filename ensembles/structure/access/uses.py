@@ -29,46 +29,27 @@ _LEAST_ITERATIONS = 8
 
 @dataclass
 class LoopUse:
-    """What one loop of all tasks of a pattern does.
+    """What one loop of all tasks of a pattern does."""
 
-    Attributes
-    ----------
-    steps : tuple of Step
-        Its body, with the smallest and largest sizes of all tasks.
-    orders : ndarray of int64, shape (len(ORDERS),)
-        Transfers by order.
-    strides : Counter of int
-        Strides of tasks in this loop, bytes: of each task the most frequent one. At most 16 are kept.
-    bytes : int
-        Bytes moved.
-    files : set of int
-        Files that are used, up to 16.
-    most_files : int
-        Largest number of files of a task.
-    step_orders : ndarray of int64, shape (len(steps), len(ORDERS))
-        The same as `orders`, of each step of the body by itself. Shape (0, len(ORDERS)): not looked at.
-    step_strides : list of Counter of int
-        As `strides`, of each step. Empty: not looked at.
-    passes : int
-        Into how many equal passes the iterations are divided by jumps in the file, each of the same distance
-        from the one before. Orders are those inside passes. 1: there are none.
-    pass_strides : Counter of int
-        Distances from the start of a pass to that of the next, bytes. At most 16 are kept.
-    in_sequence : tuple of bool
-        Of each step: its transfers of an iteration continue each other.
-    """
-
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] = ()  # Its body, with the smallest and largest sizes of all tasks
+    # Transfers by order; shape (len(ORDERS),)
     orders: np.ndarray = field(default_factory=lambda: np.zeros(len(ORDERS), np.int64))
+    # Strides of tasks in this loop, bytes: of each task the most frequent one. At most 16 are kept.
     strides: Counter[int] = field(default_factory=Counter)
-    bytes: int = 0
-    files: set[int] = field(default_factory=set)
-    most_files: int = 0
+    bytes: int = 0  # Bytes moved
+    files: set[int] = field(default_factory=set)  # Files that are used, up to 16
+    most_files: int = 0  # Largest number of files of a task
+    # The same as `orders`, of each step of the body by itself. Shape (0, len(ORDERS)): not looked at. Shape
+    # (len(steps), len(ORDERS)).
     step_orders: np.ndarray = field(default_factory=lambda: np.zeros((0, len(ORDERS)), np.int64))
+    # As `strides`, of each step. Empty: not looked at.
     step_strides: list[Counter[int]] = field(default_factory=list)
+    # Into how many equal passes the iterations are divided by jumps in the file, each of the same distance
+    # from the one before. Orders are those inside passes. 1: there are none.
     passes: int = 1
+    # Distances from the start of a pass to that of the next, bytes. At most 16 are kept.
     pass_strides: Counter[int] = field(default_factory=Counter)
-    in_sequence: tuple[bool, ...] = ()
+    in_sequence: tuple[bool, ...] = ()  # Of each step: its transfers of an iteration continue each other
 
     def add(self, other: LoopUse) -> None:
         """Add the use by other tasks."""
@@ -100,17 +81,8 @@ def _most(one: Counter[int], other: Counter[int]) -> Counter[int]:
 def use_of(rows: dict[str, np.ndarray], part: Part, steps: tuple[Step, ...]) -> tuple[LoopUse, np.ndarray]:
     """Find what a loop of a task does.
 
-    Parameters
-    ----------
-    rows : dict of str to ndarray of int64, shape (n,)
-        The calls of a task: ``file``, ``op``, ``offset``, ``moved``, and ``order`` and ``delta`` as of
-        `ensembles.structure.access.streams.Steps`, -1 and 0 for calls that move nothing.
-
-    Returns
-    -------
-    use : LoopUse
-    in_mixed_order : ndarray of int64
-        Rows of streams that several steps, each with an order, make together.
+    `rows`: the calls of a task: ``file``, ``op``, ``offset``, ``moved``, and ``order`` and ``delta`` as of
+    `ensembles.structure.access.streams.Steps`, -1 and 0 for calls that move nothing.
     """
     at = np.concatenate([np.arange(low, high) for low, high in part.ranges])
     turn = np.repeat(np.arange(len(part.ranges)), [high - low for low, high in part.ranges])
@@ -317,15 +289,7 @@ _LEAST_SHARE = 0.05
 
 
 def coverage_text(found: Coverage) -> str:
-    """Say which share of the I/O the loops are, and name the other calls; "": hardly any others.
-
-    Examples
-    --------
-    >>> from ensembles.structure.access.uses import Coverage, OtherCall, coverage_text
-    >>> opens = OtherCall("posix", "open", 800, 0.75)
-    >>> coverage_text(Coverage(400, 1200, 0.25, 1.0, (opens,))).split("; besides, ")[0]
-    'Transfers, seeks and syncs are 400 of 1,200 I/O calls, 25 % of their time'
-    """
+    """Say which share of the I/O the loops are, and name the other calls; "": hardly any others."""
     from ensembles.model.units import count_text, share_text
 
     share = found.time_share

@@ -10,36 +10,15 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.structure.ordinals.numbering import RankLevels
 from ensembles.structure.ordinals.trend import Trend, fit_trend
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+from ensembles.summaries.bins import ALL_ORDINALS, BIN_COUNT, UNKNOWN_ORDINAL, bin_low_ns, ordinal_range
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
 
 APART = 1024
 """Ordinals up to this one have separate ensembles; larger ones have 32 ensembles an octave."""
 
 
 def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
-    """Compute the class of each ordinal.
-
-    Parameters
-    ----------
-    ordinal : ndarray of integers, shape (n,)
-        From 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Classes, from 0.
-
-    Examples
-    --------
-    >>> from ensembles.structure.ordinals.ensembles import class_ranges, ordinal_class_index
-    >>> ordinal_class_index(np.array([1, 1024, 1025, 1056, 1057]))
-    array([   0, 1023, 1024, 1024, 1025])
-    >>> low, high = class_ranges(1025)
-    >>> int(low[-1]), int(high[-1])
-    (1025, 1056)
-    """
+    """Compute the class of each ordinal."""
     ordinal = np.asarray(ordinal, np.int64)
     octave = np.maximum(np.floor(np.log2(np.maximum(ordinal - 1, 1))).astype(np.int64) - 10, 0)
     beyond = APART + 32 * octave + ((ordinal - 1 - (APART << octave)) >> (5 + octave))
@@ -47,18 +26,7 @@ def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
 
 
 def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the ordinals of the first classes.
-
-    Parameters
-    ----------
-    size : int
-        Number of classes.
-
-    Returns
-    -------
-    low, high : ndarray of int64, shape (size,)
-        First and last ordinal of each class.
-    """
+    """Compute the ordinals of the first classes."""
     number = np.arange(size, dtype=np.int64)
     octave = np.maximum(number - APART, 0) // 32
     width = np.where(number < APART, 1, np.int64(32) << octave)

@@ -1,7 +1,7 @@
 """Ordinals: the index of a call among those of its rank, operation and file.
 
 Here calls are counted in the order in which they start, as a program makes them.
-`ensembles.summaries.classes.Ordinals` counts them in the order of completion, as the recorder does. The two
+`ensembles.summaries.bins.Ordinals` counts them in the order of completion, as the recorder does. The two
 differ only if calls of the same operation on the same file overlap within a rank: a call inside another, or
 calls of several threads.
 """
@@ -21,30 +21,7 @@ Phase = Callable[[Events], np.ndarray]
 
 
 def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
-    """Compute the ordinal of each call, in the order of start.
-
-    Parameters
-    ----------
-    events : Events
-        All calls of their ranks, in any order. Of calls that start at the same time, the outer one comes
-        first.
-    phase : ndarray of integers, shape (n,), optional
-        Phase of each call. If given, calls of a rank and operation are counted within each phase, whatever
-        their file.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Ordinals, from 1.
-
-    Examples
-    --------
-    >>> from ensembles.structure.ordinals.numbering import compute_ordinals
-    >>> run = en.open("ensio-ior")
-    >>> compute_ordinals(run.select(op="write", rank=3))
-    array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,
-           18, 19, 20])
-    """
+    """Compute the ordinal of each call, in the order of start."""
     n = len(events)
     if phase is not None and len(phase) != n:
         raise ValueError(f"there are {n} events and {len(phase)} phases")
@@ -68,10 +45,7 @@ class OrdinalCounter:
     Ordinals equal those of `compute_ordinals` if no call of a chunk starts before a call of the same rank,
     operation and file in an earlier chunk.
 
-    Attributes
-    ----------
-    out_of_order : int
-        Number of calls that did; their ordinals are too high.
+    `out_of_order`: number of calls that did; their ordinals are too high.
     """
 
     def __init__(self) -> None:
@@ -82,17 +56,7 @@ class OrdinalCounter:
         self._forgotten = -1  # the highest rank whose counts are given up
 
     def count(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
-        """Compute the ordinals of the calls of a chunk.
-
-        Parameters
-        ----------
-        phase : ndarray of integers, shape (n,), optional
-            As for `compute_ordinals`; given for all chunks or for none.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-        """
+        """Compute the ordinals of the calls of a chunk."""
         n = len(chunk)
         if not n:
             return np.empty(0, np.int64)
@@ -141,16 +105,7 @@ class OrdinalCounter:
 def with_ordinals(
     chunks: Iterator[Events], most_events: int, path: str, phase: Phase | None = None
 ) -> Iterator[Events]:
-    """Add ordinals to the events of chunks.
-
-    Parameters
-    ----------
-    most_events : int
-        Largest number of events of a rank that are held at once. In a rank with more events, ordinals are
-        counted chunk by chunk.
-    phase : callable, optional
-        Gives the phase of each event: calls are counted within phases, whatever their file.
-    """
+    """Add ordinals to the events of chunks."""
     return chunks_by_rank(chunks, most_events, partial(_numbered, phase), partial(_counting, path, phase))
 
 
@@ -201,20 +156,7 @@ _COLUMNS = 64
 
 
 class RankLevels:
-    """Number of calls and sum of the logarithms of their durations, by rank and class; mergeable.
-
-    Examples
-    --------
-    Rank 3 makes a call of class 0 and two of class 1:
-
-    >>> from ensembles.structure.ordinals.numbering import RankLevels
-    >>> table = RankLevels()
-    >>> row, calls, levels = table.rows_for(np.array([3, 3, 3]), classes=2)
-    >>> calls[0], levels[0] = [1, 2], [0.5, 3.0]
-    >>> table.close()
-    >>> table.columns(np.array([0, 1]))
-    array([[0.5, 1.5]])
-    """
+    """Number of calls and sum of the logarithms of their durations, by rank and class; mergeable."""
 
     results = ("_blocks",)
 
@@ -226,21 +168,7 @@ class RankLevels:
         return len(self._blocks)
 
     def rows_for(self, rank: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Make room for calls; `close` ends it.
-
-        Parameters
-        ----------
-        rank : ndarray of integers, shape (n,)
-            Rank of each call.
-
-        Returns
-        -------
-        row : ndarray of int32, shape (n,)
-            Row of each call in the others.
-        calls : ndarray of uint32, shape (r, classes)
-        levels : ndarray of float64, shape (r, classes)
-            To be filled.
-        """
+        """Make room for calls; `close` ends it."""
         row: np.ndarray
         change = np.flatnonzero(rank[1:] != rank[:-1]) + 1
         first = np.concatenate([[0], change])
@@ -346,20 +274,7 @@ Compute = Callable[[Events], Events]
 def chunks_by_rank(
     chunks: Iterator[Events], most_events: int, whole: Compute, partial: Callable[[], Compute]
 ) -> Iterator[Events]:
-    """Apply functions to all calls of one or more ranks at a time.
-
-    Parameters
-    ----------
-    most_events : int
-        Largest number of events of a rank that are held at once.
-    partial : callable
-        Makes a function for a rank with more events: it is called with the chunks of this rank, in order.
-
-    Yields
-    ------
-    Events
-        Results of `whole`, and of the functions that `partial` made, in the order of ranks.
-    """
+    """Apply functions to all calls of one or more ranks at a time."""
     current = -1
     held: list[Events] = []
     compute: Compute | None = None

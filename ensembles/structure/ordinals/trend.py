@@ -84,30 +84,13 @@ def fit_trend(
     make a trend. In the second (`ramp_p`) neighbouring ordinals may resemble each other, so that a load that
     varies slowly does not make a trend.
 
-    Parameters
-    ----------
-    low, high : ndarray of integers, shape (p,)
-        First and last ordinal of each class, rising.
-    level : ndarray of float, shape (p,)
-        Logarithm of the typical duration.
-    by_rank : ndarray of float, shape (r, p), or callable, optional
-        The same of each rank; NaN: the rank made no such call. A function of the first and last column gives
-        these columns, which are needed only if there is a trend.
+    `by_rank`: the same of each rank; NaN: the rank made no such call. A function of the first and last column
+    gives these columns, which are needed only if there is a trend.
 
     References
     ----------
     H. B. Mann, "Nonparametric tests against trend", 1945; M. G. Kendall, "Rank Correlation Methods", 1948 (S
     and its variance).
-
-    Examples
-    --------
-    Eight ordinals, of which the last five become slower:
-
-    >>> from ensembles.structure.ordinals.trend import fit_trend
-    >>> ordinal = np.arange(1, 9)
-    >>> trend = fit_trend(ordinal, ordinal, np.log([1, 1.01, 1, 1.5, 2, 3, 4, 6]))
-    >>> trend.worsening, trend.from_, trend.to, round(trend.rise, 6)
-    (True, 4, 8, 6.0)
     """
     n = len(level)
     if n < 4:
@@ -256,13 +239,6 @@ _MOST_ENDS = 24
 def ramp_p(points: np.ndarray, seed: int = 0) -> float:
     """Compute the p-value of the best ramp in a series, allowing for autocorrelation.
 
-    Parameters
-    ----------
-    points : ndarray of float, shape (n,)
-        The series; at least four points.
-
-    Notes
-    -----
     A ramp is flat up to a point, rises in a straight line over three or more points, and may go on at any
     other level. The statistic is the F ratio of the rise to the residuals of the ramp that fits best,
     divided by the factor (1 + r) / (1 − r) by which residuals with the correlation r of neighbours raise the

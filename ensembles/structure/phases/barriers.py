@@ -77,13 +77,7 @@ class Barriers(Summary):
         return any(not at_ends[part[3]].all() for part in self._parts)
 
     def meetings(self, ranks: int, clock_error_ns: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Find the moments as `moments_ns`, and which of them are barriers, which move no data.
-
-        Returns
-        -------
-        moments_ns : ndarray of int64, shape (m,)
-        is_barrier : ndarray of bool, shape (m,)
-        """
+        """Find the moments as `moments_ns`, and which of them are barriers, which move no data."""
         found = self._moments_by_kind(ranks, clock_error_ns)
         moments = np.unique(np.concatenate([each for _, each in found])) if found else np.empty(0, np.int64)
         barriers = [each for name, each in found if name not in _DATA | _UNEQUAL]
@@ -94,11 +88,8 @@ class Barriers(Summary):
     def moments_ns(self, ranks: int, clock_error_ns: int = 0) -> np.ndarray:
         """Find the moments at which (nearly) all ranks were in one collective call.
 
-        Returns
-        -------
-        ndarray of int64, shape (m,)
-            Moments in ns since the origin, rising. It is empty if the calls of too few ranks were recorded,
-            or if only the calls at the beginning and the end of MPI were calls of all ranks.
+        Moments in ns since the origin, rising. It is empty if the calls of too few ranks were recorded, or if
+        only the calls at the beginning and the end of MPI were calls of all ranks.
         """
         return self.meetings(ranks, clock_error_ns)[0]
 
@@ -107,11 +98,6 @@ class Barriers(Summary):
 
         The meetings of a few ranks are those of all. Their moments may be earlier, because other ranks came
         later; but between one of these exits and the next there is one moment at which all ranks met.
-
-        Returns
-        -------
-        ndarray of int64, shape (m,)
-            Moments in ns since the origin, rising.
         """
         moments = self.moments_ns(ranks, clock_error_ns)
         if not len(moments):
@@ -255,10 +241,7 @@ def has_message_layer(chunk: Events) -> bool:
 class MessageStarts(Summary):
     """A mergeable summary: when calls began that exchange data with other tasks, 8 bytes each.
 
-    Attributes
-    ----------
-    has_layer : bool
-        Whether there are calls of the layer mpimsg, which is recorded on request only.
+    `has_layer`: whether there are calls of the layer mpimsg, which is recorded on request only.
     """
 
     columns = ("call", "start")
@@ -300,15 +283,6 @@ def steps_of_messages(
 
     A collective call that exchanges data is a moment at which all tasks meet, and often one of several in a
     step. So it divides I/O, but no step without I/O: only barriers do.
-
-    Parameters
-    ----------
-    cuts_ns : ndarray of int64, shape (m,)
-        Moments at which all tasks met, rising.
-    is_barrier : ndarray of bool, shape (m,)
-        Which of them exchanged no data.
-    io_ns, messages_ns : ndarray of int64
-        Starts of I/O calls, and of calls that exchange data.
 
     Examples
     --------

@@ -15,18 +15,10 @@ from ensembles.summaries.keyed_sums import KeyedSums
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """Time in I/O on the critical path.
+    """Time in I/O on the critical path."""
 
-    Attributes
-    ----------
-    io_s : float
-        Time in I/O of the slowest task of each phase, summed over the phases.
-    of_phases_s : ndarray of float64, shape (phases,)
-        The same by phase, from phase 1.
-    """
-
-    io_s: float
-    of_phases_s: np.ndarray
+    io_s: float  # Time in I/O of the slowest task of each phase, summed over the phases
+    of_phases_s: np.ndarray  # The same by phase, from phase 1; shape (phases,)
 
 
 _NEVER = np.int64(1) << 62
@@ -42,15 +34,6 @@ class CriticalIo(Summary):
     that returns last may only have waited for the others. Inner calls do not count: a barrier inside a
     collective call may separate phases. But time that a task waits for others inside an I/O call, as in a
     barrier that HDF5 makes, is not I/O.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.critical_path import CriticalIo
-    >>> run = en.open("ensio-ior")
-    >>> io = CriticalIo(run.phases)
-    >>> io.add(run.events)
-    >>> len(io.path().of_phases_s)
-    12
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")

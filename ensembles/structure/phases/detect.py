@@ -42,24 +42,7 @@ _BYTES_PER_CALL = 1 << 9
 def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarray:
     """Compute the phase of each call of a run.
 
-    Parameters
-    ----------
-    events : Events
-        All calls of a run, including waiting in MPI. For the phases of some calls, use `find_phases` and
-        `Phases.phase_index`.
-    regions : RegionTable, optional
-        Phases that the program named (``run.regions``).
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Phase of each call, from 1 in the order of time; -1: in no phase.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.detect import phase_index
-    >>> np.bincount(phase_index(en.open("ensio-ior").events))
-    array([ 0,  8, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32,  8])
+    Phase of each call, from 1 in the order of time; -1: in no phase.
     """
     return find_phases(events, regions).phase_index(events)
 
@@ -72,23 +55,7 @@ def find_phases(
 ) -> Phases:
     """Find the phases of a run in its events.
 
-    Parameters
-    ----------
-    events : Events
-        All calls, in any order.
-    regions : RegionTable, optional
-        Phases that the program named (``run.regions``).
-    clock_error_ns : int
-        Largest error between the clocks of different nodes.
-    rule : {"named", "barriers", "steps"}, optional
-        The first rule to try. Default: the most reliable one that applies.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.detect import find_phases
-    >>> phases = find_phases(en.open("ensio-ior").events)
-    >>> phases.rule, phases.count, phases.confidence
-    ('steps', 12, 1.0)
+    `rule`: the first rule to try. Default: the most reliable one that applies.
     """
     if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
         return Phases.from_annotated(named)
@@ -108,17 +75,8 @@ def detect_phases(
 ) -> Phases:
     """Find the phases of a run in bounded memory, whatever its length.
 
-    Parameters
-    ----------
-    run : RecordedRun
-        The run.
-    rule : {"named", "barriers", "steps"}, optional
-        As for `find_phases`.
-    most_events : int, optional
-        In runs with more events, steps are searched in the calls of some ranks, and their gaps in the calls
-        of all. Default: `MOST_EVENTS`, or fewer if the memory budget of the run is smaller.
-    some, beside
-        As for `ensembles.structure.phases.sampled_ranks.detect_phases_in_sample`.
+    `most_events`: in runs with more events, steps are searched in the calls of some ranks, and their gaps in
+    the calls of all. Default: `MOST_EVENTS`, or fewer if the memory budget of the run is smaller.
     """
     named = AnnotatedPhases.from_regions(run.regions)
     if not named:

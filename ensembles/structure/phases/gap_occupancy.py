@@ -34,23 +34,12 @@ class GapOccupancy(Summary):
 
     Inner calls, and calls that do not move, open, close or flush anything, are left out.
 
-    Parameters
-    ----------
-    gap_from, gap_to : ndarray of int64, shape (m,)
-        Beginnings and ends of the gaps in ns, both rising. Gaps do not overlap.
-
-    Attributes
-    ----------
-    arrays : dict of str to ndarray
-        For the c cells of each of the m gaps with a width:
-
-        * ``whole``, int32, shape (m, c + 1): number of calls that cover the whole cell, as the difference
-          from the cell before
-        * ``part``, int64, shape (m, c): time in ns of calls that begin or end in the cell
-        * ``first``, ``last``, int64, shape (m, c): earliest beginning and latest end of these calls
-        * ``begun``, int32, shape (m, c): number of calls that begin in the cell
-        * ``before``, int64, shape (m + 1,): number of calls that begin after the gap before and before this
-          gap
+    `arrays`: for the c cells of each of the m gaps with a width: * ``whole``, int32, shape (m, c + 1): number
+    of calls that cover the whole cell, as the difference from the cell before * ``part``, int64, shape (m,
+    c): time in ns of calls that begin or end in the cell * ``first``, ``last``, int64, shape (m, c): earliest
+    beginning and latest end of these calls * ``begun``, int32, shape (m, c): number of calls that begin in
+    the cell * ``before``, int64, shape (m + 1,): number of calls that begin after the gap before and before
+    this gap
     """
 
     columns = ("call", "depth", "start", "duration")
@@ -104,17 +93,6 @@ class GapOccupancy(Summary):
         Of several such parts, it is the one before which the expected number of calls has begun, else the
         widest. If there is no such part, it is the cell with the fewest ranks in I/O, if these are no more
         than `few`; otherwise the gap is dropped.
-
-        Parameters
-        ----------
-        expected : ndarray of float64, shape (m,), optional
-            Number of calls of all ranks that begin between the gap before and each gap, if ranks are in
-            lockstep.
-
-        Returns
-        -------
-        begin, end : ndarray of int64, shape (k,)
-            Beginnings and ends of the parts in ns, rising.
         """
         low, high, kept = self.gap_from.copy(), self.gap_to.copy(), np.ones(len(self.gap_to), bool)
         whole = np.cumsum(self.arrays["whole"][:, :-1], axis=1)
@@ -208,20 +186,6 @@ def outstanding_gaps(
     place: np.ndarray, start: np.ndarray, end: np.ndarray, gap_from: np.ndarray, gap_to: np.ndarray
 ) -> np.ndarray:
     """Find the gaps that stand out of the pauses of the ranks.
-
-    Parameters
-    ----------
-    place : ndarray of int, shape (n,)
-        Rank of each call.
-    start, end : ndarray of int64, shape (n,)
-        Start and end of each call in ns; starts rise.
-    gap_from, gap_to : ndarray of int64, shape (g,)
-        Gaps in the I/O of all ranks in ns, rising.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
-        Positions of the gaps, rising.
 
     Examples
     --------

@@ -42,10 +42,7 @@ _MOST_RESTARTS = 16
 class TopLevelCalls(Summary):
     """A mergeable summary: the outermost I/O calls of a run, 21 bytes each.
 
-    Attributes
-    ----------
-    of_rank : ndarray of int64
-        Number of calls of each rank.
+    `of_rank`: number of calls of each rank.
     """
 
     results = ("of_rank", "_parts")
@@ -107,28 +104,15 @@ class TopLevelCalls(Summary):
 
 @dataclass(frozen=True)
 class InferredPhases:
-    """Moments that divide the I/O of a run into phases.
+    """Moments that divide the I/O of a run into phases."""
 
-    Attributes
-    ----------
-    cuts_ns : ndarray of int64, shape (m,)
-        Beginnings of phases in ns, rising.
-    gap_from, gap_to : ndarray of int64, shape (m,)
-        Beginning and end in ns of the gap of each.
-    rule : str
-        ``"steps"``, ``"gaps"`` or ``"none"``.
-    share : float
-        Share of the calls in phases in which the ranks were in lockstep.
-    gaps_left_out : int
-        Number of gaps that were too narrow to be examined.
-    """
-
-    cuts_ns: np.ndarray
+    cuts_ns: np.ndarray  # Beginnings of phases in ns, rising; shape (m,)
+    # gap_from, gap_to: Beginning and end in ns of the gap of each; shape (m,)
     gap_from: np.ndarray
     gap_to: np.ndarray
-    rule: str
-    share: float
-    gaps_left_out: int
+    rule: str  # ``"steps"``, ``"gaps"`` or ``"none"``
+    share: float  # Share of the calls in phases in which the ranks were in lockstep
+    gaps_left_out: int  # Number of gaps that were too narrow to be examined
 
     @property
     def left_out(self) -> str:
@@ -137,25 +121,7 @@ class InferredPhases:
 
 
 def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray) -> InferredPhases:
-    """Infer phases from I/O calls.
-
-    Parameters
-    ----------
-    rank, start, end : ndarray of integers, shape (n,)
-        Rank, start and end in ns of outermost calls.
-    group : ndarray of integers, shape (n,)
-        Kind of each call, such as its operation.
-
-    Examples
-    --------
-    Two ranks that make a call of 8 ns each, pause, and make another one:
-
-    >>> from ensembles.structure.phases.gap_rule import infer_phases
-    >>> rank, start = np.array([0, 0, 1, 1]), np.array([0, 100, 1, 101])
-    >>> found = infer_phases(rank, start, start + 8, np.zeros(4, int))
-    >>> found.rule, found.cuts_ns
-    ('steps', array([10]))
-    """
+    """Infer phases from I/O calls."""
     nothing = np.empty(0, np.int64)
     if not len(rank):
         return InferredPhases(nothing, nothing, nothing, "none", 0.0, 0)
@@ -196,13 +162,6 @@ def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.
     """Find the times in which no rank is in I/O.
 
     If a time with at most `few` ranks in I/O holds no such moment, its part with the fewest ranks counts.
-
-    Returns
-    -------
-    gap_from, gap_to : ndarray of int64, shape (g,)
-        End of the I/O before each gap, and beginning of the I/O after it.
-    left_out : int
-        Number of gaps that are left out.
     """
     reach = np.maximum.accumulate(end)
     at = np.flatnonzero(start[1:] >= reach[:-1])
@@ -291,30 +250,14 @@ def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int
 
 @dataclass(frozen=True)
 class _Stretches:
-    """The stretches of I/O between gaps.
+    """The stretches of I/O between gaps."""
 
-    Attributes
-    ----------
-    ranks : int
-        Number of ranks.
-    begin : ndarray of int, shape (s + 1,)
-        Index of the first entry of each stretch in `member` and `amount`.
-    member : ndarray of int, shape (k,)
-        Ranks with calls in a stretch.
-    amount : ndarray of float64, shape (k,)
-        Number of their calls, or its share of all calls of the rank.
-    calls : ndarray of int, shape (s,)
-        Number of calls of each stretch.
-    gap_ns : ndarray of int, shape (s - 1,)
-        Width of the gap after each stretch.
-    """
-
-    ranks: int
-    begin: np.ndarray
-    member: np.ndarray
-    amount: np.ndarray
-    calls: np.ndarray
-    gap_ns: np.ndarray
+    ranks: int  # Number of ranks
+    begin: np.ndarray  # Index of the first entry of each stretch in `member` and `amount`; shape (s + 1,)
+    member: np.ndarray  # Ranks with calls in a stretch; shape (k,)
+    amount: np.ndarray  # Number of their calls, or its share of all calls of the rank; shape (k,)
+    calls: np.ndarray  # Number of calls of each stretch; shape (s,)
+    gap_ns: np.ndarray  # Width of the gap after each stretch; shape (s - 1,)
 
 
 def lockstep_cuts(
@@ -326,24 +269,6 @@ def lockstep_cuts(
     calls, or the calls of one operation, as others may depend on the data (the reads of data sieving). Each
     time it compares numbers, and then shares of the calls of a rank, as a rank may always make more calls
     than others.
-
-    Parameters
-    ----------
-    place : ndarray of int, shape (n,)
-        Rank of each call, numbered from 0 without holes.
-    start : ndarray of int64, shape (n,)
-        Start in ns, rising.
-    group : ndarray of int, shape (n,)
-        Operation.
-    gap_from, gap_to : ndarray of int64, shape (g,)
-        Gaps in ns, rising.
-
-    Returns
-    -------
-    chosen : ndarray of int64, shape (m,)
-        Positions of the gaps that end phases.
-    share : float
-        Share of the calls in phases in lockstep.
     """
     ranks = int(place.max()) + 1
     stretch = np.searchsorted(gap_to, start, side="right")

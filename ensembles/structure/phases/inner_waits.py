@@ -1,15 +1,20 @@
-"""Waiting inside phases: in collective calls of MPI, before the last I/O call of a task in the phase."""
+"""Waiting inside phases: in collective calls of MPI, before the last I/O call of a task in the phase.
+
+Whether a run shows that its tasks wait for each other at the ends of its phases.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.events import Call, Events, of_calls
+from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
+from ensembles.model.statement import LowerBound
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.phases.barriers import MESSAGE_LAYER
@@ -19,7 +24,9 @@ from ensembles.structure.phases.table import CriticalCall, PhaseTable, PhaseTota
 from ensembles.summaries.active_time import MOST_EXACT
 
 if TYPE_CHECKING:
+    from ensembles.model.run_info import RunInfo
     from ensembles.structure.recorded_run import RecordedRun
+
 
 LEAST_SHARE = 0.01
 """Share of the time of tasks in phases from which on waiting inside phases is stated."""
@@ -32,52 +39,26 @@ def _is_waiting(calls: Sequence[Call]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Meeting:
-    """The collective call inside a phase in which tasks waited longest in all.
-
-    Attributes
-    ----------
-    phase : int
-    name : str or None
-        Name that the program gave the phase.
-    call : str
-        Function of MPI.
-    time_s : float
-        Time that tasks waited in it, summed over tasks.
-    start_s : float
-        Entry of the last task since the origin of the run.
-    last_task : int
-        That task.
-    last_call : CriticalCall or None
-        Its last I/O call of the phase before; None: there is none.
-    """
+    """The collective call inside a phase in which tasks waited longest in all."""
 
     phase: int
-    name: str | None
-    call: str
-    time_s: float
-    start_s: float
-    last_task: int
-    last_call: CriticalCall | None
+    name: str | None  # Name that the program gave the phase
+    call: str  # Function of MPI
+    time_s: float  # Time that tasks waited in it, summed over tasks
+    start_s: float  # Entry of the last task since the origin of the run
+    last_task: int  # That task
+    last_call: CriticalCall | None  # Its last I/O call of the phase before; None: there is none
 
 
 @dataclass(frozen=True)
 class WaitingInside:
-    """Time that tasks waited inside phases.
+    """Time that tasks waited inside phases."""
 
-    Attributes
-    ----------
-    time_s : float or None
-        Time in collective calls of MPI before the last I/O call of a task in a phase, summed over tasks;
-        none of it is in `PhaseTotals.lost_s`. None: there are too many such calls.
-    share : float or None
-        The same as a share of the time of all tasks in the run.
-    most : Meeting or None
-        Where most of it was; None: no such call was met by several tasks.
-    """
-
+    # Time in collective calls of MPI before the last I/O call of a task in a phase, summed over tasks; none
+    # of it is in `PhaseTotals.lost_s`. None: there are too many such calls.
     time_s: float | None
-    share: float | None
-    most: Meeting | None
+    share: float | None  # The same as a share of the time of all tasks in the run
+    most: Meeting | None  # Where most of it was; None: no such call was met by several tasks
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -144,15 +125,7 @@ class InnerWaits(Summary):
         return dict(zip(("phase", "rank", "thread", "call", "start_ns", "end_ns"), rows, strict=True))
 
     def inside(self, io: CriticalIo) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Compute how long each call waits inside its phase.
-
-        Returns
-        -------
-        rows : dict of str to ndarray
-            As `to_arrays`.
-        waited_ns : ndarray of int64, shape (n,)
-            Time from the first I/O call of the phase to the last of the thread that lies in the call.
-        """
+        """Compute how long each call waits inside its phase."""
         rows, spans = self.to_arrays(), io.to_arrays()
         names = ("phase", "rank", "thread")
         _, key = distinct_rows(*(np.concatenate([spans[name], rows[name]]) for name in names))
@@ -181,10 +154,7 @@ def waiting_inside(
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
 
-    Returns
-    -------
-    WaitingInside or None
-        None: less than `LEAST_SHARE` of the time of the tasks in the phases.
+    None: less than `LEAST_SHARE` of the time of the tasks in the phases.
     """
     if not waits.is_complete:
         return WaitingInside(None, None, None)
@@ -248,3 +218,139 @@ def _call_before(
     table = PhaseTable(phases)
     table.add(run.select(rank=task, time=f"0..{moment_s!r}"))
     return next((entry.last_call for entry in table.totals() if entry.phase == number), None)
+
+
+MEETINGS = ("named", "barriers")
+"""Rules whose phases all tasks end together, whatever started the tasks."""
+
+
+def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
+    """Tell whether the slowest task of a phase is the one for which the others wait.
+
+    Ranks of MPI do, and so do those of simulations and of imported logs, as far as is known. Processes
+    without MPI, and threads, may run one after the other, side by side, or in the background. That they pause
+    at the same time does not show that they wait for each other: only recorded barriers do, and phases that
+    several tasks named.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.inner_waits import tasks_meet
+    >>> run = en.open("ensio-ior")
+    >>> tasks_meet(run.info, run.phases)
+    True
+    """
+    if not info.has_plain_processes or (info.tasks == 1 and info.threads <= 1):
+        return True
+    return info.tasks > 1 and phases is not None and phases.rule in MEETINGS
+
+
+def with_known_idle(run: RecordedRun, phases: Phases, totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
+    """Replace idle times by NaN if the run does not show that its tasks wait for each other (`tasks_meet`).
+
+    A single task is never idle.
+    """
+    if run.tasks <= 1 or tasks_meet(run.info, phases):
+        return list(totals)
+    return without_idle(totals)
+
+
+def without_idle(totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
+    """Replace idle times by NaN, as where only failed calls are known: others may have gone on meanwhile."""
+    return [replace(entry, lost_s=math.nan, lost_share=math.nan) for entry in totals]
+
+
+@dataclass(frozen=True)
+class IdleTime:
+    """Idle time of the tasks of a run, summed over tasks and phases of I/O."""
+
+    tasks: int  # Tasks of the run
+    run_s: float  # Length of the run, s
+    lost_s: float  # Sum of `PhaseTotals.lost_s`; NaN: not known
+    # The same as a share of the time of all tasks in the run, ``tasks * run_s``. None: of no time.
+    lost_share: float | None
+    phases_without_all_tasks: int  # Phases in which some task of the run made no call
+    # By how much these tasks could add to `lost_s`, at most; None: not known
+    lost_without_calls_s: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes, without those of the run."""
+        return {key: value for key, value in asdict(self).items() if key not in ("tasks", "run_s")}
+
+
+def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTime:
+    """Add up the idle time of tasks in phases of I/O."""
+    with_io = [entry for entry in totals if entry.calls]
+    lost_s = float(sum(entry.lost_s for entry in with_io))
+    absent = [(tasks - entry.tasks) * entry.time_s for entry in with_io if entry.tasks < tasks]
+    whole_s = tasks * run_s
+    return IdleTime(
+        tasks,
+        run_s,
+        lost_s,
+        lost_s / whole_s if whole_s > 0 else None,
+        len(absent),
+        float(sum(absent)) if not math.isnan(lost_s) else None,
+    )
+
+
+def idle_cells(entries: Sequence[PhaseTotals], tasks: int) -> tuple[float | LowerBound | None, float | None]:
+    """Return the idle time of successive phases, and the share of one; None: not known.
+
+    Where a task of the run made no call in a phase, the time is a lower bound, and its share is not known.
+    """
+    lost_s = sum(entry.lost_s for entry in entries)
+    if math.isnan(lost_s):
+        return None, None
+    if any(entry.calls and entry.tasks < tasks for entry in entries):
+        return LowerBound(lost_s), None
+    return lost_s, entries[0].lost_share if len(entries) == 1 else None
+
+
+@of_calls
+def _is_sync(calls: Sequence[Call]) -> np.ndarray:
+    return np.array([call.op == "sync" for call in calls], bool)
+
+
+class SyncTime(Summary):
+    """A mergeable summary: the time in I/O of each phase, and how much of it was spent in syncs.
+
+    Outermost calls count.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.inner_waits import SyncTime
+    >>> run = en.open("ensio-ior")
+    >>> times = SyncTime(run.phases)
+    >>> times.add(run.events)
+    >>> times.mostly_syncs()
+    frozenset()
+    """
+
+    columns = ("rank", "thread", "call", "depth", "start", "duration")
+    requires = ANY_ORDER
+    results = ("_time_ns",)
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+        self._time_ns = np.zeros((2, phases.count + 1))
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        phase = self._phases.phase_index(chunk)
+        io = is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth == 0) & (phase > 0)
+        sync = io & _is_sync(chunk.calls)[chunk.call]
+        for row, chosen in zip(self._time_ns, (io, sync), strict=True):
+            row += np.bincount(phase[chosen], chunk.duration[chosen], minlength=len(row))
+
+    def merge(self, other: SyncTime) -> None:
+        """Add a summary of the same phases."""
+        self._time_ns += other._time_ns
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``io_ns`` and ``sync_ns`` by phase; index 0 is not used."""
+        return {"io_ns": self._time_ns[0], "sync_ns": self._time_ns[1]}
+
+    def mostly_syncs(self) -> frozenset[int]:
+        """Return the phases of which more than half of the time in I/O was spent in syncs."""
+        whole, sync = self._time_ns
+        return frozenset(np.flatnonzero(2 * sync > whole).tolist())

@@ -1,47 +1,40 @@
-"""The calls in which the task that comes last in a phase spends the time by which it is late."""
+"""The calls in which the task that comes last in a phase spends the time by which it is late.
+
+What the task that came last did before: calls, or something that no call shows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls
-from ensembles.model.units import NS_PER_S
+from ensembles.model.units import NS_PER_S, seconds_text
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import SYNCHRONISING
-from ensembles.structure.phases.outside import LateInPhase
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.structure.phases.result import Phases
 
+
 LEAST_PART = 0.5
-"""Least part of the lateness that the calls of a function, or of all functions, explain, to be named."""
+"""Least part of a lateness that calls explain, or time outside of them beyond that of others, to be named."""
 
 
 @dataclass(frozen=True)
 class LateCalls:
-    """The function in which the last task of a phase spent most time beyond that of another task.
+    """The function in which the last task of a phase spent most time beyond that of another task."""
 
-    Attributes
-    ----------
-    call, layer : str
-        The function.
-    file : str
-        Path on which it took the last task most time.
-    calls : int
-        Number of its calls by the last task in the phase.
-    time_s, other_s : float
-        Their time, and that of the task in the middle (`PhaseTotals.middle_task`).
-    """
-
+    # call, layer: The function
     call: str
     layer: str
-    file: str
-    calls: int
+    file: str  # Path on which it took the last task most time
+    calls: int  # Number of its calls by the last task in the phase
+    # time_s, other_s: Their time, and that of the task in the middle (`PhaseTotals.middle_task`)
     time_s: float
     other_s: float
 
@@ -51,19 +44,7 @@ class LateCalls:
 
 
 def without_waits_ns(chunk: Events) -> np.ndarray:
-    """Return the durations of outermost calls without what tasks wait for others inside them.
-
-    Parameters
-    ----------
-    chunk : Events
-        Those of a thread in the order of completion, with the columns ``rank``, ``thread``, ``call``,
-        ``depth``, ``start`` and ``duration``.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Durations, ns; those of inner calls are unchanged.
-    """
+    """Return the durations of outermost calls without what tasks wait for others inside them."""
     duration = chunk.duration.astype(np.int64)
     waits = ~is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth > 0)
     if not waits.any():
@@ -87,11 +68,6 @@ class TimeInCalls(Summary):
     Time in which a task waits for others inside a call, as in a barrier that HDF5 makes, does not count.
     Beside these, of each task and phase: start of the first call and return of the last, and when the task
     left the collective call in which all tasks met before the phase, if it is among the calls.
-
-    Parameters
-    ----------
-    tasks : sequence of (int, int, int)
-        Phase, its last task and its task in the middle.
     """
 
     columns = ("rank", "thread", "call", "depth", "file", "start", "duration")
@@ -190,16 +166,8 @@ class TimeInCalls(Summary):
     def late(self, phase: int, later_s: float) -> LateCalls | None:
         """Return the calls that explain why the last task of a phase is late.
 
-        Parameters
-        ----------
-        later_s : float
-            By how much the last task returned later than the one in the middle.
-
-        Returns
-        -------
-        LateCalls or None
-            The function with the largest difference from the task in the middle. None: that is less than half
-            of that time, and so are all functions together (`outside` says what is).
+        The function with the largest difference from the task in the middle. None: that is less than half of
+        that time, and so are all functions together (`outside` says what is).
         """
         last, middle = self._tasks[:, phase].tolist()
         functions: dict[Call, list[int]] = {}
@@ -228,10 +196,7 @@ class TimeInCalls(Summary):
     def outside(self, phase: int, later_s: float) -> LateInPhase | None:
         """Return where the last task of a phase was late outside of its I/O calls.
 
-        Returns
-        -------
-        LateInPhase or None
-            None: that is less than half of the time by which it is late.
+        None: that is less than half of the time by which it is late.
         """
         last, middle = ((phase, rank) for rank in self._tasks[:, phase].tolist())
         if last not in self._ends or middle not in self._ends:
@@ -250,3 +215,126 @@ class TimeInCalls(Summary):
         in_io_ns = sum(ns for (at, rank, *_), (_, ns) in self._sums.items() if (at, rank) == task)
         start_ns, end_ns = self._ends[task]
         return max(end_ns - start_ns - in_io_ns, 0) / NS_PER_S
+
+
+LEAST_RATIO = 2.0
+"""Least ratio of its time outside to that of the others."""
+
+
+@dataclass(frozen=True)
+class LateOutside:
+    """A task that is late because of what it did outside of I/O calls: computation, or messages.
+
+    Attributes
+    ----------
+    rank : int
+    outside_s : float
+        Time until its last calls of the phases in which it was in no I/O call, summed over phases.
+    others_s : float
+        The same of the other tasks, in the median.
+    left_s : float
+        Part of `outside_s` beyond that of the others in which it was still inside `call`, which the others
+        had left: it waited for a processor, or for messages of the call. 0: less than half, or not known.
+    call : str
+        The collective call.
+    """
+
+    rank: int
+    outside_s: float
+    others_s: float
+    left_s: float = 0.0
+    call: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+    def after(self, left_s: float, call: str) -> LateOutside:
+        """Return the same with the collective call that it leaves late, if that explains half or more."""
+        if left_s < LEAST_PART * (self.outside_s - self.others_s):
+            return self
+        return replace(self, left_s=left_s, call=call)
+
+    def __str__(self) -> str:
+        if self.call:
+            return (
+                f"rank {self.rank} is late because it leaves {self.call} {seconds_text(self.left_s)} later "
+                "than the others in all, although all had entered it: it waits there for a processor, or for "
+                "messages"
+            )
+        return (
+            f"rank {self.rank} is late because it was {seconds_text(self.outside_s)} outside of I/O calls, "
+            f"the others {seconds_text(self.others_s)} in the median: look at its computation and messages"
+        )
+
+
+def late_outside(
+    arrival: np.ndarray, busy: np.ndarray, present: np.ndarray
+) -> tuple[int, float, float] | None:
+    """Find the task that is late, and whether the time outside of its calls is why.
+
+    Number of the task, its time outside, and that of the other tasks in the median; None: its calls made it
+    late, or there is one task only.
+    """
+    several = present.sum(axis=1) > 1
+    if not several.any():
+        return None
+    here = np.where(present, arrival, np.nan)[several].astype(np.float64)
+    outside = np.maximum(here - busy[several], 0.0)
+    worst = int(np.argmax(np.nansum(here - np.nanmedian(here, axis=1)[:, None], axis=0)))
+    mine = np.flatnonzero(present[several][:, worst])
+    others = np.delete(here[mine], worst, axis=1)
+    late = float((here[mine, worst] - np.nanmedian(others, axis=1)).sum())
+    theirs = float(np.nanmedian(np.delete(outside[mine], worst, axis=1), axis=1).sum())
+    own = float(outside[mine, worst].sum())
+    is_why = late > 0 and own - theirs >= LEAST_PART * late and own >= LEAST_RATIO * theirs
+    return (worst, own, theirs) if is_why else None
+
+
+@dataclass(frozen=True)
+class LateInPhase:
+    """Where the last task of a phase lost the time by which it is late, if not in its I/O calls."""
+
+    # By how much later its first I/O call of the phase began than that of the task in the middle
+    # (`PhaseTotals.middle_task`)
+    begins_s: float
+    # between_s, other_between_s: Time from its first call to the return of its last one in which it was in no
+    # I/O call, and the same of the task in the middle
+    between_s: float
+    other_between_s: float
+    left_s: float | None = None  # By how much later it left `call`. None: not known.
+    call: str = ""  # The collective call before the phase, in which all tasks met; ``""``: not known
+
+    @property
+    def is_before(self) -> bool:
+        """Whether most of it was before its first call, not between its calls."""
+        return self.begins_s >= self.between_s - self.other_between_s
+
+    @property
+    def cell(self) -> str:
+        """What tables say in place of a call."""
+        return "late start" if self.is_before else "between calls"
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+    def text(self, middle_task: int | None) -> str:
+        """Say where the time was, in comparison with the task in the middle."""
+        if not self.is_before:
+            return (
+                f"it was {seconds_text(self.between_s)} outside of these calls between the first and the "
+                f"last, rank {middle_task}, in the middle, {seconds_text(self.other_between_s)}: look at "
+                "what it does there (computation, messages, other I/O)"
+            )
+        begins = f"it began its first call {seconds_text(self.begins_s)} later"
+        later = f"{begins} than rank {middle_task}, in the middle"
+        if self.left_s is not None and self.left_s >= LEAST_PART * self.begins_s:
+            return (
+                f"{later}, as it left {self.call} {seconds_text(self.left_s)} later, although all tasks had "
+                "entered it: it waited there for a processor, or for messages"
+            )
+        if self.left_s is not None:
+            left = f"{seconds_text(self.left_s)} later" if self.left_s > 0 else "no later"
+            later += f", although it left {self.call} {left}"
+        return f"{later}: look at what it does before (computation, messages, other I/O)"

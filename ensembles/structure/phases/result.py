@@ -244,13 +244,7 @@ class Phases:
 
 
 class KeptPhases:
-    """Holder of phases for `ensembles.passes.kept`.
-
-    Parameters
-    ----------
-    phases : Phases, optional
-        Phases that were detected; none: they are to be found.
-    """
+    """Holder of phases for `ensembles.passes.kept`."""
 
     results = ("phases",)
     result_types = (Phases,)

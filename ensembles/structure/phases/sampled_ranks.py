@@ -78,15 +78,8 @@ def _may_hold(tasks: int, events: int, most_events: int) -> bool:
 class ExtraSummary:
     """Counts by phase that are made in the pass that searches the gaps of all ranks.
 
-    Parameters
-    ----------
-    make : callable
-        Makes empty `CountsOfSeveral` that keep the calls of groups with odd numbers, given the cuts.
-
-    Attributes
-    ----------
-    found : CountsOfSeveral or None
-        The counts between the cuts of the phases; None: they were not made.
+    `make`: makes empty `CountsOfSeveral` that keep the calls of groups with odd numbers, given the cuts.
+    `found`: the counts between the cuts of the phases; None: they were not made.
     """
 
     def __init__(self, columns: Iterable[str], make: Callable[[np.ndarray], CountsOfSeveral]) -> None:
@@ -106,11 +99,6 @@ def detect_phases_in_sample(
     Steps are found in the calls of some whole ranks. Of each gap between them, the part counts in which no
     other rank is in I/O either. If more than a tenth of all ranks are in I/O throughout a gap, it is dropped.
     Memory is proportional to the calls of the sampled ranks and to the collective calls.
-
-    Parameters
-    ----------
-    beside : ExtraSummary, optional
-        Counts to make in the pass over all events, if there is one.
     """
     search = search_in_sample(run, rule, most_events, some, beside)
     requests = next(search)
@@ -281,12 +269,6 @@ class CallStarts(Summary):
     """A mergeable summary: the first and the last start of I/O calls, and of messages, between edges.
 
     Calls that wait for other tasks are not I/O.
-
-    Parameters
-    ----------
-    edges_ns : ndarray of int64, shape (m,)
-        Moments in ns, rising, near those that will divide the run: with these at hand, the parts with calls
-        follow from the first and the last starts.
     """
 
     columns = ("call", "start")
@@ -321,16 +303,8 @@ class CallStarts(Summary):
     def begun(self, cuts_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Tell in which parts of the run calls begin.
 
-        Parameters
-        ----------
-        cuts_ns : ndarray of int64, shape (m,)
-            Moments between the parts, rising.
-
-        Returns
-        -------
-        with_io, with_messages : ndarray of bool, shape (m + 1,)
-            Before, between and after the cuts. There are no messages if their layer was not recorded. None:
-            of some part it is unclear.
+        `with_io`, `with_messages`: before, between and after the cuts. There are no messages if their layer
+        was not recorded. None: of some part it is unclear.
         """
         with_io = self._begun(_IO, cuts_ns)
         with_messages = (

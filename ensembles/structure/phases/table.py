@@ -12,92 +12,62 @@ from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import has_message_layer, is_message_of_calls
 from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.late_calls import LateCalls
-from ensembles.structure.phases.outside import LateInPhase
+from ensembles.structure.phases.late_calls import LateCalls, LateInPhase
 from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 
 
 @dataclass(frozen=True)
 class CriticalCall:
-    """The last call of the slowest task of a phase.
+    """The last call of the slowest task of a phase."""
 
-    Attributes
-    ----------
-    call, layer, file : str
-        Function, layer and path.
-    start_s, duration_s : float
-        Start since the origin of the run, and duration.
-    """
-
+    # call, layer, file: Function, layer and path
     call: str
     layer: str
     file: str
+    # start_s, duration_s: Start since the origin of the run, and duration
     start_s: float
     duration_s: float
 
 
 @dataclass(frozen=True)
 class PhaseTotals:
-    """The totals of one phase.
+    """The totals of one phase."""
 
-    Attributes
-    ----------
-    phase : int
-        Number of the phase, from 1.
-    name : str or None
-        Name that the program gave.
-    tasks, calls : int
-        Number of tasks with I/O calls in the phase, and of these calls; waiting in MPI does not count. In a
-        phase without I/O, `calls` is 0, and what follows is about its messages.
-    bytes_read, bytes_written : int
-        Bytes moved; those of inner calls count once.
-    start_s, end_s, time_s : float
-        Start of the first call and return of the last since the origin of the run, and their difference.
-    slowest_task : int
-        The task whose last call returned last.
-    last_call : CriticalCall
-        That call.
-    lost_s : float
-        Idle time: from the return of a task's last call to the last return of all, summed over the tasks of
-        the phase. Whatever made calls longer counts; tasks without a call in the phase do not. NaN: the run
-        does not show that tasks wait for each other (`ensembles.structure.phases.waiting`).
-    lost_share : float
-        `lost_s` as a share of the time of all tasks, ``time_s * tasks``.
-    messages, message_bytes : int
-        Number of calls that exchange data with other tasks, and bytes that they send or have room for, as far
-        as they are events.
-    middle_task : int or None
-        Of the other tasks, the one in the middle by the return of its last call; None: there is one task.
-    later_s : float
-        Time from that return to the last return of all.
-    late_calls : LateCalls or None
-        The calls of the slowest task that made it late: those of the function with the largest difference
-        from the task in the middle, if this or that of all functions is at least half of `later_s`. None: it
-        is not, or they were not looked for (`ensembles.structure.phases.late_calls`).
-    late_outside : LateInPhase or None
-        If not its calls, what made the slowest task late: time before its first call of the phase, or between
-        its calls. None: less than half of `later_s`, or not looked for.
-    """
-
-    phase: int
-    name: str | None
+    phase: int  # Number of the phase, from 1
+    name: str | None  # Name that the program gave
+    # tasks, calls: Number of tasks with I/O calls in the phase, and of these calls; waiting in MPI does not
+    # count. In a phase without I/O, `calls` is 0, and what follows is about its messages.
     tasks: int
     calls: int
+    # bytes_read, bytes_written: Bytes moved; those of inner calls count once
     bytes_read: int
     bytes_written: int
+    # start_s, end_s, time_s: Start of the first call and return of the last since the origin of the run, and
+    # their difference
     start_s: float
     end_s: float
     time_s: float
-    slowest_task: int
-    last_call: CriticalCall
+    slowest_task: int  # The task whose last call returned last
+    last_call: CriticalCall  # That call
+    # Idle time: from the return of a task's last call to the last return of all, summed over the tasks of the
+    # phase. Whatever made calls longer counts; tasks without a call in the phase do not. NaN: the run does
+    # not show that tasks wait for each other (`ensembles.structure.phases.inner_waits`).
     lost_s: float
-    lost_share: float
+    lost_share: float  # `lost_s` as a share of the time of all tasks, ``time_s * tasks``
+    # messages, message_bytes: Number of calls that exchange data with other tasks, and bytes that they send
+    # or have room for, as far as they are events
     messages: int = 0
     message_bytes: int = 0
+    # Of the other tasks, the one in the middle by the return of its last call; None: there is one task
     middle_task: int | None = None
-    later_s: float = 0.0
+    later_s: float = 0.0  # Time from that return to the last return of all
+    # The calls of the slowest task that made it late: those of the function with the largest difference from
+    # the task in the middle, if this or that of all functions is at least half of `later_s`. None: it is not,
+    # or they were not looked for (`ensembles.structure.phases.late_calls`).
     late_calls: LateCalls | None = None
+    # If not its calls, what made the slowest task late: time before its first call of the phase, or between
+    # its calls. None: less than half of `later_s`, or not looked for.
     late_outside: LateInPhase | None = None
 
     @property
@@ -118,25 +88,7 @@ class PhaseTable(Summary):
     It holds a few numbers for each task and phase, whatever the number of calls. Of a phase in which tasks
     only exchange messages, these are its calls, if the layer mpimsg was recorded.
 
-    Parameters
-    ----------
-    phases : Phases
-        Phases of the whole run; the calls that are added may be a selection.
-
-    Attributes
-    ----------
-    outside : int
-        Number of I/O calls in no phase.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.table import PhaseTable
-    >>> run = en.open("ensio-ior")
-    >>> table = PhaseTable(run.phases)
-    >>> table.add(run.events)
-    >>> second = table.totals()[1]
-    >>> second.tasks, second.calls, second.bytes_written
-    (8, 32, 33554432)
+    `outside`: number of I/O calls in no phase.
     """
 
     columns = ("rank", "call", "carried", "file", "requested", "moved", "start", "duration")
@@ -311,23 +263,7 @@ class Spans(NamedTuple):
 
 
 def sum_spans(phase: np.ndarray, chunk: Events, by_thread: bool = False, with_bytes: bool = False) -> Spans:
-    """Sum the calls of a chunk by phase and task.
-
-    Parameters
-    ----------
-    phase : ndarray of int64, shape (n,)
-        Phase of each call, from 1; calls with other numbers do not count.
-    with_bytes : bool
-        Sum the bytes too, for which `chunk` has the columns ``call``, ``carried`` and ``moved``.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.table import sum_spans
-    >>> run = en.open("ensio-ior")
-    >>> spans = sum_spans(run.events.phase, run.events, with_bytes=True)
-    >>> len(spans.phase), int(spans.calls.sum()), int(spans.bytes_written.sum())
-    (96, 336, 167772160)
-    """
+    """Sum the calls of a chunk by phase and task."""
     row_of, end_ns = np.empty(len(chunk), np.int32), chunk.end
     found = sum_by_keys(
         {"phase": phase, "rank": chunk.rank} | ({"thread": chunk.thread} if by_thread else {}),

@@ -52,36 +52,20 @@ _BLOCK_EVENTS = 1 << 18
 
 
 class Cost(NamedTuple):
-    """Estimated size of an archive.
+    """Estimated size of an archive."""
 
-    Attributes
-    ----------
-    files : int
-        Number of files: two per location and two more.
-    size_bytes : int
-        Approximate size.
-    """
-
-    files: int
-    size_bytes: int
+    files: int  # Number of files: two per location and two more
+    size_bytes: int  # Approximate size
 
 
 class Written(NamedTuple):
-    """Description of a written archive.
+    """Description of a written archive."""
 
-    Attributes
-    ----------
-    anchor : str
-        Path of the anchor file, which tools open.
-    locations, handles : int
-        Number of locations and of I/O handles.
-    late_calls : int
-        Number of calls that are recorded later in the archive than they began. An attribute has the time.
-    """
-
-    anchor: str
+    anchor: str  # Path of the anchor file, which tools open
+    # locations, handles: Number of locations and of I/O handles
     locations: int
     handles: int
+    # Number of calls that are recorded later in the archive than they began. An attribute has the time.
     late_calls: int
 
 
@@ -95,14 +79,7 @@ def estimate_cost(run: RecordedRun, ranks_per_location: int = 1) -> Cost:
 
 
 def write_otf2(run: RecordedRun, path: str, ranks_per_location: int = 1) -> Written:
-    """Write a run as an OTF2 archive, a folder that appears under its name when it is complete.
-
-    Parameters
-    ----------
-    ranks_per_location : int
-        1: each thread of each rank is a separate location with its own file. More: this many ranks share a
-        location. Only attributes distinguish their calls, and viewers show them in one row.
-    """
+    """Write a run as an OTF2 archive, a folder that appears under its name when it is complete."""
     if ranks_per_location < 1:
         raise ValueError("a location has at least one rank")
     tool = link.program()
@@ -278,12 +255,7 @@ def words_of(name: str) -> list[str]:
 
 
 def sample_rows(table: SurroundingsTable) -> np.ndarray:
-    """Return each known counter of each sample as a row of `otf2_program.SAMPLE`, by time.
-
-    Returns
-    -------
-    structured ndarray, shape (m,)
-    """
+    """Return each known counter of each sample as a row of `otf2_program.SAMPLE`, by time."""
     names = counters_of(table)
     parts = []
     for number, name in enumerate(names):

@@ -27,11 +27,6 @@ class ParquetWriter:
     """Writer of a Parquet file of events: times in ns, sizes in bytes, names as dictionaries.
 
     Units and meanings of the columns are stored as metadata of the columns.
-
-    Parameters
-    ----------
-    about : dict, optional
-        Properties of the run. Each is stored as JSON in the metadata of the file, with the prefix ``ensio.``.
     """
 
     def __init__(self, file: IO[bytes], about: dict[str, Any] | None = None) -> None:

@@ -38,19 +38,11 @@ _ARGS = '"file":%s,"offset":%d,"requested":%d,"moved":%d,"errno":%d,"depth":%d,"
 
 
 class Counter(NamedTuple):
-    """An amount over time.
-
-    Attributes
-    ----------
-    name, unit : str
-    time_ns : ndarray of int64, shape (n,)
-        Moments since the origin of the run, from each of which a value holds.
-    value : ndarray of float64, shape (n,)
-    """
+    """An amount over time."""
 
     name: str
     unit: str
-    time_ns: np.ndarray
+    time_ns: np.ndarray  # Moments since the origin of the run, from each of which a value holds; shape (n,)
     value: np.ndarray
 
 
@@ -59,11 +51,6 @@ class PerfettoWriter:
 
     Slices of a thread must be nested or disjoint. Calls that partially overlap others of their thread, such
     as asynchronous calls, are written as asynchronous slices, which have separate rows.
-
-    Parameters
-    ----------
-    processes : list of Process
-        Their hosts and programs become part of the names of the ranks.
     """
 
     def __init__(

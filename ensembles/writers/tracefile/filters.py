@@ -13,12 +13,6 @@ from ensembles.model.errors import EnsioError
 class Filter:
     """A compression filter.
 
-    Attributes
-    ----------
-    name : str
-    needs : str
-        What a reader of such files needs in addition to HDF5; "": nothing.
-
     Examples
     --------
     >>> from ensembles.writers.tracefile.filters import FILTERS
@@ -27,7 +21,7 @@ class Filter:
     """
 
     name: str
-    needs: str
+    needs: str  # What a reader of such files needs in addition to HDF5; "": nothing
 
     def options(self) -> dict[str, Any]:
         """Return the arguments of `h5py.Group.create_dataset` for this filter."""

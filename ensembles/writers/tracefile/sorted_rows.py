@@ -29,18 +29,7 @@ _BLOCK_ROWS = 1 << 15
 def sorted_blocks(
     chunks: Iterator[Events], rows: int, folder: str, held_rows: int = HELD_ROWS
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Sort the events of a run by rank and start, stably.
-
-    Parameters
-    ----------
-    rows : int
-        Length of the blocks; the last block may be shorter.
-
-    Yields
-    ------
-    dict of str to ndarray, shape (rows,)
-        All columns.
-    """
+    """Sort the events of a run by rank and start, stably."""
     with ExitStack() as files:
         pieces = _sorted_pieces(chunks, lambda: _temporary(files, folder), held_rows)
         yield from _in_blocks(pieces, rows)

@@ -1,6 +1,8 @@
 """Write a ``trace.h5``: a whole run in one HDF5 file.
 
 HDF5 1.10 and later read it without a plugin, unless another filter is chosen.
+
+An `Extract` is a part of a run that is written as a separate run.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import h5py
 import numpy as np
@@ -20,7 +23,8 @@ from ensembles.files.atomic_write import atomic_write, temporary_file
 from ensembles.files.full_disk_file import FullDiskSafeFile
 from ensembles.files.readership import OWNER, Readership
 from ensembles.model.events import Events
-from ensembles.model.metadata import RunMetadata
+from ensembles.model.flights import Flights
+from ensembles.model.metadata import KERNEL_BYTES, Process, RunMetadata
 from ensembles.model.regions import COLUMN_MEANINGS as REGION_MEANINGS
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import COLUMN_MEANINGS as SURROUNDINGS_MEANINGS
@@ -29,13 +33,18 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import name_of, seal, to_bytes
 from ensembles.passes.progress import announced, counted
 from ensembles.passes.reading import ReadRequest
-from ensembles.readers.tracefile.contents import KEY, ChunkContents
-from ensembles.readers.tracefile.kept import GROUP, MOST_KEPT_BYTES, content_identity
+from ensembles.readers.tracefile.checked_parts import GROUP, MOST_KEPT_BYTES, content_identity
+from ensembles.readers.tracefile.index import KEY, ChunkContents
+from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.tracefile.events import put_column, put_text, put_texts, write_events
 from ensembles.writers.tracefile.filters import GZIP, Filter
-from ensembles.writers.tracefile.run_metadata import write_metadata
+
+if TYPE_CHECKING:
+    from ensembles.structure.recorded_run import RecordedRun
+    from ensembles.summaries.bysite import Selects
+
 
 _ROWS_AT_ONCE = 1 << 17
 """Events that are read at a time."""
@@ -74,14 +83,7 @@ def write_trace_file(
 
     Events are sorted by rank and start.
 
-    Parameters
-    ----------
-    readers : Readership
-        Who may read the file, in addition to its owner.
-    follow : bool
-        Whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
-    summaries : FilledOnTheWay, optional
-        Summaries to fill with the events, and to keep in the file.
+    `follow`: whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
     """
     target = atomic_write(path, readers) if follow else temporary_file(path, readers)
     capacity = source.capacity
@@ -191,3 +193,135 @@ def write_kept(
     put_text(group, "meaning", "results of passes over the events, with checksums; they may be removed")
     for name, content in sealed.items():
         put_column(group, name, np.frombuffer(content, np.uint8))
+
+
+_PROCESS_UNITS = {"start_unix_ns": "ns since 1970-01-01 UTC", "end_unix_ns": "ns since 1970-01-01 UTC"}
+
+
+def write_metadata(
+    file: h5py.File, metadata: RunMetadata, complete: bool, made_from: Mapping[str, tuple[int, int]]
+) -> None:
+    """Write the metadata of a run."""
+    put_text(file, "format", FORMAT)
+    file.attrs["version"] = VERSION
+    file.attrs["complete"] = np.uint8(complete)
+    file.attrs["tasks"] = metadata.tasks
+    file.attrs["threads"] = metadata.threads
+    file.attrs["left_out"] = metadata.left_out
+    file.attrs["origin_unix_ns"] = metadata.origin_unix_ns
+    if metadata.clock_error_s is not None:
+        file.attrs["clock_error_s"] = metadata.clock_error_s
+    put_text(file, "summed", metadata.summed)
+    if metadata.clock_step_s is not None:
+        file.attrs["clock_step_s"] = metadata.clock_step_s
+    for name in TEXT_ATTRIBUTES:
+        put_text(file, name, getattr(metadata, name))
+    calls = file.create_group("calls")
+    for part in ("name", "layer", "op"):
+        put_texts(calls, part, [getattr(call, part) for call in metadata.calls], f"{part} of each call")
+    put_texts(file, "files", metadata.files, "absolute paths; the first: none or unknown")
+    put_texts(file, "sites", metadata.sites.texts, "call sites; the first: unknown")
+    put_texts(file, "hosts", metadata.hosts, "nodes")
+    put_texts(file, "notes", metadata.notes, "data-quality warnings")
+    _write_processes(file.create_group("processes"), metadata.processes)
+    _write_facts(file, metadata)
+    _write_losses(file.create_group("losses"), metadata)
+    _write_flights(file.create_group("flights"), metadata)
+    spools = file.create_group("spools")
+    identities = list(made_from.values())
+    put_texts(spools, "name", list(made_from), "files that this one was made from")
+    _put_numbers(spools, "bytes", [size for size, _ in identities], "bytes")
+    _put_numbers(spools, "mtime_ns", [changed for _, changed in identities], "ns since 1970-01-01 UTC")
+
+
+def _write_facts(file: h5py.File, metadata: RunMetadata) -> None:
+    facts = [(path, *fact) for path, known in metadata.file_facts.items() for fact in known.items()]
+    mounts = [(host, mount) for host, table in metadata.mounts.items() for mount in table]
+    texts = [(host, mount.point, mount.type, mount.source) for host, mount in mounts]
+    _write_rows(file.create_group("file_facts"), ("path", "key", "value"), facts)
+    _write_rows(file.create_group("environment"), ("name", "value"), list(metadata.environment.items()))
+    nodes = file.create_group("nodes")
+    put_texts(nodes, "host", list(metadata.processors), "node")
+    _put_numbers(nodes, "processors", list(metadata.processors.values()), "")
+    table = file.create_group("mounts")
+    _write_rows(table, ("host", "point", "type", "source"), texts)
+    _put_numbers(table, "block_bytes", [mount.block_bytes for _, mount in mounts], "bytes")
+
+
+def _write_losses(group: h5py.Group, metadata: RunMetadata) -> None:
+    put_texts(group, "reason", list(metadata.dropped_by_reason), "why events were dropped")
+    _put_numbers(group, "events", list(metadata.dropped_by_reason.values()), "")
+    group.attrs["calls_on_other_paths"] = metadata.calls_on_other_paths
+    if (kernel := metadata.kernel_bytes) is not None:
+        for name in KERNEL_BYTES:
+            group.attrs[f"kernel_bytes_{name}"] = getattr(kernel, name)
+        put_texts(group, "kernel_facts", kernel.facts, "facts of the account of bytes")
+        put_texts(group, "libraries", kernel.libraries, "shared libraries that are not recorded")
+        put_texts(group, "unrecorded", kernel.unrecorded, "why a program could not be recorded")
+
+
+def _write_flights(group: h5py.Group, metadata: RunMetadata) -> None:
+    put_texts(group, "operation", list(metadata.flights), "operation of the requests")
+    for name in Flights._fields:
+        unit = "ns" if name.endswith("_ns") else ""
+        _put_numbers(group, name, [getattr(sums, name) for sums in metadata.flights.values()], unit)
+
+
+def _write_rows(group: h5py.Group, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for place, name in enumerate(names):
+        put_texts(group, name, [row[place] for row in rows], f"{name} in each row")
+
+
+def _write_processes(group: h5py.Group, processes: Sequence[Process]) -> None:
+    for field in fields(Process):
+        values: list[Any] = [getattr(process, field.name) for process in processes]
+        if field.name == "command":
+            commands = ["\x1f".join(words) for words in values]
+            put_texts(group, "command", commands, "words separated by the byte 0x1f")
+        elif field.type == "str":
+            put_texts(group, field.name, values, f"{field.name} of each process")
+        else:
+            _put_numbers(group, field.name, values, _PROCESS_UNITS.get(field.name, ""))
+
+
+def _put_numbers(group: h5py.Group, name: str, values: Sequence[int], unit: str) -> None:
+    put_column(group, name, np.array(values, dtype=np.int64), unit)
+
+
+class Extract:
+    """The selected calls of a run, as input for `write_trace_file`. A note describes the selection."""
+
+    is_complete = True
+
+    def __init__(self, run: RecordedRun, selection: Selects, words: str) -> None:
+        self._run = run
+        self._selection = selection
+        self._words = words
+        self.capacity = run.reading.most_events
+        self.spool_identities: dict[str, tuple[int, int]] = {}
+
+    @property
+    def metadata(self) -> RunMetadata:
+        """Metadata of the run, with a note on the selection."""
+        metadata = self._run.reading.source.metadata
+        return replace(
+            metadata, notes=[*metadata.notes, f"this is an extract: only the calls of {self._words}"]
+        )
+
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
+        """Yield the selected events, ordered by rank; the notes of the run describe damage."""
+        return self._run.reading.chunks_for(self._selection, request.max_events)
+
+    def regions(self) -> RegionTable:
+        """Return all regions of the run."""
+        return self._run.regions
+
+    def surroundings(self) -> SurroundingsTable:
+        """Return all samples of the kernel's counters."""
+        return self._run.surroundings()
+
+    def summary(self) -> None:
+        """Return None: the summary is computed from the events."""
+
+    def ranks(self) -> None:
+        """Return None: the sums by rank are computed from the events."""

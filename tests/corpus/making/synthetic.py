@@ -17,7 +17,7 @@ import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 BEGAN_UNIX_NS = 1_700_000_000_000_000_000
 MIB = 1 << 20

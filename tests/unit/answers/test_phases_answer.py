@@ -17,8 +17,8 @@ from ensembles.cli.main import main
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
 from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.inner_waits import IdleTime
 from ensembles.structure.phases.table import CriticalCall, PhaseTotals
-from ensembles.structure.phases.waiting import IdleTime
 
 IDLE = IdleTime(4, 4.0, 2.0, 0.125, 0, 0.0)
 ALONE = replace(IDLE, tasks=1)

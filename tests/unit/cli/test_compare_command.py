@@ -17,7 +17,7 @@ from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.units import seconds_text
 from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
 from ensembles.structure.phases.detect import detect_phases, phase_index
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
-from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from matrices import MIB, FileSystem, Matrices, run_matrices
 from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
 from ensembles.diagnosis.rules.strided_readahead.profile import StridedRuns, judgeable
 from ensembles.model.events import Events
-from ensembles.structure.strides.detect import StridedReads
+from ensembles.structure.strides import StridedReads
 
 TASKS = 16
 

@@ -12,7 +12,7 @@ import numpy as np
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT, SURROUNDINGS
 from ensembles.model.events import Call
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 CALLS = {
     1: Call("open", "posix", "open"),

@@ -15,7 +15,7 @@ from builders import EventRows, make_events
 
 from ensembles.model.c_layout import EVENT
 from ensembles.model.events import Call, Events
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 CALLS = (
     Call("unknown", "posix", "meta"),

@@ -16,7 +16,7 @@ from ensembles.answers.diagnose import DiagnosisAnswer
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import NotExamined
 from ensembles.faces.words import sentence
-from ensembles.structure.phases.outside import LateOutside
+from ensembles.structure.phases.late_calls import LateOutside
 
 
 def words(text: str) -> str:

@@ -20,7 +20,7 @@ from ensembles.cli.main import main
 from ensembles.faces.words import sentence
 from ensembles.model.events import Call, Events
 from ensembles.structure.late_entry import late_entry
-from ensembles.summaries.collective_entries import CollectiveEntries
+from ensembles.summaries.collective_steps import CollectiveEntries
 
 PLAIN = {"rank": -1, "tasks": 0}
 TWO = {1: "/scratch/log", 2: "/scratch/data"}

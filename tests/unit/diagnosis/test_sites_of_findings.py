@@ -17,7 +17,7 @@ from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.model.calls import OPS
 from ensembles.run.selection import Selection
-from ensembles.summaries.selected_sites import SelectedSites
+from ensembles.summaries.bysite import SelectedSites
 
 HELD = Path(__file__).parents[2] / "corpus" / "runs"
 

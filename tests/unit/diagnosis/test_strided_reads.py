@@ -7,7 +7,7 @@ import pytest
 from matrices import CALLS, MIB, NUMBERS, FileSystem, Matrices, run_matrices
 
 from ensembles.model.events import Events
-from ensembles.structure.strides.detect import MOST_POSITIONS, StridedReads
+from ensembles.structure.strides import MOST_POSITIONS, StridedReads
 
 TASKS = 6
 

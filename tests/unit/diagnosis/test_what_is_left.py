@@ -12,8 +12,8 @@ from ensembles import viz
 from ensembles.cli.main import main
 from ensembles.run.information import collect_information
 from ensembles.run.selection import Selection
-from ensembles.structure.phases.outside import late_outside
-from ensembles.viz.explorer.structure import about_causes, structure_of
+from ensembles.structure.phases.late_calls import late_outside
+from ensembles.viz.explorer.shown import about_causes, structure_of
 from ensembles.viz.explorer.tables import phase_columns
 from ensembles.viz.report.page import write_report
 

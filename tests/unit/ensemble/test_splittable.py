@@ -10,7 +10,7 @@ from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.model.metadata import WAITS_FOR_DEVICE
-from ensembles.writers.native.spool import POSIX_CALLS
+from ensembles.writers.spool import POSIX_CALLS
 
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 

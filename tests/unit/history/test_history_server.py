@@ -193,7 +193,7 @@ def test_runs_that_are_added_are_on_the_next_page(place: str, browse: Browser, t
 
 def test_a_run_of_an_older_page(tmp_path: Path) -> None:
     from ensembles.history.check import check
-    from ensembles.viz.history.data import experiment_data
+    from ensembles.viz.history.figures import experiment_data
 
     history = History(str(tmp_path / "runs.db"), make=True)
     rng = np.random.default_rng(1)

@@ -7,7 +7,7 @@ import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
 from ensembles.model.regions import RegionTable, Spans
-from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 CALLS = POSIX_CALLS | {
     240: Call("phase", "program", "meta"),

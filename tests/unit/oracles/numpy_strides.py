@@ -1,11 +1,11 @@
-"""Detection of strided runs, in NumPy: what `ensembles.structure.strides.detect.find_strides` gives."""
+"""Detection of strided runs, in NumPy: what `ensembles.structure.strides.find_strides` gives."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ensembles.model.events import OPS, Events
-from ensembles.structure.strides.detect import BYTES, LAYERS, LEAST_READS, MOST_POSITIONS, ROW, StrideRuns
+from ensembles.structure.strides import BYTES, LAYERS, LEAST_READS, MOST_POSITIONS, ROW, StrideRuns
 
 _STREAM = ("rank", "layer", "file", "lane")
 _WRITTEN_SHARE = 1 / 16

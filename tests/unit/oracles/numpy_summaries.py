@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index
-from ensembles.summaries.spreading import Choice
+from ensembles.summaries.kernels import Choice
 
 
 def spread(

@@ -20,7 +20,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common.data_for import data_for
-from ensembles.viz.report.moments import moments
+from ensembles.viz.report.tables import moments
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302

@@ -28,7 +28,7 @@ from ensembles.run.collect import collect
 from ensembles.summaries.runtotals import EventCount
 from ensembles.viz.report.data import ReportData
 from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

@@ -24,31 +24,26 @@ from ensembles.run.information import sums_requests
 from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
 from ensembles.structure.access.uses import IoCalls
-from ensembles.structure.bursts import MovedSpans
 from ensembles.structure.phases.barriers import Barriers, MessageStarts
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
-from ensembles.structure.phases.inner_waits import InnerWaits
+from ensembles.structure.phases.inner_waits import InnerWaits, SyncTime
 from ensembles.structure.phases.late_calls import TimeInCalls
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import CallStarts, _StartCounts
 from ensembles.structure.phases.table import PhaseTable
-from ensembles.structure.phases.waiting import SyncTime
-from ensembles.structure.strides.detect import StridedReads
-from ensembles.summaries.active_time import ActiveTime
+from ensembles.structure.rates import MovedSpans
+from ensembles.structure.strides import StridedReads
+from ensembles.summaries.active_time import ActiveTime, IoUnion
 from ensembles.summaries.bysite import BySite, SitesByDuration
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.collective_entries import CollectiveEntries
-from ensembles.summaries.collective_steps import CollectiveSteps
-from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.summaries.collective_steps import CollectiveEntries, CollectiveSteps, CollectiveTime
 from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.io_union import IoUnion
 from ensembles.summaries.layer_traffic import LayerTraffic
-from ensembles.summaries.layers import LayerTimes
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.open_time import OpenTime
@@ -58,7 +53,7 @@ from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.regiontimes import RegionTimes
-from ensembles.summaries.runtotals import EventCount, RunTotals
+from ensembles.summaries.runtotals import EventCount, LayerTimes, RunTotals
 from ensembles.summaries.sizes import Requests, SizeTable
 from ensembles.summaries.target_load import TargetLoad
 from ensembles.summaries.totals_by import TotalsBy

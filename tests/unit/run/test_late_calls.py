@@ -13,9 +13,8 @@ from ensembles import viz
 from ensembles.cli.main import main
 from ensembles.model.events import Call, Events
 from ensembles.run.selection import Selection
-from ensembles.structure.phases.late_calls import LateCalls, without_waits_ns
-from ensembles.structure.phases.outside import LateInPhase
-from ensembles.viz.explorer.structure import structure_of
+from ensembles.structure.phases.late_calls import LateCalls, LateInPhase, without_waits_ns
+from ensembles.viz.explorer.shown import structure_of
 from ensembles.viz.report.page import write_report
 
 MIB = 1 << 20

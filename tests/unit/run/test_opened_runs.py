@@ -12,7 +12,7 @@ import ensembles as en
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.run.information import collect_information
 from ensembles.workloads.synthetic import synthetic_events, synthetic_run
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 
 def test_a_synthetic_run_is_read_as_it_was_made(tmp_path: Path) -> None:

@@ -21,8 +21,7 @@ from ensembles.run import rasters
 from ensembles.run.collect import collect
 from ensembles.run.rasters import drawn_raster, expected_calls, kept_raster
 from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
-from ensembles.summaries.raster import Raster, raster_request
-from ensembles.summaries.raster_images import share_images
+from ensembles.summaries.raster import Raster, raster_request, share_images
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common import task_order
 from ensembles.viz.common.data_for import data_for

@@ -14,9 +14,8 @@ from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
 from ensembles.run.requests import boundary_of, requests_of_run
-from ensembles.summaries.alignment import Alignment
-from ensembles.summaries.callsums import operations_of_transfers
-from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.calltable import operations_of_transfers
+from ensembles.summaries.sizes import Alignment, SizeTable
 from ensembles.workloads.synthetic import synthetic_run
 
 CALLS = (

@@ -12,7 +12,7 @@ from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
 from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.native.spool import POSIX_CALLS
+from ensembles.writers.spool import POSIX_CALLS
 
 MIB = 1 << 20
 

@@ -20,11 +20,10 @@ from ensembles.model.events import Call
 from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.loops import MOST_LOOPS, find_loops
-from ensembles.structure.access.pattern import LoopPattern, Pattern, pattern_of
+from ensembles.structure.access.pattern import LoopPattern, Pattern, files_text, line_of, pattern_of
 from ensembles.structure.access.segments import find_parts
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.summary import AccessSummary
-from ensembles.structure.access.text import files_text, line_of
 from ensembles.structure.access.uses import IoCalls, coverage_text
 from ensembles.workloads.synthetic import synthetic_run
 

@@ -12,7 +12,7 @@ from ensembles.structure.library_time import (
     library_share_text,
 )
 from ensembles.summaries.layer_traffic import LayerTraffic
-from ensembles.summaries.layers import LayerTimes
+from ensembles.summaries.runtotals import LayerTimes
 
 MIB = 1 << 20
 CALLS = (

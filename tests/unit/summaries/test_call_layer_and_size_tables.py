@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries import sizes
 from ensembles.summaries.calltable import CallTable, SlowestCall
-from ensembles.summaries.layers import LayerTimes
+from ensembles.summaries.runtotals import LayerTimes
 from ensembles.summaries.sizes import SizeTable
 
 LAYERED = (

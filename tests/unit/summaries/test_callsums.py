@@ -14,9 +14,9 @@ from oracles import numpy_summaries
 from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.summaries import callsums, spreading
+from ensembles.summaries import calltable, kernels
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.spreading import Choice
+from ensembles.summaries.kernels import Choice
 
 
 def fresh(whole: Events) -> Events:
@@ -26,17 +26,17 @@ def fresh(whole: Events) -> Events:
 
 @given(whole=events(least=1))
 def test_compiled_sums_equal_those_of_numpy_to_the_last_bit(whole: Events) -> None:
-    mine = callsums.compute_call_sums(fresh(whole))
+    mine = calltable.compute_call_sums(fresh(whole))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(callsums._compiled, "sum_calls", numpy_summaries.sum_calls)
-        theirs = callsums.compute_call_sums(fresh(whole))
+        patch.setattr(calltable._compiled, "sum_calls", numpy_summaries.sum_calls)
+        theirs = calltable.compute_call_sums(fresh(whole))
     for name in mine.__slots__:
         np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name), err_msg=name)
 
 
 @given(whole=events(least=1))
 def test_bytes_that_a_call_around_counts_are_left_out(whole: Events) -> None:
-    sums = callsums.compute_call_sums(whole)
+    sums = calltable.compute_call_sums(whole)
     rows = zip(whole.call.tolist(), whole.moved.tolist(), whole.carried.tolist(), strict=True)
     expected = Counter()
     for call, moved, carried in rows:
@@ -50,7 +50,7 @@ def test_bytes_that_a_call_around_counts_are_left_out(whole: Events) -> None:
 @given(whole=events(least=1))
 def test_central_sums_are_equal_to_rounding(whole: Events) -> None:
     mean_ns = np.full(len(CALLS), whole.duration.mean())
-    mine = callsums.central_sums(whole.call, whole.duration, mean_ns)
+    mine = calltable.central_sums(whole.call, whole.duration, mean_ns)
     theirs = numpy_summaries.central_sums(whole.call, whole.duration, mean_ns)
     spread = max(float(np.ptp(whole.duration)), 1.0)
     for power in (2, 3, 4):
@@ -65,9 +65,9 @@ def test_sizes_are_counted_by_layer_as_a_plain_loop_does(seed: int, different: i
     call = random.integers(0, len(calls), 2000).astype("u2")
     # Sizes that differ in high bits only meet in one place of a table of few.
     requested = random.integers(0, different, 2000).astype("u8") << np.uint64(random.integers(0, 2))
-    names, layer_of = callsums.layers_of_transfers(calls)
+    names, layer_of = calltable.layers_of_transfers(calls)
     found: Counter[tuple[str, int]] = Counter()
-    for layer, size, count in zip(*callsums.count_sizes(call, requested, layer_of), strict=True):
+    for layer, size, count in zip(*calltable.count_sizes(call, requested, layer_of), strict=True):
         found[names[layer], int(size)] += int(count)
     rows = zip(call.tolist(), requested.tolist(), strict=True)
     chosen = ((calls[number], size) for number, size in rows)
@@ -76,14 +76,14 @@ def test_sizes_are_counted_by_layer_as_a_plain_loop_does(seed: int, different: i
 
 def test_numbers_without_an_entry_are_refused() -> None:
     call, eight = np.array([0, 7], "u2"), np.zeros(2, "i8")
-    none, some = np.full(2, callsums._NO_LAYER, "u1"), np.zeros(2, "u8")
+    none, some = np.full(2, calltable._NO_LAYER, "u1"), np.zeros(2, "u8")
     with pytest.raises(IndexError, match="index 7 is out of bounds"):
-        callsums.count_sizes(call, some, none)
+        calltable.count_sizes(call, some, none)
     with pytest.raises(IndexError, match="event 1"):
-        callsums.central_sums(call, eight, np.zeros(2))
+        calltable.central_sums(call, eight, np.zeros(2))
     columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"call": call}
     with pytest.raises(IndexError, match="event 1"):
-        callsums.compute_call_sums(Events(columns, CALLS, [""]))
+        calltable.compute_call_sums(Events(columns, CALLS, [""]))
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
@@ -108,13 +108,13 @@ def choices(draw: st.DrawFn) -> Choice:
 
 @given(whole=events(least=1), choice=choices())
 def test_calls_are_spread_as_numpy_does_it_to_the_last_bit(whole: Events, choice: Choice) -> None:
-    extent = spreading.compute_extent(whole, choice)
+    extent = kernels.compute_extent(whole, choice)
     assert extent == numpy_summaries.compute_extent(whole, choice)
     low, high = extent or (0, 1)
     level = max((high - low).bit_length() - 3, 0)
     cells = (high >> level) - (low >> level) + 1
     mine, theirs = np.zeros((2, 3 + TASKS, cells), np.int64)
-    spreading.spread_calls(whole, choice, level, low >> level, mine)
+    kernels.spread_calls(whole, choice, level, low >> level, mine)
     numpy_summaries.spread_calls(whole, choice, level, low >> level, theirs)
     np.testing.assert_array_equal(mine, theirs)
     assert bool(mine.any()) <= (extent is not None)
@@ -123,10 +123,10 @@ def test_calls_are_spread_as_numpy_does_it_to_the_last_bit(whole: Events, choice
 @given(whole=events(least=1))
 def test_time_in_rows_of_ranks_is_that_of_the_outermost_calls(whole: Events) -> None:
     choice = Choice(np.arange(len(CALLS), dtype=np.int32) * 4, ranks_per_row=2, outermost=True)
-    low, high = spreading.compute_extent(whole, Choice(choice.row_of_call)) or (0, 1)
+    low, high = kernels.compute_extent(whole, Choice(choice.row_of_call)) or (0, 1)
     level = max((high - low).bit_length(), 1)
     out = np.zeros((4 * len(CALLS), 2), np.int64)
-    spreading.spread_calls(whole, choice, level, low >> level, out)
+    kernels.spread_calls(whole, choice, level, low >> level, out)
     for call in range(len(CALLS)):
         for row in range(4):
             mine = (whole.call == call) & (whole.rank // 2 == row) & (whole.depth == 0)
@@ -137,7 +137,7 @@ def test_a_call_that_ends_before_it_starts_is_told() -> None:
     columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"duration": np.array([4, -1])}
     chunk = Events(columns, CALLS, [""])
     with pytest.raises(EnsioError, match="ends before it starts"):
-        spreading.compute_extent(chunk, Choice(np.zeros(len(CALLS), np.int32)))
+        kernels.compute_extent(chunk, Choice(np.zeros(len(CALLS), np.int32)))
 
 
 def test_a_table_knows_the_files_of_chunks_with_different_dictionaries() -> None:

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.summaries.bins import Ordinals, ordinal_class, ordinal_range, size_class, size_range_bytes
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.classes import Ordinals, ordinal_class, ordinal_range, size_class, size_range_bytes
 from ensembles.summaries.from_cells import (
     histogram_from_cells,
     moments_from_cells,

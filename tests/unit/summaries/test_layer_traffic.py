@@ -7,7 +7,7 @@ import pytest
 
 from ensembles.model.events import Call, Events
 from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
-from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic, Traffic
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries import phasecounts
-from ensembles.summaries.alignment import Alignment
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.failed_calls import FailedCalls
@@ -22,7 +21,7 @@ from ensembles.summaries.phasecounts import PhaseCounts
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import RunTotals
-from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.sizes import Alignment, SizeTable
 
 EXACT = {
     "histogram": LogHistogram,

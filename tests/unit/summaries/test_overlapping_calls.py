@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from ensembles.model.events import Call, Events
-from ensembles.summaries.layers import LayerTimes
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.ranktable import RankTable
-from ensembles.summaries.runtotals import RunTotals
+from ensembles.summaries.runtotals import LayerTimes, RunTotals
 
 CALLS = (
     Call("aio_write", "posix", "write"),

@@ -18,8 +18,8 @@ from ensembles.model.units import seconds_text
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
-from ensembles.viz.common.label_places import label_places
-from ensembles.viz.report.ensembles import shown_ensembles
+from ensembles.viz.pictures.modes import label_places
+from ensembles.viz.report.page import shown_ensembles
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow

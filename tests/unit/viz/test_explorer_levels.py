@@ -14,10 +14,9 @@ from ensembles.run.rasters import kept_levels, whole_raster
 from ensembles.summaries.pyramid import Pyramid
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.viz.common.single_calls import MOST_CALLS, Window
-from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.sums import CELLS, ROWS
+from ensembles.viz.explorer.sums import CELLS, ROWS, CellTimes, Levels
 from ensembles.viz.explorer.view import View
 from ensembles.workloads.synthetic import synthetic_run
 

@@ -16,7 +16,7 @@ from ensembles.api.run import Events
 from ensembles.model.events import Call
 from ensembles.viz.common.figures import titles_of
 from ensembles.viz.common.style import COLOURS
-from ensembles.viz.pictures.size_classes import ensembles_by_size
+from ensembles.viz.pictures.histogram import ensembles_by_size
 
 MIB = 1 << 20
 LAYERS = [

@@ -21,8 +21,8 @@ from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common.figures import time_range
 from ensembles.viz.common.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
-from ensembles.viz.report.moments import moments
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.viz.report.tables import moments
+from ensembles.writers.spool import SpoolContent, write_spool
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)],

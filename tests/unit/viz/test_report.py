@@ -27,7 +27,7 @@ from ensembles.viz import write_report
 from ensembles.viz.report import page as report
 from ensembles.viz.report.data import ReportData
 from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,7 @@ import ensembles as en
 from ensembles import viz
 from ensembles.api.run import Run
 from ensembles.model.errors import EnsioError
-from ensembles.viz.common.nested_calls import enclosing_calls, nested_layers
-from ensembles.viz.common.single_calls import call_columns
+from ensembles.viz.common.single_calls import call_columns, enclosing_calls, nested_layers
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View

@@ -12,8 +12,7 @@ import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
 from ensembles.summaries.longest_calls import DiagramCalls
-from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.summaries.raster_images import share_image
+from ensembles.summaries.raster import CLASSES, Raster, share_image
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.common.task_order import ordered_raster, rows_of_tasks, window_of
 
@@ -194,7 +193,7 @@ def test_phases_are_numbered_at_their_beginnings(run) -> None:
 def _phases(run):
     from functools import partial
 
-    from ensembles.viz.common.bands import _table_of
+    from ensembles.viz.pictures.trace_annotations import _table_of
 
     return partial(_table_of, run.phases)
 

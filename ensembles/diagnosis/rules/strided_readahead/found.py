@@ -15,7 +15,7 @@ from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, S
 from ensembles.model.events import Events
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
-from ensembles.structure.strides.detect import LAYERS, StridedReads
+from ensembles.structure.strides import LAYERS, StridedReads
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

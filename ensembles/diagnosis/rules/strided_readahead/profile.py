@@ -10,7 +10,7 @@ from itertools import permutations
 
 import numpy as np
 
-from ensembles.structure.strides.detect import MOST_POSITIONS
+from ensembles.structure.strides import MOST_POSITIONS
 
 HEALTHY_READS = 3
 """The client recognises a stride when it appears for the third time; the reads after that are read ahead."""

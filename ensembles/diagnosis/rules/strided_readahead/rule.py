@@ -20,7 +20,7 @@ from ensembles.diagnosis.rules.strided_readahead.checks import verdict
 from ensembles.diagnosis.rules.strided_readahead.found import ID, describe
 from ensembles.diagnosis.rules.strided_readahead.profile import StridedRuns, judgeable
 from ensembles.passes.group import SummaryRequest
-from ensembles.structure.strides.detect import StridedReads
+from ensembles.structure.strides import StridedReads
 
 __all__ = ["ID", "NEEDS", "evaluate", "preconditions"]
 

@@ -55,11 +55,6 @@ def canonical_function(name: str, layer: str) -> Call:
 
     docs/reference/calls.md lists the names.
 
-    Parameters
-    ----------
-    name : str
-        Name written by the tool, such as ``pread64`` or ``__xstat``.
-
     Examples
     --------
     >>> from ensembles.readers.foreign.common.call_catalog import canonical_function

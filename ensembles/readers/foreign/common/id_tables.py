@@ -69,33 +69,25 @@ class FileIds:
 
 @dataclass(slots=True)
 class TracedProcess:
-    """A process in a trace of another tool.
+    """A process in a trace of another tool."""
 
-    Attributes
-    ----------
-    host, pid, parent, program, command, cwd, source, ended, first_thread
-        As for `Process`; unknown values are empty or 0.
-    rank : int
-        Task of the process; -1: it belongs to no task.
-    first, last : int
-        First and last known time of the process, ns since 1970-01-01 UTC; 0: unknown.
-    threads : dict of object to int
-        Number within the task, by the name of the thread in the trace.
-    """
-
+    # host, pid, parent, program, command, cwd, source, ended, first_thread: As for `Process`; unknown values
+    # are empty or 0
     host: str
     pid: int
-    rank: int = -1
+    rank: int = -1  # Task of the process; -1: it belongs to no task
     parent: int = 0
     program: str = ""
     command: tuple[str, ...] = ()
     cwd: str = ""
     source: str = ""
     ended: bool = False
+    # first, last: First and last known time of the process, ns since 1970-01-01 UTC; 0: unknown
     first: int = 0
     last: int = 0
     first_thread: int = 0
     beside_main: bool = True
+    # Number within the task, by the name of the thread in the trace
     threads: dict[Hashable, int] = field(default_factory=dict)
 
     def seen(self, first: int, last: int) -> None:

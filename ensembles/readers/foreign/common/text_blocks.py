@@ -19,21 +19,9 @@ _PACKED_BYTES = 1 << 15
 class TextBlocks:
     """The lines of a file, in blocks.
 
-    Parameters
-    ----------
-    sign : bytes
-        What the file's lines have. Reading fails after 256 MiB without it, which bounds the time: a hole in a
-        file may be terabytes long.
-
-    Attributes
-    ----------
-    path : str
-    skipped : int
-        Number of lines that are left out; here, because they are longer than `LONGEST_LINE_BYTES`.
-    damaged : bool
-        Whether the compressed data end with an error.
-    torn, ends_in_line : bool
-        Whether the compressed data, or the last line, have no end.
+    `skipped`: number of lines that are left out; here, because they are longer than `LONGEST_LINE_BYTES`.
+    `damaged`: whether the compressed data end with an error.
+    `torn`, `ends_in_line`: whether the compressed data, or the last line, have no end.
     """
 
     def __init__(self, path: str, sign: bytes = b"\n", block_bytes: int = BLOCK_BYTES) -> None:

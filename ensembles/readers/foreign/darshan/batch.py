@@ -23,44 +23,24 @@ from ensembles.readers.foreign.darshan.source import DarshanImport
 
 @dataclass(frozen=True)
 class CountedLog:
-    """The counters of a log.
-
-    Attributes
-    ----------
-    path, command, job, uid : str
-    tasks, start_ns, end_ns : int
-        Times since 1970.
-    files : int
-    summary : CountedSummary
-        A cell for each kind of calls.
-    has_segments : bool
-        Whether the log also has DXT segments, which are not read.
-    is_partial : bool
-        Whether Darshan lacked memory for some files.
-    """
+    """The counters of a log."""
 
     path: str
     command: str
     job: str
     uid: str
+    # tasks, start_ns, end_ns: Times since 1970
     tasks: int
     start_ns: int
     end_ns: int
     files: int
-    summary: CountedSummary
-    has_segments: bool
-    is_partial: bool
+    summary: CountedSummary  # A cell for each kind of calls
+    has_segments: bool  # Whether the log also has DXT segments, which are not read
+    is_partial: bool  # Whether Darshan lacked memory for some files
 
 
 def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | EnsioError]]:
-    """Read the counters of logs.
-
-    Yields
-    ------
-    path : str
-    CountedLog or EnsioError
-        The error says why the log cannot be read; the next logs are read nevertheless.
-    """
+    """Read the counters of logs."""
     child = None
     try:
         for path in paths:

@@ -23,32 +23,18 @@ BUCKETS = (
 
 
 class CounterMapping(NamedTuple):
-    """Names of the counters of a module for one kind of calls, without the prefix of the module.
+    """Names of the counters of a module for one kind of calls, without the prefix of the module."""
 
-    Attributes
-    ----------
-    call : Call
-        The call under which they are shown.
-    counts : tuple of str
-        Counters whose sum is the number of calls.
-    moved : str or None
-        Bytes moved.
-    time, longest : str
-        Sum of the durations and longest duration (None: unknown).
-    first, last : tuple of str
-        Times of the first and of the last calls.
-    sizes : str or None
-        Prefix of the counters of request sizes.
-    """
-
-    call: Call
-    counts: tuple[str, ...]
-    moved: str | None
+    call: Call  # The call under which they are shown
+    counts: tuple[str, ...]  # Counters whose sum is the number of calls
+    moved: str | None  # Bytes moved
+    # time, longest: Sum of the durations and longest duration (None: unknown)
     time: str
     longest: str | None
+    # first, last: Times of the first and of the last calls
     first: tuple[str, ...]
     last: tuple[str, ...]
-    sizes: str | None
+    sizes: str | None  # Prefix of the counters of request sizes
 
 
 def _ways(

@@ -14,8 +14,8 @@ import numpy as np
 from ensembles.model.events import Call
 from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, CALLS, PREFIX, WAYS, CounterMapping
 from ensembles.readers.foreign.darshan.header import DamagedLog
+from ensembles.summaries.bins import ALL_SIZES, UNKNOWN_ORDINAL
 from ensembles.summaries.cells import CELL_DTYPES, CellSummary
-from ensembles.summaries.classes import ALL_SIZES, UNKNOWN_ORDINAL
 from ensembles.summaries.ranktable import RankTable
 
 _LONGEST_S = 1e9
@@ -158,10 +158,6 @@ class Counters:
 
         All POSIX and DFS calls on a file that MPI-IO opened are assumed to be inside MPI-IO calls, and all
         calls on objects of DAOS inside those of DFS, if there are any.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
         """
         nothing = np.zeros(len(rank), np.int64)
         if way.moved is None:
@@ -265,23 +261,7 @@ class Counters:
 
 
 def counter_columns(records: np.ndarray, whole: int, real: int, before: int = 0) -> tuple[np.ndarray, ...]:
-    """Split records into columns.
-
-    Parameters
-    ----------
-    records : ndarray of uint8, shape (bytes,)
-        Records of Darshan, one after another.
-    whole, real : int
-        Number of integer counters and of timers of a record.
-
-    Returns
-    -------
-    id : ndarray of uint64, shape (n,)
-    rank : ndarray of int64, shape (n,)
-    counters : ndarray of int64, shape (n, whole)
-    times : ndarray of float64, shape (n, real)
-        Seconds.
-    """
+    """Split records into columns."""
     fields = [("id", "u8"), ("rank", "i8"), ("before", "u8", (before,))]
     shape = np.dtype([*fields, ("whole", "i8", (whole,)), ("real", "f8", (real,))])
     table = records.view(shape)

@@ -44,33 +44,15 @@ class DamagedLog(Exception):
 
 
 class Header(NamedTuple):
-    """Contents of the header.
+    """Contents of the header."""
 
-    Attributes
-    ----------
-    version : str
-        Format version.
-    swapped : bool
-        Whether the log has the other byte order.
-    is_zlib : bool
-        Whether zlib compressed the parts; else bzip2 did.
-    job : (int, int)
-        Offset and length of the job's description in the file, bytes.
-    names : (int, int)
-        Offset and length of the file names, bytes; length 0: there are none.
-    number : int
-        Number of the job, for a batch job that of the batch system.
-    start_ns : int
-        Start of the job, ns since 1970.
-    """
-
-    version: str
-    swapped: bool
-    is_zlib: bool
-    job: tuple[int, int]
-    names: tuple[int, int]
-    number: int = 0
-    start_ns: int = 0
+    version: str  # Format version
+    swapped: bool  # Whether the log has the other byte order
+    is_zlib: bool  # Whether zlib compressed the parts; else bzip2 did
+    job: tuple[int, int]  # Offset and length of the job's description in the file, bytes
+    names: tuple[int, int]  # Offset and length of the file names, bytes; length 0: there are none
+    number: int = 0  # Number of the job, for a batch job that of the batch system
+    start_ns: int = 0  # Start of the job, ns since 1970
 
 
 def log_version(beginning: bytes) -> str | None:
@@ -212,13 +194,7 @@ def write_frame(stream: IO[bytes], head: dict[str, Any], arrays: Sequence[array[
 
 
 def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Read the next frame.
-
-    Returns
-    -------
-    head : dict
-    arrays : list of ndarray, shape (n,)
-    """
+    """Read the next frame."""
     import numpy as np
 
     (length,) = struct.unpack("<I", _exactly(stream, 4))

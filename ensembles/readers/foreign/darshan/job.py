@@ -31,41 +31,23 @@ _CORRUPT_VERSION = "3.20"
 
 @dataclass(slots=True)
 class JobState:
-    """Metadata that are collected while a log is read.
+    """Metadata that are collected while a log is read."""
 
-    Attributes
-    ----------
-    has_segments : bool
-        Whether the log has DXT segments.
-    first_rank : int
-        Number of the first task of this log; of several logs, tasks count on.
-    after_s : float
-        Start of this log, since that of the first.
-    start_ns, end_ns : int
-        Start and end of the job, ns since 1970.
-    lives : dict of int to (str, int, int)
-        Command, start and end of each log, by its first task.
-    paths : dict of int to str
-        Paths by file id.
-    hosts : dict of int to str
-        Name of the node by rank.
-    counted : Counter of Call
-        Number of DXT segments by kind of call.
-    """
-
-    has_segments: bool = False
-    first_rank: int = 0
-    after_s: float = 0.0
+    has_segments: bool = False  # Whether the log has DXT segments
+    first_rank: int = 0  # Number of the first task of this log; of several logs, tasks count on
+    after_s: float = 0.0  # Start of this log, since that of the first
+    # start_ns, end_ns: Start and end of the job, ns since 1970
     start_ns: int = 0
     end_ns: int = 0
+    # Command, start and end of each log, by its first task
     lives: dict[int, tuple[str, int, int]] = field(default_factory=dict)
     version: str = ""
     modules: dict[str, dict[str, Any]] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
-    paths: dict[int, str] = field(default_factory=dict)
-    counted: Counter[Call] = field(default_factory=Counter)
+    paths: dict[int, str] = field(default_factory=dict)  # Paths by file id
+    counted: Counter[Call] = field(default_factory=Counter)  # Number of DXT segments by kind of call
     nameless: set[int] = field(default_factory=set)
-    hosts: dict[int, str] = field(default_factory=dict)
+    hosts: dict[int, str] = field(default_factory=dict)  # Name of the node by rank
     _numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
 
     def see_end(self, after_s: float) -> None:
@@ -80,17 +62,7 @@ class JobState:
         self.paths.update(zip(identity.tolist(), map(str, names), strict=True))
 
     def see(self, metadata: RunMetadata, identity: np.ndarray) -> np.ndarray:
-        """Return the file numbers of the run for file ids, and add new files to the metadata.
-
-        Parameters
-        ----------
-        identity : ndarray of uint64, shape (n,)
-            File ids.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-        """
+        """Return the file numbers of the run for file ids, and add new files to the metadata."""
         found = np.empty(len(identity), np.int64)
         for i, known in enumerate(identity.tolist()):
             path = self.paths.get(known, "")

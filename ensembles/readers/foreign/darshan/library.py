@@ -68,14 +68,7 @@ def _version() -> str:
 
 
 def error_frame(path: str, error: Exception) -> dict[str, Any]:
-    """Describe what ended the reading of a log as a frame: only an error of the library itself is damage.
-
-    Returns
-    -------
-    dict
-        With ``failed`` if the log is damaged, ``library`` if the library is missing or does not fit, or
-        ``text`` if the log cannot be read.
-    """
+    """Describe what ended the reading of a log as a frame: only an error of the library itself is damage."""
     found: dict[str, Any] = {"kind": "error"}
     match error:
         case MissingLibrary():
@@ -164,12 +157,8 @@ def _listed(variable: str) -> list[str]:
 class Log:
     """An open Darshan log.
 
-    Attributes
-    ----------
-    knows_threads : bool
-        Whether the library's segments have thread ids.
-    swapped : bool
-        Whether the log has the other byte order.
+    `knows_threads`: whether the library's segments have thread ids.
+    `swapped`: whether the log has the other byte order.
     """
 
     def __init__(self, path: str) -> None:
@@ -184,14 +173,7 @@ class Log:
         return os.fsdecode(self.ffi.string(value, longest))
 
     def job(self) -> dict[str, Any]:
-        """Read the description of the job.
-
-        Returns
-        -------
-        dict
-            ``uid``, ``jobid``, ``nprocs``, ``start_ns`` and ``end_ns`` (since 1970), ``metadata`` (lines
-            ``key=value``) and ``command``.
-        """
+        """Read the description of the job."""
         record = self.ffi.new("struct darshan_job *")
         if self.library.darshan_log_get_job(self._handle, record) < 0:
             raise DarshanError("read the description of the job")
@@ -249,13 +231,7 @@ class Log:
         return _listed(f"{prefix}_counter_names"), _listed(f"{prefix}_f_counter_names")
 
     def records(self, module: str, number: int) -> Iterator[Any]:
-        """Yield the records of a module of counters.
-
-        Yields
-        ------
-        cffi pointer
-            A record; it is valid until the next one is requested.
-        """
+        """Yield the records of a module of counters."""
         kind = _RECORDS[module][0] if module in _RECORDS else _OTHER_RECORDS[module]
         while True:
             place = self.ffi.new("void **")
@@ -320,10 +296,7 @@ class Log:
     def read_into(self, number: int, buffer: Any, length: int) -> int:
         """Decompress the next bytes of a module into a buffer.
 
-        Returns
-        -------
-        int
-            Number of bytes; less than `length` only at the end. The next call would begin again.
+        Number of bytes; less than `length` only at the end. The next call would begin again.
         """
         place = self.ffi.from_buffer(buffer)
         done: int = self.library.darshan_log_get_mod(self._handle, number, place, length)

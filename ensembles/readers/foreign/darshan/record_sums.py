@@ -89,13 +89,7 @@ class RecordSums:
         columns: Sequence[np.ndarray],
         file: np.ndarray,
     ) -> None:
-        """Add records.
-
-        Parameters
-        ----------
-        file : ndarray of int64, shape (n,)
-            Number of each record's file in the run.
-        """
+        """Add records."""
         _, rank, whole, real = columns
         prefix = PREFIXES[self.module]
         is_time = np.array(["VARIANCE" not in name for name in names[1]])

@@ -25,36 +25,18 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class SegmentBlocks:
-    """Blocks of consecutive segments of one file, rank and kind.
-
-    Attributes
-    ----------
-    module : str
-    rank : ndarray of int64, shape (n,)
-        Rank of each block.
-    count : ndarray of int64, shape (n,)
-        Number of segments of each block.
-    is_write : ndarray of int64, shape (n,)
-        1: writes, 0: reads.
-    file : ndarray of int64, shape (n,)
-        File number in the run.
-    has_threads, has_offsets : bool
-        Whether segments have threads and offsets; old versions lack them.
-    swapped : bool
-        Whether segments have the other byte order.
-    after_s : float
-        Start of their log, since that of the run.
-    """
+    """Blocks of consecutive segments of one file, rank and kind."""
 
     module: str
-    rank: np.ndarray
-    count: np.ndarray
-    is_write: np.ndarray
-    file: np.ndarray
+    rank: np.ndarray  # Rank of each block; shape (n,)
+    count: np.ndarray  # Number of segments of each block; shape (n,)
+    is_write: np.ndarray  # 1: writes, 0: reads; shape (n,)
+    file: np.ndarray  # File number in the run; shape (n,)
+    # has_threads, has_offsets: Whether segments have threads and offsets; old versions lack them
     has_threads: bool
     has_offsets: bool
-    swapped: bool
-    after_s: float = 0.0
+    swapped: bool  # Whether segments have the other byte order
+    after_s: float = 0.0  # Start of their log, since that of the run
 
     @property
     def length(self) -> int:
@@ -67,32 +49,18 @@ class Converter:
     """Converter of segments to columns of events.
 
     It keeps MPI-IO calls to find the POSIX calls inside them, so that segments of DXT_MPIIO must come first.
-
-    Attributes
-    ----------
-    calls : tuple of Call
-        Calls of the run, including those of `CALLS`.
-    turned : int
-        Number of segments with an end before the start, whose duration is set to 0.
-    threads : dict of (int, int) to int
-        Thread number within the rank, by rank and pthread id.
     """
 
-    calls: tuple[Call, ...]
-    turned: int = 0
+    calls: tuple[Call, ...]  # Calls of the run, including those of `CALLS`
+    turned: int = 0  # Number of segments with an end before the start, whose duration is set to 0
+    # Thread number within the rank, by rank and pthread id
     threads: dict[tuple[int, int], int] = field(default_factory=dict)
     _per_rank: dict[int, int] = field(default_factory=dict)
     _around: list[Columns] = field(default_factory=list)
     _sorted: dict[int, tuple[tuple[np.ndarray, np.ndarray], ...]] | None = None
 
     def columns(self, parts: SegmentBlocks, memory: mmap | bytes) -> Columns:
-        """Convert segments to columns.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (number of segments,)
-            Columns as in `Events`.
-        """
+        """Convert segments to columns."""
         fields = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
         fields += [("thread", "u8")] if parts.has_threads else []
         order = ">" if parts.swapped else "<"

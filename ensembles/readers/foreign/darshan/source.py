@@ -59,17 +59,7 @@ def read(path: str) -> DarshanImport:
 class DarshanImport(ForeignTrace):
     """A Darshan log, or several of one job; a `ForeignTrace`.
 
-    Parameters
-    ----------
-    keeps_records : bool
-        Whether the counters of files and ranks are kept too.
-
-    Attributes
-    ----------
-    metadata : RunMetadata
-    state : JobState
-    counters : Counters
-        Sums by kind of call.
+    `counters`: sums by kind of call.
     """
 
     def __init__(self, *paths: str, keeps_records: bool = True) -> None:
@@ -241,16 +231,7 @@ _MOST_COMPONENTS = 1000
 def encode_attribute(components: Sequence[dict[str, Any]]) -> str | None:
     """Encode a layout as the attribute ``lustre.lov``.
 
-    Parameters
-    ----------
-    components : sequence of dict
-        ``counters`` (stripe size in bytes, stripe count, pattern, flags, first and last byte, mirror),
-        ``pool`` (str) and ``targets`` (list of int) of each component.
-
-    Returns
-    -------
-    str or None
-        The bytes of the attribute as hexadecimal digits; None: the layout is invalid.
+    The bytes of the attribute as hexadecimal digits; None: the layout is invalid.
 
     Examples
     --------
@@ -329,13 +310,7 @@ class HeatMapSums:
         self._grids: dict[str, tuple[_Grid, _Grid]] = {}
 
     def add(self, name: str, width_s: float, arrays: Sequence[np.ndarray]) -> None:
-        """Add a record.
-
-        Parameters
-        ----------
-        name : str
-            Name of the record, such as ``"heatmap:POSIX"``.
-        """
+        """Add a record."""
         _, rank, written, read = arrays
         if not 0 < width_s < _MOST_S or len(written) != len(read):
             raise DamagedLog("a heat map in it is impossible")

@@ -97,13 +97,7 @@ def is_dftracer(beginning: bytes) -> bool:
 
 
 def dftracer_files(path: str) -> list[str]:
-    """List the files of a trace.
-
-    Returns
-    -------
-    list of str
-        The path itself, or all files ``*.pfw`` and ``*.pfw.gz`` in the folder, sorted.
-    """
+    """List the files of a trace."""
     if not os.path.isdir(path):
         return [path]
     with os.scandir(path) as entries:
@@ -205,17 +199,11 @@ _AT_AN_OFFSET = frozenset(("pread", "pwrite", "preadv", "pwritev", "preadv2", "p
 class Names:
     """All names of a trace and their numbers.
 
-    Attributes
-    ----------
-    codes : IdTable
-        Key: (name, category) of a record. Value: number of a call, or `NO_IO`, or `REGION` minus the number
-        of a region name.
-    pairs : IdTable
-        Key: ((hash of host, host), (pid, tid)). Value: number of a thread.
-    files : IdTable
-        Key: (hash of file, path). Value: number of a file.
-    region_names : list of str
-        Names of regions by number.
+    `codes`: key: (name, category) of a record. Value: number of a call, or `NO_IO`, or `REGION` minus the
+    number of a region name.
+    `pairs`: key: ((hash of host, host), (pid, tid)). Value: number of a thread.
+    `files`: key: (hash of file, path). Value: number of a file.
+    `region_names`: names of regions by number.
     """
 
     NO_IO = -1
@@ -316,16 +304,7 @@ class Names:
         return len(self._threads) - 1
 
     def rank_and_thread(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rank and thread number of each of some `pairs`.
-
-        Parameters
-        ----------
-        pairs : ndarray of int, shape (n,)
-
-        Returns
-        -------
-        rank, thread : ndarray of int64, shape (n,)
-        """
+        """Return rank and thread number of each of some `pairs`."""
         unique, where = np.unique(pairs, return_inverse=True)
         told = [(self._threads[pair][0].rank, self._threads[pair][1]) for pair in unique.tolist()]
         table = np.array(told, np.int64).reshape(len(told), 2)
@@ -352,24 +331,7 @@ class Names:
         return self.calls.number(canonical_function(name, layer))
 
     def traits(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return properties of calls that determine the meaning of their arguments.
-
-        Parameters
-        ----------
-        codes : ndarray of int, shape (n,)
-            Numbers of calls.
-
-        Returns
-        -------
-        moves : ndarray of bool, shape (n,)
-            The call moves bytes.
-        at_offset : ndarray of bool, shape (n,)
-            It has an explicit offset.
-        seeks : ndarray of bool, shape (n,)
-            It returns the position (lseek, ftell).
-        counts_items : ndarray of bool, shape (n,)
-            It counts items of a size (fread, fwrite).
-        """
+        """Return properties of calls that determine the meaning of their arguments."""
         for call in self.calls.calls[len(self._traits) :]:
             self._traits.append(
                 (

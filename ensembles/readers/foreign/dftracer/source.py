@@ -43,18 +43,7 @@ _FIRST_LINES = 1000
 
 
 class DFTracerImport(ForeignTrace):
-    """A DFTracer trace; a `ForeignTrace`.
-
-    Parameters
-    ----------
-    path : str
-        A file, or a folder whose files are one run.
-
-    Raises
-    ------
-    EnsioError
-        A file cannot be read, or no file has a call.
-    """
+    """A DFTracer trace; a `ForeignTrace`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -311,10 +300,7 @@ _HALF = np.uint64(32)
 class Copies:
     """The records seen so far, as hashes of 64 bits: fork copies the buffer of DFTracer.
 
-    Attributes
-    ----------
-    found : int
-        Number of copies.
+    `found`: number of copies.
     """
 
     def __init__(self) -> None:
@@ -324,16 +310,7 @@ class Copies:
     def are_new(self, ids: Sequence[int | str | None], columns: np.ndarray) -> np.ndarray:
         """Test which records occur for the first time.
 
-        Parameters
-        ----------
-        ids : sequence, length n
-            Ids of the records in their processes. None: unknown; such a record is never a copy.
-        columns : ndarray of int64, shape (k, n)
-            What copies have in common besides the id.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
+        `ids`: ids of the records in their processes. None: unknown; such a record is never a copy.
         """
         new = np.ones(len(ids), bool)
         rows = np.flatnonzero(np.fromiter((known is not None for known in ids), bool, len(ids)))

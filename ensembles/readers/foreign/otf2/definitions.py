@@ -29,20 +29,12 @@ _MOST_TASKS = 1 << 26
 class Definitions:
     """Definitions of an archive, collected in the order of the archive.
 
-    Attributes
-    ----------
-    ranks, threads : ndarray of int, shape (locations,)
-        Rank and thread of each location, after `complete`.
-    tasks : int
-        Number of tasks, after `complete`.
-    files : list of str
-        Paths; the first is ``""``: no file.
-    region_names : list of str
-        Names of phases and regions of the program.
-    call_regions : dict of int to (str, str, int)
-        Name, description and role of the regions that are calls.
-    paradigms : dict of int to str
-        Identification of each I/O paradigm.
+    `ranks`, `threads`, shape (locations,): rank and thread of each location, after `complete`.
+    `tasks`: number of tasks, after `complete`.
+    `files`: paths; the first is ``""``: no file.
+    `region_names`: names of phases and regions of the program.
+    `call_regions`: name, description and role of the regions that are calls.
+    `paradigms`: identification of each I/O paradigm.
     """
 
     def __init__(self, anchor: str) -> None:
@@ -186,17 +178,7 @@ class Definitions:
         )
 
     def read_files(self, numbers: np.ndarray) -> np.ndarray:
-        """Translate file numbers of the archive to indices into `files`.
-
-        Parameters
-        ----------
-        numbers : ndarray of int, shape (n,)
-
-        Returns
-        -------
-        ndarray of uint32, shape (n,)
-            0: the file is not defined.
-        """
+        """Translate file numbers of the archive to indices into `files`."""
         if not len(self._sorted_numbers):
             return np.zeros(len(numbers), "u4")
         at = np.searchsorted(self._sorted_numbers, numbers)
@@ -219,17 +201,7 @@ class Definitions:
         return known
 
     def read_regions(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return kind and name of regions, as in `RegionTable`.
-
-        Parameters
-        ----------
-        numbers : ndarray of int, shape (n,)
-
-        Returns
-        -------
-        kind : ndarray of uint8, shape (n,)
-        name : ndarray of uint32, shape (n,)
-        """
+        """Return kind and name of regions, as in `RegionTable`."""
         unique, place = np.unique(numbers, return_inverse=True)
         kinds = np.array([0 if self._named[number][1] else 1 for number in unique.tolist()], "u1")
         names = np.array([self._name_of[number] for number in unique.tolist()], "u4")

@@ -50,25 +50,12 @@ class RawSignature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a signature says.
+    """What a signature says."""
 
-    Attributes
-    ----------
-    call : Call or None
-        None: not I/O.
-    file : str
-        Absolute path, or ``""``.
-    requested : int
-        Bytes; −1: unknown.
-    offset : int
-        −1: unknown.
-    thread, depth : int
-    """
-
-    call: Call | None
-    file: str
-    requested: int
-    offset: int
+    call: Call | None  # None: not I/O
+    file: str  # Absolute path, or ``""``
+    requested: int  # Bytes; −1: unknown
+    offset: int  # −1: unknown
     thread: int
     depth: int
 
@@ -105,10 +92,8 @@ def parse_signatures(data: bytes) -> list[RawSignature]:
 class Interpreter:
     """Interprets the signatures of one table.
 
-    Attributes
-    ----------
-    without_size : set of str
-        Names of reads and writes whose bytes cannot be known, such as those of derived MPI datatypes.
+    `without_size`: names of reads and writes whose bytes cannot be known, such as those of derived MPI
+    datatypes.
     """
 
     def __init__(self, functions: Sequence[str]) -> None:
@@ -235,28 +220,7 @@ def parse_grammar(data: bytes) -> Rules:
 
 
 def expand(rules: Rules, calls: int, signatures: int) -> np.ndarray:
-    """Expand a grammar.
-
-    Parameters
-    ----------
-    rules : dict of int to ndarray
-        Symbols from 0 are signatures; negative ones are rules.
-    calls : int
-        Number of calls that the rank has time stamps for.
-    signatures : int
-        Number of signatures.
-
-    Returns
-    -------
-    ndarray of int64, shape (calls,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.readers.foreign.recorder.signatures import expand
-    >>> expand({-1: np.array([[0, 1], [-2, 2]]), -2: np.array([[1, 1], [2, 2]])}, 7, 3)
-    array([0, 1, 2, 2, 1, 2, 2])
-    """
+    """Expand a grammar."""
     order = _order(rules)
     lengths: dict[int, int] = {}
     for rule in order:

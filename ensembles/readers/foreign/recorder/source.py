@@ -43,13 +43,7 @@ class _Damaged(ValueError):
 
 
 class RecorderImport(ForeignTrace):
-    """A trace of Recorder; a `ForeignTrace`.
-
-    Raises
-    ------
-    EnsioError
-        The version is not known, or the metadata are damaged.
-    """
+    """A trace of Recorder; a `ForeignTrace`."""
 
     def __init__(self, path: str) -> None:
         self.path = path

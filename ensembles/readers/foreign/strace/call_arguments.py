@@ -88,14 +88,7 @@ _UNIT_NS: list[int] = [10 ** max(9 - digits, 0) for digits in range(10)]
 
 
 def unescaped(text: str) -> str:
-    """Decode a name in strace output, which is Latin-1 with C escapes, to a Python file name.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.strace.call_arguments import unescaped
-    >>> unescaped(r"M\\303\\274ller")
-    'Müller'
-    """
+    """Decode a name in strace output, which is Latin-1 with C escapes, to a Python file name."""
 
     def plain(match: re.Match[bytes]) -> bytes:
         code = match[1]
@@ -127,16 +120,10 @@ def access_of(name: str, arguments: str) -> int:
 class SyscallResult:
     """Result of a system call.
 
-    Attributes
-    ----------
-    value : int or None
-        Returned value; None: the call did not return, or is restarted.
-    path : str or None
-        Path of the returned descriptor, if strace printed it.
-    errno : int
-        0: no error, or an unknown one.
-    duration_ns : int or None
-        None: strace ran without ``-T``.
+    `value`: returned value; None: the call did not return, or is restarted.
+    `path`: path of the returned descriptor, if strace printed it.
+    `errno`: 0: no error, or an unknown one.
+    `duration_ns`: None: strace ran without ``-T``.
     """
 
     __slots__ = ("duration_ns", "errno", "path", "value")
@@ -167,17 +154,7 @@ def time_ns(seconds: str, fraction: str) -> int:
 def split_result(text: str) -> tuple[str, SyscallResult] | None:
     """Split the text after the opening bracket of a call into arguments and result.
 
-    Returns
-    -------
-    (str, SyscallResult) or None
-        None: the text is invalid.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.strace.call_arguments import split_result
-    >>> arguments, result = split_result('3, "data", 4096) = 4 <0.000012>')
-    >>> arguments, result.value, result.duration_ns
-    ('3, "data", 4096', 4, 12000)
+    None: the text is invalid.
     """
     at = len(text)
     for _ in range(8):  # a path in the result may contain " = "
@@ -194,11 +171,8 @@ def split_result(text: str) -> tuple[str, SyscallResult] | None:
 def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, int] | None:
     """Parse a descriptor among the arguments.
 
-    Returns
-    -------
-    (int or None, str or None, int) or None
-        Descriptor (None: ``AT_FDCWD``), path printed by strace, position of the next argument. None: there is
-        no descriptor.
+    Descriptor (None: ``AT_FDCWD``), path printed by strace, position of the next argument. None: there is no
+    descriptor.
     """
     match = _DESCRIPTOR.match(arguments, begin)
     if not match:

@@ -30,10 +30,8 @@ _ATTACHED = re.compile(r"strace: Process \d+ attached$", re.ASCII)
 class Stamps:
     """The times of the lines of a file.
 
-    Attributes
-    ----------
-    are_relative : bool
-        Whether each is the time since the line before (``strace -r``), so that the date is unknown.
+    `are_relative`: whether each is the time since the line before (``strace -r``), so that the date is
+    unknown.
     """
 
     def __init__(self) -> None:

@@ -39,8 +39,14 @@ from ensembles.readers.foreign.strace.lines import (
     is_text_of_strace,
     merged_lines,
 )
-from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
-from ensembles.readers.foreign.strace.syscall_semantics import Declared, Syscall, Thread, apply_syscall
+from ensembles.readers.foreign.strace.syscall_semantics import (
+    Declared,
+    Descriptors,
+    Folder,
+    Syscall,
+    Thread,
+    apply_syscall,
+)
 
 _BLOCK_EVENTS = 1 << 16
 _MOST_UNFINISHED_BYTES = 1 << 16
@@ -64,13 +70,7 @@ _STATS = ("newfstatat", "fstatat64")
 
 
 class StraceImport(ForeignTrace):
-    """Output of strace; a `ForeignTrace`.
-
-    Parameters
-    ----------
-    path : str
-        A file, or the folder of ``strace -ff`` with a file for each process.
-    """
+    """Output of strace; a `ForeignTrace`."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.passes.start_order import sort_by_rank_and_start
-from ensembles.readers.common.completion_order import CompletionOrder
+from ensembles.readers.common.columns import CompletionOrder
 from ensembles.summaries.nesting import Nesting
 
 CALLS = (Call("unknown", "", "meta"), Call("write", "posix", "write"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ensembles.readers.foreign.common.sorting import PackedColumn
+from ensembles.readers.foreign.common.import_table import PackedColumn
 
 KINDS = ("u1", "u2", "u4", "u8", "i8")
 

@@ -16,8 +16,7 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import ReadRequest, divide
-from ensembles.readers.foreign.common.import_table import ImportedSource
-from ensembles.readers.foreign.common.sorting import MemoryTable, sorted_table
+from ensembles.readers.foreign.common.import_table import ImportedSource, MemoryTable, sorted_table
 
 
 def block_of(ranks, starts, first=0):
@@ -58,14 +57,14 @@ KEYS = st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3)), max_size=120)
 def test_files_and_memory_give_the_same_rows_in_the_order_of_a_stable_sort(
     keys, length, in_memory, merged, window
 ):
-    import ensembles.readers.foreign.common.sorting as sorting
+    from ensembles.readers.foreign.common import import_table
 
     expected = independently_sorted(keys, length)
-    least, sorting._LEAST_WINDOW = sorting._LEAST_WINDOW, window
+    least, import_table._LEAST_WINDOW = import_table._LEAST_WINDOW, window
     try:
         through_files = sorted_table(blocks_of(keys, length), "a trace", in_memory, merged)
     finally:
-        sorting._LEAST_WINDOW = least
+        import_table._LEAST_WINDOW = least
     whole = sorted_table(blocks_of(keys, length), "a trace")
     assert rows_of(whole.read(0, len(whole))) == expected
     assert rows_of(through_files.read(0, len(through_files))) == expected
@@ -101,8 +100,8 @@ class Trace:
 
 @pytest.fixture
 def few_in_memory(monkeypatch):
-    monkeypatch.setattr("ensembles.readers.foreign.common.sorting.IN_MEMORY_EVENTS", 50)
-    monkeypatch.setattr("ensembles.readers.foreign.common.sorting.MERGED_EVENTS", 20)
+    monkeypatch.setattr("ensembles.readers.foreign.common.import_table.IN_MEMORY_EVENTS", 50)
+    monkeypatch.setattr("ensembles.readers.foreign.common.import_table.MERGED_EVENTS", 20)
 
 
 def random_keys(count=500, ranks=9):

@@ -7,7 +7,7 @@ import ensembles
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
 from ensembles.run.collect import collect
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 TICKS_PER_NS = 2.1
 STEP_TICKS = 21

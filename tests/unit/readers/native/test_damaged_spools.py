@@ -20,7 +20,7 @@ from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, EVENT, SPOOL
 from ensembles.model.events import Call
 from ensembles.run.collect import collect
-from ensembles.writers.native.spool import HEAD_BYTES
+from ensembles.writers.spool import HEAD_BYTES
 
 FOREIGN = {
     "empty": b"",

@@ -14,8 +14,8 @@ from ensembles.model.lustre import Component, decode_layout
 from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.model.run_info import RunInfo
 from ensembles.run.collect import collect
-from ensembles.run.storage import hints_of
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.run.information import hints_of
+from ensembles.writers.spool import SpoolContent, write_spool
 
 MOUNTS = r"""/ ext4 /dev/vda1
 /home nfs4 server:/export/home

@@ -14,7 +14,7 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, LOSSES
 from ensembles.model.run_info import WHY_DROPPED
-from ensembles.readers.native.losses import losses_in_job_file
+from ensembles.readers.native.spool import losses_in_job_file
 from ensembles.run.collect import collect
 
 BUDGET, FULL, FILE_SIZE = (CONSTANTS[f"ENSIO_DROPPED_{name}"] for name in ("BUDGET", "FULL", "FILE_SIZE"))

@@ -15,7 +15,7 @@ import ensembles as en
 from ensembles.model.events import COLUMNS, Call
 from ensembles.run.information import collect_information
 from ensembles.summaries.calltable import CallTable
-from ensembles.writers.native.spool import HEAD_BYTES
+from ensembles.writers.spool import HEAD_BYTES
 
 DAY_NS = 86_400 * 10**9
 

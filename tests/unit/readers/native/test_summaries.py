@@ -16,7 +16,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
-from ensembles.writers.native.spool import POSIX_CALLS
+from ensembles.writers.spool import POSIX_CALLS
 
 RANKS = 3
 EVENTS = 2000

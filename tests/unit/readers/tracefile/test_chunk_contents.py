@@ -18,10 +18,9 @@ from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import name_of, restore, seal, to_bytes, unseal
 from ensembles.passes.reading import Contents, ReadRequest, set_of
+from ensembles.readers.tracefile.checked_parts import content_identity
 from ensembles.readers.tracefile.chunks import TraceColumns, find_places, known_places
-from ensembles.readers.tracefile.contents import KEY, ChunkContents
-from ensembles.readers.tracefile.index import IndexBuilder
-from ensembles.readers.tracefile.kept import content_identity
+from ensembles.readers.tracefile.index import KEY, ChunkContents, IndexBuilder
 from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.collect import collect
 from ensembles.run.selection import Selection

@@ -18,7 +18,7 @@ from made_spools import made_events, spool
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.events import COLUMNS
-from ensembles.writers.tracefile import deflater as deflater_module
+from ensembles.writers.tracefile import events as event_writer
 from ensembles.writers.tracefile.filters import FILTERS
 
 NUMBERS = {"gzip": 1, "lzf": 32000, "zstd": 32015, "blosc": 32001}
@@ -140,14 +140,14 @@ def test_hdf5_inflates_what_is_deflated_here(
     rows = 3000
     random = np.random.default_rng(seed)
     values = (random.integers(0, 1 << 63, count, dtype="u8") >> np.uint64(63 - min(bits, 63))).astype(dtype)
-    for engine in (deflater_module._deflate, deflater_module.zlib):
+    for engine in (event_writer._deflate, event_writer.zlib):
         with (
             pytest.MonkeyPatch.context() as patch,
             h5py.File("memory", "w", driver="core", backing_store=False) as file,
         ):
-            patch.setattr(deflater_module, "_deflate", engine)
+            patch.setattr(event_writer, "_deflate", engine)
             data = file.create_dataset("x", (rows,), dtype, chunks=(rows,), compression="gzip", shuffle=True)
-            deflater = deflater_module.ColumnDeflater(rows)
+            deflater = event_writer.ColumnDeflater(rows)
             for _ in range(2):  # the second time it may be known
                 data.id.write_direct_chunk((0,), deflater.deflate(values))
                 np.testing.assert_array_equal(data[:count], values)
@@ -156,5 +156,5 @@ def test_hdf5_inflates_what_is_deflated_here(
 
 def test_noise_is_stored_as_it_is() -> None:
     noise = np.frombuffer(np.random.default_rng(0).bytes(1 << 20), "u8")
-    made = deflater_module.ColumnDeflater(1 << 17).deflate(noise)
+    made = event_writer.ColumnDeflater(1 << 17).deflate(noise)
     assert noise.nbytes < len(made) < noise.nbytes * 1.001

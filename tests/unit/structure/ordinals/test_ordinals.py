@@ -8,7 +8,7 @@ import pytest
 
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.structure.ordinals.numbering import OrdinalCounter, compute_ordinals
-from ensembles.summaries.classes import Ordinals
+from ensembles.summaries.bins import Ordinals
 
 CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"), Call("read", "posix", "read"))
 

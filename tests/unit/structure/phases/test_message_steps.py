@@ -16,7 +16,7 @@ from ensembles.model.events import Events
 from ensembles.run.information import collect_information
 from ensembles.structure.phases.detect import detect_phases, find_phases
 from ensembles.structure.phases.table import PhaseTable
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.spool import SpoolContent, write_spool
 
 RANKS = 12
 STEPS = ("write", "ranges", "messages", "compute", "write", "messages", "read")

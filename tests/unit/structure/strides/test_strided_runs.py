@@ -12,7 +12,7 @@ from oracles import numpy_strides
 from ensembles import _compiled
 from ensembles.model.events import Call, Events
 from ensembles.passes.start_order import order_by_start
-from ensembles.structure.strides.detect import MOST_POSITIONS, ROW, find_strides
+from ensembles.structure.strides import MOST_POSITIONS, ROW, find_strides
 
 CALLS = (
     Call("unknown", "", "meta"),

@@ -1,4 +1,4 @@
-/* Detection of strides in the read streams of a task. ensembles/structure/strides/summary.py defines the terms.
+/* Detection of strides in the read streams of a task. ensembles/structure/strides.py defines the terms.
  * Only _strides.c, which iterates over the calls, includes this file. */
 #ifndef ENSIO_STREAMS_H
 #define ENSIO_STREAMS_H

@@ -1,4 +1,4 @@
-"""Detection of strided runs, in C. `ensembles.structure.strides.detect` defines the terms."""
+"""Reads with a constant stride: strided runs, which C code detects."""
 
 from __future__ import annotations
 
@@ -59,20 +59,12 @@ _KINDS = {"read": 1, "write": 2, "wait": 3}
 
 
 class StrideRuns(NamedTuple):
-    """The strided runs of some tasks, and sums over their reads.
+    """The strided runs of some tasks, and sums over their reads."""
 
-    Attributes
-    ----------
-    rows : ndarray of ROW
-        Reads of strided runs, sorted by rank, layer, file, run and position.
-    bytes : ndarray of BYTES
-        Bytes read; a file may have several entries.
-    reads, reads_with_offset, io_time_ns, read_time_ns : int
-        As in `ensembles.structure.strides.detect.StridedReads`.
-    """
-
-    rows: np.ndarray
-    bytes: np.ndarray
+    rows: np.ndarray  # Reads of strided runs, sorted by rank, layer, file, run and position
+    bytes: np.ndarray  # Bytes read; a file may have several entries
+    # reads, reads_with_offset, io_time_ns, read_time_ns: As in
+    # `ensembles.structure.strides.StridedReads`
     reads: int
     reads_with_offset: int
     io_time_ns: int
@@ -80,27 +72,7 @@ class StrideRuns(NamedTuple):
 
 
 def find_strides(events: Events) -> StrideRuns:
-    """Find the strided reads of some tasks.
-
-    Parameters
-    ----------
-    events : Events
-        All calls of these tasks, at least one, in the order of ranks.
-
-    Examples
-    --------
-    One task reads 4 bytes every 10 bytes:
-
-    >>> from ensembles.model.events import Call, Events
-    >>> from ensembles.structure.strides.detect import find_strides
-    >>> number, zeros = np.arange(5), np.zeros(5, int)
-    >>> columns = {"rank": zeros, "thread": zeros, "call": zeros, "depth": zeros, "carried": zeros,
-    ...     "file": zeros + 1, "offset": 10 * number, "requested": zeros + 4, "moved": zeros + 4,
-    ...     "error": zeros, "start": 100 * number, "duration": zeros + 50}
-    >>> found = find_strides(Events(columns, [Call("pread", "posix", "read")], ["", "/data"]))
-    >>> found.rows["position"], found.rows["stride_bytes"]
-    (array([1, 2, 3, 4, 5], dtype=uint16), array([10, 10, 10, 10, 10]))
-    """
+    """Find the strided reads of some tasks."""
     sums = np.zeros(4, np.int64)
     columns = [np.ascontiguousarray(getattr(events, name)) for name in COLUMNS]
     tables = (_kind_of_calls(events.calls), _layer_of_calls(events.calls))
@@ -131,22 +103,12 @@ MOST_ROWS = 1 << 18
 class StridedReads(Summary):
     """A mergeable summary: the strided reads of a run.
 
-    Parameters
-    ----------
-    most_rows : int
-        Largest number of reads that are held.
-
-    Attributes
-    ----------
-    reads, reads_with_offset : int
-        Number of outermost reads that moved bytes, and of those with a known file offset.
-    bytes_by_layer : dict of (int, int) to int
-        Bytes of reads with a known offset, by file and layer (index into
-        `ensembles.structure.strides.detect.LAYERS`).
-    io_time_ns, read_time_ns : int
-        Time in outermost calls without waiting, and in the reads among them.
-    share : float
-        Share of the tasks whose rows are held.
+    `reads`, `reads_with_offset`: number of outermost reads that moved bytes, and of those with a known file
+    offset.
+    `bytes_by_layer`: bytes of reads with a known offset, by file and layer (index into
+    `ensembles.structure.strides.LAYERS`).
+    `io_time_ns`, `read_time_ns`: time in outermost calls without waiting, and in the reads among them.
+    `share`: share of the tasks whose rows are held.
     """
 
     columns = COLUMNS

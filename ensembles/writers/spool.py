@@ -29,42 +29,22 @@ POSIX_CALLS = {
 
 @dataclass
 class SpoolContent:
-    """The record of one process.
+    """The record of one process."""
 
-    Attributes
-    ----------
-    threads : sequence of ndarray of EVENT.dtype
-        Events of each thread in the order of completion, times in ticks.
-    files : mapping of int to str or bytes
-        Paths by file number.
-    calls : mapping of int to Call
-        Traced functions by call number.
-    properties : mapping of str to str
-        Keys as in docs/reference/formats/spool.md: ``host``, ``program``, ...
-    file_facts : mapping of int to mapping of str to str
-        Further properties of files by file number.
-    head : mapping of str to int
-        Members of ``struct ensio_spool``, for example ``rank``, ``pid``, ``first_ticks``. The writer sets
-        those that describe the layout of the file.
-    region_names : mapping of int to str
-        Names of phases and regions by number.
-    marks : ndarray of EVENT.dtype, optional
-        Marks of phases and regions.
-    surroundings : ndarray of SURROUNDINGS.dtype, optional
-        Samples of the kernel's counters.
-    losses : mapping of str to int
-        Members of ``struct ensio_losses``; entries of arrays as ``dropped_for3``.
-    """
-
-    threads: Sequence[np.ndarray]
-    files: Mapping[int, str | bytes] = field(default_factory=dict)
-    calls: Mapping[int, Call] = field(default_factory=lambda: POSIX_CALLS)
+    threads: Sequence[np.ndarray]  # Events of each thread in the order of completion, times in ticks
+    files: Mapping[int, str | bytes] = field(default_factory=dict)  # Paths by file number
+    calls: Mapping[int, Call] = field(default_factory=lambda: POSIX_CALLS)  # Traced functions by call number
+    # Keys as in docs/reference/formats/spool.md: ``host``, ``program``,
     properties: Mapping[str, str] = field(default_factory=dict)
+    # Members of ``struct ensio_spool``, for example ``rank``, ``pid``, ``first_ticks``. The writer sets those
+    # that describe the layout of the file.
     head: Mapping[str, int] = field(default_factory=dict)
+    # Further properties of files by file number
     file_facts: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    region_names: Mapping[int, str] = field(default_factory=dict)
-    marks: np.ndarray | None = None
-    surroundings: np.ndarray | None = None
+    region_names: Mapping[int, str] = field(default_factory=dict)  # Names of phases and regions by number
+    marks: np.ndarray | None = None  # Marks of phases and regions
+    surroundings: np.ndarray | None = None  # Samples of the kernel's counters
+    # Members of ``struct ensio_losses``; entries of arrays as ``dropped_for3``
     losses: Mapping[str, int] = field(default_factory=dict)
 
 

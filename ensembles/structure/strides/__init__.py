@@ -1,1 +1,0 @@
-"""Reads with a constant stride."""

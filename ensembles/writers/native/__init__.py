@@ -1,1 +1,0 @@
-"""Spools, and extracts of runs."""
