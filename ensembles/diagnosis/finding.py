@@ -227,7 +227,7 @@ class Finding:
             "share_s": self.share_s,
             "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
-            "try": remedy_of(self.id, self.where.op) or None,
+            **({"try": remedy} if (remedy := remedy_of(self.id, self.where.op)) else {}),
             **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 
