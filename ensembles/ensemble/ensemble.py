@@ -12,7 +12,6 @@ from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_event
 from ensembles.ensemble.calls import EnsembleCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
-from ensembles.ensemble.quantity import values_of
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 
