@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _FILE_CALLS = (
     "dup dup2 dup3 fallocate fchmod fchown fcntl fcntl_lock fgetxattr flistxattr flock fremovexattr "
-    "fsetxattr fstat fstatfs fstatvfs ftruncate futimens futimes lockf posix_fadvise posix_fallocate readahead "
-    "readdir"
+    "fsetxattr fstat fstatfs fstatvfs ftruncate futimens futimes lockf posix_fadvise posix_fallocate "
+    "readahead readdir"
 )
 ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
 """Functions of the operation ``meta`` that take an open file: they ask for no path."""
