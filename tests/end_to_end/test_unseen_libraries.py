@@ -15,7 +15,7 @@ from test_linking import environment, shell
 from test_mpi import FLAVOURS, compiled
 
 import ensembles
-from ensembles.cli.replay import ANY_TASKS
+from ensembles.cli.replay_program import ANY_TASKS
 
 ENSIO = Path(sys.executable).with_name("ensio")
 MIB = 1 << 20
