@@ -75,7 +75,7 @@ def key_of(request: SummaryRequest, selection: object = None) -> str | None:
     >>> from ensembles.passes.summary import ignoring_run
     >>> from ensembles.summaries.runtotals import EventCount
     >>> key_of(SummaryRequest(ignoring_run(EventCount)))
-    '12 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.runtotals.EventCount) None None'
+    '13 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.runtotals.EventCount) None None'
     >>> key_of(SummaryRequest(lambda run: EventCount())) is None
     True
     """

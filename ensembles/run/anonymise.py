@@ -28,7 +28,7 @@ class Names:
     >>> from ensembles.run.anonymise import Names
     >>> names = Names(b"0123456789abcdef")
     >>> names.path("/home/ann/run.h5"), names.path("/usr/bin/python3")
-    ('/8fffc3b7c3e5/b34dfd6db0d2/2ea8cc6f0bd0.h5', '/usr/bin/python3')
+    ('/dc22a4a4cab3/fb385915a062/1e5a956dc4d4.h5', '/usr/bin/python3')
     """
 
     def __init__(self, key: bytes) -> None:

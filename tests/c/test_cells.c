@@ -189,10 +189,10 @@ static void saturation(void)
                 levels[place->level]++;
             }
     CHECK(levels[0] == 512);
-    CHECK(levels[1] == 128 * 4);
-    CHECK(levels[2] == asked - 512 - 128 * 4);
+    CHECK(levels[1] == 64 * 4);
+    CHECK(levels[2] == asked - 512 - 64 * 4);
     CHECK(world_sums().count == asked);
-    CHECK(world_sums().cells == 640 + (200 - 32)); /* 32 calls have finer cells, all others one each */
+    CHECK(world_sums().cells == 576 + (200 - 24)); /* 24 calls have finer cells, all others one each */
     CHECK(ensio_cell_find(1, 0, 0) == first);
 }
 
