@@ -42,13 +42,15 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     cached = np.bincount(table["file"][chunks_from_cache(table, calls)], minlength=width) > 0
     chosen, given_bytes, moved_bytes = np.zeros(len(op), bool), 0, 0
     for direction in ("write", "read"):
-        flushes = np.isin(op, _FLUSHES) & cached[table["file"]] & (direction == "write")
-        mine = own & ((data & (op == direction)) | flushes)
         asked = (layer == "hdf5") & data & (op == direction)
         disk = (layer == "posix") & (op == direction)
         given, moved = (
             np.bincount(table["file"][rows], table["bytes"][rows], width) for rows in (asked, disk)
         )
+        # Only bytes that became fewer show a filter in calls that write metadata, too.
+        filtered = cached & (moved < COMPRESSED * given) & (direction == "write")
+        flushes = np.isin(op, _FLUSHES) & filtered[table["file"]]
+        mine = own & ((data & (op == direction)) | flushes)
         took_ns = np.bincount(table["file"][mine], work_ns[mine], width)
         found = (moved > 0) & (took_ns >= filter_ns_per_byte(given, moved) * np.maximum(given, moved))
         chosen |= mine & found[table["file"]]
