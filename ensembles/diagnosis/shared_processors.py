@@ -40,15 +40,13 @@ def with_shared_processors(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     return found
 
 
-def usual_where_shared_ns(
-    case: Case, rows: np.ndarray, usual_ns: np.ndarray, with_others: bool = False
-) -> np.ndarray:
+def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) -> np.ndarray:
     """Take means in place of usual durations where tasks lose their processor in calls, again and again.
 
     Which call loses it is random, so that the mean is that of all tasks on crowded nodes, by function and
-    size. Other programs may take processors, too (`with_others`): of all nodes.
+    size.
     """
-    shared = rows & ((on_crowded_nodes(case) >= 0) | with_others)[case.task]
+    shared = rows & (on_crowded_nodes(case) >= 0)[case.task]
     if not shared.any():
         return usual_ns
     duration_ns, weight = case.durations_of(shared)
