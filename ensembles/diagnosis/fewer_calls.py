@@ -188,7 +188,7 @@ def told(
 def _kind_of(call: Call, is_of_folders: bool, scans: bool) -> str:
     """Return which advice a function takes."""
     if call.layer in LIBRARIES:
-        return "library"
+        return "flush" if call.op == "sync" else "library"
     if call.op == "sync":
         of_file = "mapping" if call.name == "msync" else "folder" if is_of_folders else "file"
         return "stream" if call.layer == "stdio" else of_file

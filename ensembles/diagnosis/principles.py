@@ -285,6 +285,8 @@ ADVICE_OF_CALLS = {
     "calls are fast, as on a local disk or in memory",
     "move": "replace a file less often, such as once in several steps: a rename of a file that was just "
     "written may wait for the disk",
+    "flush": "flush less often, such as once in several steps or when the file is closed: each flush writes "
+    "metadata, and chunks that are not yet full",
     "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
     "record, opened once",
 }
