@@ -91,7 +91,7 @@ def test_calls_that_take_as_long_as_their_bytes_are_not_slow_requests(tmp_path: 
 
 
 def test_tasks_that_ask_for_a_file_until_it_is_there_take_the_processors(tmp_path: Path) -> None:
-    """A call that loses the processor is long, whoever has it, and goes with the others."""
+    """A call that loses the processor is long, also without other tasks, and goes with the others."""
     asks = [Made("stat", 4_000 if at % 50 == 49 else 0.5, error=2) for at in range(2_000)]
     works = [Made("pwrite", 1, 10)] * 10
 
