@@ -18,7 +18,6 @@ from ensembles.diagnosis.path_calls import (
 )
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.shared_processors import usual_where_shared_ns
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, share_text
@@ -113,15 +112,15 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         return None
     share = np.minimum(asked + temporary.share, 1.0)
     counted = again.counted | temporary.counted | ((shared > 0) & (case.op != "close"))
-    high = _habitual_ns(case, rows) * share
-    saved = np.minimum(high, share * without_the_flush_ns(case, counted))
+    likely = _habitual_ns(case, rows) * share
+    saved = np.minimum(likely, share * without_the_flush_ns(case, counted))
     removes = float((saved * temporary.share)[counted].sum()) > float((saved * asked)[counted].sum())
     moves = removes and temporary.check is not None and temporary.check.name == "made-and-moved"
     if moves:  # other lookups, such as of a search, are another habit
         counted, share, again = temporary.counted, temporary.share, Avoidable(again.share, counted, None)
         rows = share > 0
-        high = _habitual_ns(case, rows) * share
-        saved = np.minimum(high, share * without_the_flush_ns(case, counted))
+        likely = _habitual_ns(case, rows) * share
+        saved = np.minimum(likely, share * without_the_flush_ns(case, counted))
     count = int(case.rows["n"][counted].sum())
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * counted)))
@@ -148,7 +147,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),
-        high,
+        likely,
         files,
         fewer=case.rows["n"] * share,
         parts=SHORTER_QUEUES,
@@ -157,12 +156,5 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
 
 
 def _habitual_ns(case: Case, rows: np.ndarray) -> np.ndarray:
-    """Take single long calls off (`Case.habitual_ns`), but of removals: those are of the same file again.
-
-    Where tasks share processors, long calls wait for one.
-    """
-    asking = rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING))
-    each_ns = case.habitual_ns(asking) / case.rows["n"]
-    found_ns = np.maximum(each_ns, usual_where_shared_ns(case, asking, each_ns))
-    found: np.ndarray = case.rows["n"] * found_ns
-    return found
+    """Take single long calls off (`Case.habitual_ns`), but of removals: those are of the same file again."""
+    return case.habitual_ns(rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING)))

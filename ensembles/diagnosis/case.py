@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
-from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
@@ -241,7 +241,8 @@ class Case:
         """Compute the time of each row's calls that bear a cost, rare long ones as others.
 
         Those of more than `OUTLIER` times the median are rare if fewer than `LEAST_CALLS` a task make up the
-        time, or fewer than one in `OUTLIER` is so long: they wait for a processor, or for the disk.
+        time: they wait for a processor, or for the disk. Of calls with bytes, they are also if fewer than
+        one in `OUTLIER` is so long: the bytes remain. Of other calls, nothing does.
 
         Parameters
         ----------
@@ -260,11 +261,25 @@ class Case:
             count = slowest - np.append(slowest[1:], 0.0)
             median_ns = each_ns[np.searchsorted(-slowest, -0.5 * slowest[0], side="right") - 1]
             is_long = each_ns > OUTLIER * median_ns
-            is_few = self.effective_count(mine) < LEAST_CALLS * len(np.unique(self.task[mine]))
-            if is_few or OUTLIER * count[is_long].sum() < slowest[0]:
+            may_remain = self.rows["bytes"][mine].any() and OUTLIER * count[is_long].sum() < slowest[0]
+            if may_remain or self._few_make_up(mine):
                 each_ns = np.where(is_long, np.average(each_ns, weights=count * ~is_long), each_ns)
             time_ns[mine] *= float(count @ each_ns) / whole_ns
         return time_ns
+
+    def beyond_bytes_ns(self, rows: np.ndarray) -> np.ndarray:
+        """Take what a slow disk needs for the bytes of all tasks off rows; 0: few calls make the time up."""
+        disk_ns = self.rows["bytes"] / LEAST_TARGET_BYTES_PER_NS * len(np.unique(self.task[rows]))
+        left_ns = self.rows["time_ns"] - disk_ns
+        for call in np.unique(self.rows["call"][rows]):
+            mine = rows & (self.rows["call"] == call)
+            left_ns[mine] *= not self._few_make_up(mine)
+        found: np.ndarray = np.maximum(left_ns, 0.0)
+        return found
+
+    def _few_make_up(self, rows: np.ndarray) -> bool:
+        """Tell whether fewer than `LEAST_CALLS` calls a task make up the time of rows."""
+        return bool(self.effective_count(rows) < LEAST_CALLS * len(np.unique(self.task[rows])))
 
     @cached_property
     def absorbed_share(self) -> np.ndarray:

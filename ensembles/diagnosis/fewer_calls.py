@@ -16,12 +16,13 @@ from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding
-from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS, reads_folders
+from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rules.metadata_storm import NO_LOOKUPS
 from ensembles.diagnosis.small_calls import flushed_records
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
 from ensembles.model.units import count_text, seconds_text
@@ -40,7 +41,7 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
     cells, layers = run.summary.cells, np.array([call.layer for call in run.summary.calls])
     inner_ns = np.bincount(cells["call"], cells["inner_ns"], len(layers))
     stored = [name for name in LIBRARIES if name not in WITH_WAITS and inner_ns[layers == name].any()]
-    of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
+    of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)
     if any(each.id == "metadata-storm" for each in findings):
         of_storage &= (case.op == "seek") | np.isin(case.name, list(NO_LOOKUPS))
     rows = of_storage | (np.isin(case.layer, stored) & (case.rows["size"] <= SMALL_CLASS))
@@ -114,7 +115,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     """
     table = uses.table.columns()
     of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
-    of_storage = (case.layer == "posix") & np.isin(case.op, WITHOUT_BYTES)
+    of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)
     of_storage |= flushed_records(case) & (case.op == "sync")
     share = np.where(of_library | of_storage, 1.0, 0.0)
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
@@ -187,12 +188,14 @@ def told(
 def _kind_of(call: Call, is_of_folders: bool, scans: bool) -> str:
     """Return which advice a function takes."""
     if call.layer in LIBRARIES:
-        return "library"
+        return "flush" if call.op == "sync" else "library"
     if call.op == "sync":
         of_file = "mapping" if call.name == "msync" else "folder" if is_of_folders else "file"
         return "stream" if call.layer == "stdio" else of_file
     if call.op != "meta":
         return call.op
+    if call.name in MOVING:
+        return "move"
     if scans and (call.name == "readdir" or call.name not in ON_DESCRIPTORS | CHANGING):
         return "scan"
     return "descriptor" if call.name in ON_DESCRIPTORS else "change" if call.name in CHANGING else "path"

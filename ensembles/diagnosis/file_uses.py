@@ -127,7 +127,7 @@ _SURELY_METADATA_BYTES = 1 << 12
 """Chunks of data are rarely as small."""
 
 _MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = 1, 2, 4, 8, 16
-_READ, _WRITE = OPS.index("read"), OPS.index("write")
+_READ, _WRITE, _SEEK = (OPS.index(op) for op in ("read", "write", "seek"))
 
 LIBRARY_OPENS = frozenset(["H5Fopen", "MPI_File_open", "fopen", "nc_open", "nc_open_par", "ncmpi_open"])
 """Functions of libraries that open a file: what they do inside belongs to it."""
@@ -149,9 +149,10 @@ class FileUses(Summary):
         By ``file``, ``phase`` (0: none), ``rank``, ``call``, ``kind`` and ``waits``
         (`WAITS_FOR_DEVICE` or 0): ``n``, ``bytes``, ``time_ns``
         (without enclosed calls), ``low`` and ``high`` (extent in the file; calls without an offset have
-        none), ``start_ns`` and ``end_ns``. Of these calls, ``opens`` are opens of libraries inside no other
-        open (`LIBRARY_OPENS`); ``opening_ns`` and ``opening_bytes`` (read from the file system) are in such
-        opens, and ``with_open_ns`` is in closes of libraries and in opens of what the file holds.
+        none, and seeks only where they went, ``high``), ``start_ns`` and ``end_ns``. Of these calls,
+        ``opens`` are opens of libraries inside no other open (`LIBRARY_OPENS`); ``opening_ns`` and
+        ``opening_bytes`` (read from the file system) are in such opens, and ``with_open_ns`` is in closes of
+        libraries and in opens of what the file holds.
     """
 
     columns = (
@@ -160,7 +161,7 @@ class FileUses(Summary):
     )
     requires = RANK_ORDER
     results = ("table",)
-    meaning = 3
+    meaning = 4
 
     def __init__(self, phases: Phases | None) -> None:
         self._phases = phases
@@ -204,6 +205,7 @@ class FileUses(Summary):
         """Add events of which none is inside another."""
         moved = np.maximum(chunk.moved, 0)
         placed = (chunk.offset >= 0) & (moved > 0)
+        seeks = op_of_calls(chunk.calls)[chunk.call] == _SEEK
         rows = sum_by_keys(
             {
                 "file": chunk.file,
@@ -214,7 +216,7 @@ class FileUses(Summary):
             },
             {"bytes": moved, "time_ns": chunk.duration},
             {"low": np.where(placed, chunk.offset, _FAR), "start_ns": chunk.start},
-            {"high": np.where(placed, chunk.offset + moved, -1), "end_ns": chunk.end},
+            {"high": np.where(placed | seeks, chunk.offset + moved, -1), "end_ns": chunk.end},
             is_io_of_calls(chunk.calls)[chunk.call] & (chunk.file > 0),
         )
         within = _opens_and_closes(chunk.calls)[rows["call"]]
@@ -237,6 +239,7 @@ class FileUses(Summary):
         rows = {name: column[at] for name, column in rows.items()}
         moved = np.maximum(rows["moved"], 0)
         placed = (rows["offset"] >= 0) & (moved > 0)
+        seeks = op_of_calls(self._calls)[rows["call"]] == _SEEK
         self.table.add(
             rows
             | {
@@ -246,7 +249,7 @@ class FileUses(Summary):
                 "bytes": moved,
                 "time_ns": rows["own_ns"],
                 "low": np.where(placed, rows["offset"], _FAR),
-                "high": np.where(placed, rows["offset"] + moved, -1),
+                "high": np.where(placed | seeks, rows["offset"] + moved, -1),
                 "start_ns": rows["start"],
                 "end_ns": rows["start"] + rows["duration"],
                 "opens": rows["opens"].astype(np.int64),

@@ -207,8 +207,8 @@ class Finding:
 
     @property
     def weight(self) -> tuple[int, float, float]:
-        """Sort key of findings: severity, gain times confidence, confidence."""
-        gain = sum(self.gain_s) / 2 if self.gain_s else 0.0
+        """Sort key of findings: severity, best estimate of the gain times confidence, confidence."""
+        gain = sum(self.gain_s or ()) / 2 if self.share_s is None else self.share_s
         # That the time is spent elsewhere is said before whatever else there is.
         level = len(SEVERITIES) if self.id == "not-io" else SEVERITIES.index(self.severity)
         return level, gain * self.confidence, self.confidence

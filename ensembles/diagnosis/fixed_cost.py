@@ -17,6 +17,9 @@ SHARED_MEMORY_BYTES_PER_NS = (0.25, 1.0, 1.0)
 JOINED_BYTES = 1 << 20
 """Size of the requests that a buffer would make of small ones."""
 
+LEAST_TARGET_BYTES_PER_NS = 0.05
+"""Rate at which any storage target writes, and a slow disk."""
+
 OUTLIER = 16.0
 """Calls of this many times the median duration of their size wait for something else than the call."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import MOST_RATIO, Case
+from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
 from ensembles.diagnosis.target_load import busiest_share
 from ensembles.model.distinct import distinct_rows
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -85,9 +86,6 @@ def flushes_alike(case: Case, uses: FileUses) -> np.ndarray:
     found: np.ndarray = case.shared[flushes_alike]
     return found
 
-
-LEAST_TARGET_BYTES_PER_NS = 0.05
-"""Rate at which any storage target writes, and a slow disk."""
 
 SMALL_FLUSH_BYTES = 64 << 10
 """Bytes of a close up to which writing them takes as long as writing nothing."""

@@ -124,6 +124,7 @@ def _polled(case: Case, uses: FileUses) -> Polled | None:
     again = (failed["file"] > 0) & np.isin(names, list(ADVICE_OF_FAILURES)) & np.isin(op, ("open", "meta"))
     again &= (failed["count"] >= LEAST_ASKED * tasks) & (failed["count"] < whole[pair])
     again &= (names != "EEXIST") | (removed[failed["file"]] >= LEAST_CALLS)
+    again &= (names != "ENOENT") | _asks_only(failed, table, again)
     if not again.any():
         return None
     part = np.zeros(len(whole))
@@ -136,6 +137,18 @@ def _polled(case: Case, uses: FileUses) -> Polled | None:
     first, last = failed["first_ns"][again], failed["last_ns"][again]
     between_ns = Busy({"start_ns": first, "end_ns": last}, np.zeros(len(first), np.int64), 1)
     return Polled(share, files, errors, 1e-9 * float(between_ns.most_ns(last - first)[0]))
+
+
+def _asks_only(failed: dict[str, np.ndarray], table: dict[str, np.ndarray], again: np.ndarray) -> np.ndarray:
+    """Find failures between whose first and last their tasks make fewer calls on files that are there."""
+    others = ~np.isin(table["file"], failed["file"][again])
+    rank, start_ns, end_ns, count = (table[name][others] for name in ("rank", "start_ns", "end_ns", "n"))
+    found = again.copy()
+    for at in np.flatnonzero(again).tolist():
+        inside = (start_ns >= failed["first_ns"][at]) & (end_ns <= failed["last_ns"][at])
+        inside &= (rank >= failed["low_rank"][at]) & (rank <= failed["high_rank"][at])
+        found[at] = count[inside].sum() < failed["count"][at]
+    return found
 
 
 def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:

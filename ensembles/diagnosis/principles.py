@@ -274,7 +274,8 @@ ADVICE_OF_CALLS = {
     "or give the order without waiting (MS_ASYNC), where a crash may take the last changes",
     "stream": "flush a stream once a step, or when it is closed: a flush after each record makes a call of "
     "each, whatever buffer the stream has",
-    "seek": "leave the seeks out: pread and pwrite take the offset",
+    "seek": "leave the seeks out where the next bytes follow: a seek of a stream throws its buffer away; "
+    "pread and pwrite take the offset",
     "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
     "its first write",
     "path": "look a path up once, or read its folder once instead of asking for each path",
@@ -282,6 +283,10 @@ ADVICE_OF_CALLS = {
     "paths again: remember the newest name, write it to an index or a link, or put steps into folders",
     "change": "make fewer and larger files or folders; a program that cannot be changed gains where these "
     "calls are fast, as on a local disk or in memory",
+    "move": "replace a file less often, such as once in several steps: a rename of a file that was just "
+    "written may wait for the disk",
+    "flush": "flush less often, such as once in several steps or when the file is closed: each flush writes "
+    "metadata, and chunks that are not yet full",
     "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
     "record, opened once",
 }

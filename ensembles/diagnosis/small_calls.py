@@ -111,7 +111,8 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     if not rows.any():
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
-    middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quartile_ns(0.5))
+    usual_ns = np.maximum(case.usual_ns(), case.beyond_bytes_ns(rows) / rows_of["n"])
+    middle_ns = np.where(mean_bytes < COPIED_BYTES, usual_ns, case.quartile_ns(0.5))
     usual_ns, middle_ns = middle_ns, usual_where_shared_ns(case, rows, middle_ns)
     floors = [case.quartile_ns(0.25), middle_ns, mean_ns]
     # Which call loses the processor is random: the mean of all of them holds for each row.

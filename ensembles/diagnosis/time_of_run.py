@@ -22,6 +22,7 @@ from ensembles.diagnosis.finding import (
     Finding,
     NotApplicable,
 )
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -163,8 +164,9 @@ def _of_calls(
         )
     of_library = np.isin(case.layer, list(libraries)) | formatted_calls(case)
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
-    # Reads that jump do not show what rate their bytes have in order.
+    # Reads that jump do not show what rate their bytes have in order, and small calls show what calls cost.
     in_order = moves & ~small_calls(case)["seek-heavy"]
+    in_order &= case.rows["bytes"] >= COPIED_BYTES * case.rows["n"]
     at_rate_ns = np.where(in_order, np.minimum(time_ns, _at_best_rate_ns(case, moves)), 0.0)
     parts = (
         (EXCHANGE, exchange_ns),

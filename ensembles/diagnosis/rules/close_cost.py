@@ -7,7 +7,8 @@ import numpy as np
 from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
-from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
+from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
+from ensembles.diagnosis.flushes import Flush, flush_of_closes
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.units import seconds_text
 

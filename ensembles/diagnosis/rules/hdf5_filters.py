@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
+from ensembles.diagnosis.file_uses import MOST_METADATA_BYTES, FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.hdf5_work import CALL_NS, FILTERED, filter_ns_per_byte
 from ensembles.diagnosis.remedy import Remedy
@@ -42,13 +42,16 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     cached = np.bincount(table["file"][chunks_from_cache(table, calls)], minlength=width) > 0
     chosen, given_bytes, moved_bytes = np.zeros(len(op), bool), 0, 0
     for direction in ("write", "read"):
-        flushes = np.isin(op, _FLUSHES) & cached[table["file"]] & (direction == "write")
-        mine = own & ((data & (op == direction)) | flushes)
         asked = (layer == "hdf5") & data & (op == direction)
         disk = (layer == "posix") & (op == direction)
         given, moved = (
             np.bincount(table["file"][rows], table["bytes"][rows], width) for rows in (asked, disk)
         )
+        # A flush of a few bytes writes metadata, unless bytes that became fewer show a filter.
+        flushes = own & np.isin(op, _FLUSHES) & cached[table["file"]] & (direction == "write")
+        count = np.bincount(table["file"][flushes], table["n"][flushes], width)
+        flushes &= ((moved < COMPRESSED * given) | (given >= MOST_METADATA_BYTES * count))[table["file"]]
+        mine = own & ((data & (op == direction)) | flushes)
         took_ns = np.bincount(table["file"][mine], work_ns[mine], width)
         found = (moved > 0) & (took_ns >= filter_ns_per_byte(given, moved) * np.maximum(given, moved))
         chosen |= mine & found[table["file"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.case import Case
@@ -114,12 +113,12 @@ class NotIo(EvidenceRule):
 
 
 def beside_others(findings: Sequence[Finding], run_s: float | None) -> list[Finding]:
-    """Let ``not-io`` gain what another finding of I/O may; it goes where that is a tenth of the run."""
+    """Take ``not-io`` off where another finding of I/O may gain a tenth of the run."""
     of_io = (each for each in findings if each.kind.in_io or each.id in ("not-io", TURNS))
     most_s = max((each.gain_s[1] for each in of_io if each.gain_s is not None), default=0.0)
     if run_s is not None and most_s >= FROM_SHARE["critical"] * run_s:
         return [each for each in findings if each.id != "not-io"]
-    return [replace(each, gain_s=(0.0, most_s)) if each.id == "not-io" else each for each in findings]
+    return list(findings)
 
 
 def _refuse_unseen(run: Run) -> None:

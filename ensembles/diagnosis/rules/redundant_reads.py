@@ -60,24 +60,24 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
     table = uses.table.columns()
     op, layer = np.array([(call.op, call.layer) for call in case.run.calls] or [("", "")]).T
     op, layer = op[table["call"]], layer[table["call"]]
-    rows = (op == "read") & np.isin(layer, STORAGE) & (table["high"] > table["low"])
+    rows = (op == "read") & np.isin(layer, STORAGE)
     rows &= ~np.isin(table["kind"], (*NOT_READ_BY_PROGRAM, METADATA))
     writes = (op == "write") & np.isin(layer, STORAGE)
     written = np.bincount(table["file"], table["bytes"] * writes)
     if not rows.any():
         return None
-    names, pair = distinct_rows(table["file"][rows], table["rank"][rows])
-    bytes_ = np.bincount(pair, (table["bytes"] - table["opening_bytes"])[rows])
+    names, pair = distinct_rows(table["file"], table["rank"])
+    bytes_ = np.bincount(pair, (table["bytes"] - table["opening_bytes"]) * rows)
     low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
-    np.minimum.at(low, pair, table["low"][rows])
-    np.maximum.at(high, pair, table["high"][rows])
-    once = high - low + written[names[0]]
-    times = bytes_ / once
+    placed = rows & (table["high"] > table["low"])
+    np.minimum.at(low, pair[placed], table["low"][placed])
+    np.maximum.at(high, pair[placed], table["high"][placed])
+    once = np.maximum(high - low, 0) + written[names[0]] + _of_streams(table, pair, rows & ~placed, op, layer)
+    times = bytes_ / np.maximum(once, 1)
     found = times >= LEAST_TIMES
     if not found.any():
         return None
-    part = np.zeros(len(rows))
-    part[rows] = np.where(found, 1 - 1 / times, 0.0)[pair]
+    part = np.where(rows & found[pair], 1 - 1 / np.maximum(times[pair], 1), 0.0)
     share = share_of_rows(case, table, part > 0, part)
     saved = share * case.rows["time_ns"]
     files = np.unique(names[0][found])
@@ -96,6 +96,21 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         fewer=share * case.rows["n"],
         advice=KEEP,
     )
+
+
+def _of_streams(
+    table: Rows, pair: np.ndarray, reads: np.ndarray, op: np.ndarray, layer: np.ndarray
+) -> np.ndarray:
+    """Bound the ranges that tasks read by streams, whose reads have no offset: shape (pairs,).
+
+    After an open, reads follow each other from the begin of the file, or from where a seek went.
+    """
+    moved = np.bincount(pair, table["bytes"] * reads)
+    opens = [np.bincount(pair, table["n"] * ((op == "open") & (layer == each))) for each in STORAGE]
+    reached, seeks = np.zeros(len(moved), np.int64), op == "seek"
+    np.maximum.at(reached, pair[seeks], table["high"][seeks])
+    found: np.ndarray = np.where(moved > 0, reached + moved / np.maximum(np.maximum(*opens), 1), 0.0)
+    return found
 
 
 LEAST_REDUNDANCY = 2.0

@@ -14,6 +14,7 @@ from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicabl
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rules.hdf5_refill import rule as refill
 from ensembles.diagnosis.rules.o_sync import flagged_files
 from ensembles.diagnosis.small_calls import between_others, join_calls, jumps, small_calls
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
@@ -33,16 +34,21 @@ JOIN = (
 )
 
 
-def join_library_calls(case: Case) -> Remedy | None:
+def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     """Compute what joining small calls of libraries saves inside these libraries.
 
     Their time without the calls inside, beyond what filters take for the bytes, is a cost of each call.
+
+    Parameters
+    ----------
+    again : ndarray of bool, shape (n,)
+        Rows of work on bytes that a library moves again, which has its finding.
     """
     rows = np.isin(case.layer, _LAYERS) & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     data = (case.layer == "netcdf") | np.char.startswith(case.name, "H5D")
     calls = np.maximum(case.rows["n"], 1)
     mean_bytes, mean_ns = (case.rows[name] / calls for name in ("bytes", "time_ns"))
-    rows &= data & (mean_bytes < COPIED_BYTES)
+    rows &= data & (mean_bytes < COPIED_BYTES) & ~again
     outermost = rows & (case.rows["depth"] == 0)
     tasks = len(case.ranks)
     count, moved = (
@@ -189,8 +195,17 @@ def find_summed(run: Run) -> Finding | None:
     )
 
 
+def _moved_again(case: Case, uses: FileUses) -> np.ndarray:
+    """Find the rows of ``hdf5-refill``: bool, shape (n,)."""
+    try:
+        found = refill.find(case, uses)
+    except NotApplicable:
+        found = None
+    return np.zeros(len(case), bool) if found is None else found.rows
+
+
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    of_library = join_library_calls(case)
+    of_library = join_library_calls(case, _moved_again(case, uses))
     try:
         found = join_calls(case, "small-requests", "small requests", between_others(case, uses))
     except NotApplicable:

@@ -130,6 +130,13 @@ def _unformatted_ns(case: Case, rows: np.ndarray, bytes_per_ns: float) -> np.nda
 
 def _find_formatted(case: Case) -> Remedy | None:
     rows = formatted_calls(case)
+    for op in COUNTERS:
+        mine = (case.layer == "stdio") & (case.op == op) & (case.rows["bytes"] > 0)
+        pieces = pieces_below(case, case.run.surroundings(), op, mine) if (rows & mine).any() else None
+        if pieces is not None and 2 * pieces[1] > case.rows["n"][mine].sum():
+            rows &= (
+                case.op != op
+            )  # most of them make a system call: no buffer, and what it costs is not known
     rows &= case.of_cells(case.by_cell(np.where(rows, case.rows["n"], 0)) >= LEAST_CALLS)
     if not rows.any():
         return None

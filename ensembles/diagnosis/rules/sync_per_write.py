@@ -37,6 +37,8 @@ def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
 def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     """Find syncs of files that the task moves to their places as often: a file that is whole needs one.
 
+    Of a file that it writes anew again and again, with few bytes each time, they are a habit nevertheless.
+
     Returns
     -------
     ndarray of bool, shape (n,)
@@ -49,7 +51,11 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     )
     pairs = _pairs_of(table)
     synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
-    before = syncs & (moved > 0) & (synced <= moved)
+    written = np.bincount(
+        pairs, table["bytes"] * np.array([each.op == "write" for each in calls])[table["call"]]
+    )
+    anew = (synced >= LEAST_SYNCS_WITHOUT_PHASES) & (written[pairs] <= MOST_BYTES * synced)
+    before = syncs & (moved > 0) & (synced <= moved) & ~anew
     rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
     return rows
 

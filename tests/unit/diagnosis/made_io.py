@@ -51,6 +51,7 @@ CALLS = {
     43: Call("fprintf", "stdio", "write"),
     44: Call("msync", "posix", "sync"),
     45: Call("fflush", "stdio", "sync"),
+    46: Call("fseek", "stdio", "seek"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")

@@ -125,3 +125,21 @@ def test_bytes_have_the_best_rate_of_a_phase_and_the_rest_is_undecided(tmp_path:
     assert found["rate"].time_s == pytest.approx(30e-3, rel=0.01)
     assert found["bytes"].time_s == pytest.approx(20e-3, rel=0.01)
     assert (found["bytes"].principle, found["bytes"].call) == ("undecided", "pwrite")
+
+
+def test_calls_without_bytes_go_with_all_of_their_time(tmp_path):
+    """As of seeks of a stream, or of a folder that is read again, where a part of the calls is far longer."""
+    for name, layer_time_us in (("fseek", 100), ("readdir", 100), ("open", 100)):
+        calls = [Made(name, layer_time_us if at % 40 == 0 else 0.5, file=1 + at) for at in range(4_000)]
+        found = en.diagnose(io_run(tmp_path / name, [calls], {1 + at: f"/a/{at}" for at in range(4_000)}))
+        (few,) = (each for each in found.findings if each.id == "fewer-calls")
+        assert few.share_s == pytest.approx(100 * 100e-6 + 3_900 * 0.5e-6, rel=0.05)
+
+
+def test_small_calls_show_no_rate(tmp_path):
+    calls = [Made("pwrite", 400 if at % 40 == 0 else 0.5, 32, 32 * at) for at in range(4_000)]
+    found = en.diagnose(io_run(tmp_path / "a", [calls]))
+    assert "rate" not in {each.id for each in found.account.entries}
+    assert found.findings[0].id == "small-requests"
+    # A slow disk takes 2.56 ms for the bytes.
+    assert found.findings[0].share_s == pytest.approx(100 * 400e-6 - 4_000 * 32 / 50e6, rel=0.1)

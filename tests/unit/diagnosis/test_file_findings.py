@@ -128,6 +128,12 @@ def test_pieces_cost_what_they_usually_take_and_long_calls_wait_for_a_processor(
     assert not [each for each in found.findings if each.severity == "critical"]
 
 
+def test_formatting_is_not_what_an_unbuffered_stream_costs(tmp_path):
+    calls = [Made("fprintf", 6, 23)] * 4096
+    found = en.diagnose(io_run(tmp_path / "a", [calls], samples=counted(4096, 4096 * 23))).findings
+    assert [each.id for each in found] == ["stdio-buffer"]
+
+
 def test_a_large_buffer_is_no_finding(tmp_path):
     run = io_run(tmp_path / "a", [streams(us=150, every=1024)], samples=counted(4, 4096 * 256))
     assert "stdio-buffer" not in found_ids(run)

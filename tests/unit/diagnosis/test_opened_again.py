@@ -164,13 +164,15 @@ def polls(error: int, name: str, times: int = 100) -> list[Made]:
 
 
 def test_calls_that_fail_until_they_succeed_are_polling(tmp_path):
-    """A path that comes into being, and a lock file; a path that never comes is only asked for again."""
+    """A path that comes into being, and a lock file; not one that never comes, or asked for between work."""
     begin, found = Made("pwrite", 500, MIB, file=2), {}
+    works = [*[Made("pread", 1, 10, file=2)] * 2, *polls(2, "stat", 1)] * 100
     for name, calls in {
         "comes": [*polls(2, "stat"), Made("stat", 2)],
         "never": polls(2, "stat"),
         "lock": [*polls(17, "open"), Made("open", 2), Made("close", 1), Made("unlink", 5)] * 3,
         "exists": [Made("open", 2), *polls(17, "open")],
+        "works": [*polls(2, "stat", 1), *works, Made("stat", 2)],
     }.items():
         run = io_run(tmp_path / name, [[begin, *calls]], LOCK)
         found[name] = findings(run).get("polling")

@@ -38,6 +38,20 @@ def test_a_file_read_through_and_one_that_changes_are_not_read_again(tmp_path: P
     assert redundant(io_run(tmp_path / "c", [changed])) is None
 
 
+@pytest.mark.parametrize("part", [0, 1], ids=["whole", "parts"])
+def test_a_file_that_is_read_whole_by_a_stream_after_each_open(part, tmp_path):
+    """Reads of a stream have no offset: they follow the open, or a seek, each of which may go further."""
+
+    def step(number: int) -> list[Made]:
+        seek = Made("fseek", 1, 0, 128 + part * number * 12 * MIB)
+        return [Made("fopen", 20), seek, Made("fread", 3000, 12 * MIB), Made("fclose", 5)]
+
+    found = redundant(io_run(tmp_path / "a", [[each for at in range(40) for each in step(at)]]))
+    assert (found is not None) == (part == 0)
+    if found is not None:
+        assert found.share_s == pytest.approx(39 * 3e-3, rel=0.01)
+
+
 @pytest.mark.parametrize(("order", "what"), [(-1, "go backwards"), (0, "jump")])
 def test_reads_in_descending_order_go_backwards(order, what, tmp_path):
     """Their rate is not that of the bytes in order, which no call shows."""

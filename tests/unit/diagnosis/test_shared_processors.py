@@ -91,7 +91,7 @@ def test_calls_that_take_as_long_as_their_bytes_are_not_slow_requests(tmp_path: 
 
 
 def test_tasks_that_ask_for_a_file_until_it_is_there_take_the_processors(tmp_path: Path) -> None:
-    """A call that loses the processor is long, and goes with the others; no other finding has them again."""
+    """A call that loses the processor is long, also without other tasks, and goes with the others."""
     asks = [Made("stat", 4_000 if at % 50 == 49 else 0.5, error=2) for at in range(2_000)]
     works = [Made("pwrite", 1, 10)] * 10
 
@@ -101,7 +101,6 @@ def test_tasks_that_ask_for_a_file_until_it_is_there_take_the_processors(tmp_pat
 
     shared, enough = diagnosed("2"), diagnosed("4")
     assert "fewer-calls" not in {*shared, *enough}
-    assert shared["metadata-storm"].severity == "critical"
-    assert shared["metadata-storm"].share_s == pytest.approx(0.16, rel=0.1)
-    assert enough["metadata-storm"].share_s is not None
-    assert enough["metadata-storm"].share_s < 0.1 * 0.16
+    for each in (shared, enough):
+        assert each["metadata-storm"].severity == "critical"
+        assert each["metadata-storm"].share_s == pytest.approx(0.16, rel=0.1)
