@@ -228,6 +228,8 @@ class RunReading:
         columns, requires = empty.columns, empty.requires
         if columns is not None and (selection is not None or requires is BY_RANK):
             columns |= {"rank", "start"} | {*(() if selection is None else selection.columns)}
+            if selection is not None and selection.parts_calls and columns & {"depth", "carried"}:
+                columns |= {"thread", "depth", "duration"}
         if selection is not None and selection.ordinals is not None:
             # To count ordinals, all columns of whole ranks are concatenated.
             columns, requires = None, max(requires, RANK_ORDER)
