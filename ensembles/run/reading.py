@@ -192,7 +192,8 @@ class RunReading:
         if missing < 0:
             return f"parts of the record are missing or damaged: {_NOT_SHOWN}"
         ranks = self.known_ranks if missing else None
-        there = self.most_events if ranks is None else int(ranks.count.sum())
+        damaged = self.source.metadata.left_out
+        there = max(self.most_events - damaged, 0) if ranks is None else int(ranks.count.sum())
         if 100 * missing <= missing + there:
             return ""
         share = share_text(missing / (missing + there))
