@@ -39,6 +39,7 @@ from ensembles.diagnosis.small_calls import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import MARGIN, Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
+from ensembles.statistics.distributions import chi_square_exceeds
 from ensembles.structure.late_entry import LEVEL, LateEntry
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
@@ -279,7 +280,8 @@ def findings_of_waits(
 def _in_turns_s(case: Case) -> float:
     """Compute for how long the last tasks of phases wait for others that do their I/O one after the other.
 
-    In most phases no two are in it at once, although it fills so much that chance is excluded (`LEVEL`).
+    In most phases no two are in it at once, and each begins so soon after the one before that chance is
+    excluded (`LEVEL`).
     """
     if not case.model.shows_waiting:
         return 0.0
@@ -288,13 +290,16 @@ def _in_turns_s(case: Case) -> float:
     begin, end = np.full(shape, np.inf), np.full(shape, -np.inf)
     np.minimum.at(begin, at, case.rows["start_ns"])
     np.maximum.at(end, at, case.rows["end_ns"])
-    found_ns, log_p, others = 0.0, 0.0, 0
+    found_ns, log_p, in_turns, all_windows = 0.0, 0.0, 0, 0
     for window in np.flatnonzero((case.present.sum(axis=1) > 1) & (case.windows > 0)).tolist():
         order = np.argsort(begin[window])[: case.present[window].sum()]
         first, last = begin[window][order], end[window][order]
+        all_windows += 1
         if (first[1:] >= last[:-1]).all():
+            in_turns += 1
             found_ns += float((last - first)[:-1].sum())
             fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
-            log_p, others = log_p + len(order) * np.log(max(1 - fills, 1e-9)), others - 1
-        others += not (first[1:] >= last[:-1]).all()
-    return 1e-9 * found_ns if log_p < np.log(LEVEL) and others < 0 else 0.0
+            log_p += (len(order) - 1) * np.log(max(1 - fills, 1e-9))
+    # The p-values of all phases, 1 of those in which tasks overlap, by R. A. Fisher's method.
+    is_sure = all_windows > 0 and chi_square_exceeds(-2 * log_p, 2 * all_windows) < LEVEL
+    return 1e-9 * found_ns if is_sure and 2 * in_turns > all_windows else 0.0
