@@ -96,10 +96,13 @@ def make_account(
     in_turns_s = _in_turns_s(case)
     slow = _of_task(SLOW_TASK, path.slow_s, case)
     waiting = _of_task(LATE_TASK, path.late_s * (not in_turns_s), case)
+    exchanged = messages_s(case.run.reading.known_ranks)
+    exchanged = exchanged if len(exchanged) == case.run.tasks else np.zeros(0)
+    if exchanged.any() and waiting.rank is not None:
+        waiting = replace(waiting, time_s=min(waiting.time_s, _awaited_s(waiting.rank, exchanged, case)))
     if late is not None and not late.is_of_io and late.late_s > waiting.time_s and not in_turns_s:
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
-    exchanged = messages_s(case.run.reading.known_ranks)
-    most_s = float(exchanged.min()) if len(exchanged) == case.run.tasks else 0.0
+    most_s = float(exchanged.min()) if len(exchanged) else 0.0
     # A task that waits for a message of the task before it waits for its turn.
     outside = [Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
     io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
@@ -126,6 +129,15 @@ def messages_s(table: RankTable | None) -> np.ndarray:
     _, task = np.unique(table.rank, return_inverse=True)
     found: np.ndarray = np.bincount(task, np.where(exchanges, table.time_ns - table.inner_ns, 0)) * 1e-9
     return found
+
+
+def _awaited_s(rank: int, exchanged: np.ndarray, case: Case) -> float:
+    """Bound for how long others wait for what a task does outside of I/O calls.
+
+    They wait in messages and barriers, in which it is less long, and there for its I/O as well.
+    """
+    slow_s = float(case.model.path(np.zeros(len(case))).slow_s[case.ranks == rank].sum())
+    return max(float(np.median(np.delete(exchanged, rank)) - exchanged[rank]) - slow_s, 0.0)
 
 
 def _of_task(name: str, time_s: np.ndarray, case: Case) -> Entry:
