@@ -102,11 +102,11 @@ def execute(args: argparse.Namespace) -> int:
     started = directory / f".started-{os.getpid()}-{time.time_ns()}"
     with suppress(OSError):  # the program starts in any case
         started.mkdir(0o700)
-    begin_ns, reasons = time.time_ns(), [unrecorded(command[0])]
+    begin_ns, programs = time.time_ns(), [command[0]]
 
     def at_end(pid: int) -> None:
-        reasons.extend(map(unrecorded, take_names(started)))
-        keep_account(directory, before, pid, command[0], begin_ns, next(filter(None, reasons), ""))
+        programs.extend(take_names(started))
+        keep_account(directory, before, pid, command[0], begin_ns, _all_unrecorded(programs))
 
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
@@ -123,9 +123,10 @@ def execute(args: argparse.Namespace) -> int:
         from ensembles.readers.native.directory import cut_spools  # imports NumPy
 
         cut_spools(directory)
-    if any(word.startswith("LD_PRELOAD=") for word in command):
-        reasons.append("LD_PRELOAD was set anew, without the preload library of ensio")
-    _report_outcome(directory, before, next(filter(None, reasons), ""))
+    reason = _all_unrecorded(programs)
+    if not reason and any(word.startswith("LD_PRELOAD=") for word in command):
+        reason = "LD_PRELOAD was set anew, without the preload library of ensio"
+    _report_outcome(directory, before, reason)
     return status
 
 
@@ -188,6 +189,16 @@ def unrecorded(program: str) -> str:
             "library: start it as a user who has these rights"
         )
     return ""
+
+
+def _all_unrecorded(programs: Sequence[str]) -> str:
+    """Say why the first of some programs cannot be recorded, and name the others; "": they all can."""
+    files = {os.path.realpath(shutil.which(program) or program): program for program in reversed(programs)}
+    found = {program: text for program in reversed(files.values()) if (text := unrecorded(program))}
+    first, *others = found or [""]
+    names = ", ".join(map(os.path.basename, others))
+    verb = "are" if len(others) > 1 else "is"
+    return found.get(first, "") + f"; {names} {verb} not recorded either" * bool(others)
 
 
 def _elf_file(program: str) -> tuple[str, str]:

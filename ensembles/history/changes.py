@@ -161,13 +161,19 @@ def _evidence(one: Tested) -> str:
     return f" (p = {one.p:.2g}{runs})"
 
 
-def new_findings(baseline: Sequence[RunRecord], latest: RunRecord) -> list[Change]:
-    """Findings of the latest run that no run of the baseline has."""
-    known = {one.id for record in baseline for one in record.findings}
-    return [
-        Change(
-            None, None, "finding", "slower", f"new finding {one.id}: {one.title}", one.id, loss_s=one.share_s
-        )
-        for one in latest.findings
-        if one.id not in known and one.severity in _SEVERE
-    ]
+def new_findings(records: Sequence[RunRecord], before: Sequence[int]) -> dict[int, list[Change]]:
+    """Find the findings that all runs since a change have and none of these before it, by its first run.
+
+    One of these runs has it as a warning or worse.
+    """
+    severities = [{one.id: one.severity for one in record.findings} for record in records]
+    changes: dict[int, list[Change]] = {}
+    for one in records[-1].findings:
+        lacks = [at for at, found in enumerate(severities) if one.id not in found]
+        since = max(lacks, default=-1) + 1
+        known = [one.id in severities[at] for at in before if at < since]
+        if known and not any(known) and any(found[one.id] in _SEVERE for found in severities[since:]):
+            text = f"new finding {one.id}: {one.title}"
+            new = Change(None, None, "finding", "slower", text, one.id, loss_s=one.share_s)
+            changes.setdefault(since, []).append(new)
+    return changes

@@ -17,6 +17,7 @@ from ensembles.comparison.times import MARGIN
 from ensembles.history.changes import Change, changes_of, new_findings
 from ensembles.history.record import RunRecord
 from ensembles.history.series import (
+    CALLS,
     COMMON,
     Series,
     kinds_of_other_sizes,
@@ -277,15 +278,18 @@ def judge(
     series = make_series(records, before)
     tested = judge_windows(series, windows, most, LEAST_RUNS, margin, level, baseline, confirm)
     certain = [one for one in tested if one.p <= level]
-    first, changes = len(records) - 1, []
+    new, changes = new_findings(records, before), []
+    first = min(new, default=len(records) - 1)
     if certain:
         widest = max(one.runs for one in certain)
         begin = max(0, len(records) - most - widest) if baseline is None else 0
         moved = [one.part for one in certain]
-        first = first_changed(series, sorted(set(moved)), begin, lasts=certain[0].runs > 2)
+        # Numbers of calls change in one run, whatever the load is.
+        moved = [part for part in moved if series.parts[part].what == CALLS] or moved
+        first = min(first, first_changed(series, sorted(set(moved)), begin, lasts=certain[0].runs > 2))
     elif not confirm:
         first = len(records) - max(windows)
-    apart = _difference(records[:first] if certain else baselines, records[first:], margin)
+    apart = _difference(records[:first] if certain or new else baselines, records[first:], margin)
     if certain and apart is not None:
         changes = changes_of(series, certain, first, apart)
         if any(change.what != "time" for change in changes):
@@ -301,7 +305,7 @@ def judge(
             changes.append(
                 Change(None, None, "time", "slower", judged.failed[0], "time", max(windows), least)
             )
-    changes += new_findings(baselines, records[-1])
+    changes += [change for each in new.values() for change in each]
     verdict, reason = _verdict(changes, apart)
     if verdict == "ok":
         reason += _alone(series, before, records, windows, most, confirm and baseline is None)

@@ -92,6 +92,7 @@ def judge_windows(
     single run needs a second one. Single nights on which everything is slow, which such a median leaves out,
     are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts. Where
     there are such nights, two thirds of the window have to show a change, as they may come again.
+    Numbers of calls that are the same in each run since a change need no window.
     """
     found: list[Tested] = []
     count = len(series.value)
@@ -108,7 +109,26 @@ def judge_windows(
         Tested(one.part, one.runs, one.change, one.absolute, one.low, one.high, float(p))
         for one, p in zip(found, adjusted, strict=True)
     ]
+    if baseline is None and confirm:
+        tested += _steps(series, windows, most, least, margin, level)
     return sorted(tested, key=lambda one: (one.p, -abs(one.change)))
+
+
+def _steps(
+    series: Series, windows: Sequence[int], most: int, least: int, margin: float, level: float
+) -> list[Tested]:
+    """Find the numbers of calls that are the same in each run since a change, and in each before it."""
+    found = []
+    for at, part in enumerate(series.parts):
+        value = series.value[:, at]
+        runs = len(value) - 1 - int(np.flatnonzero(value != value[-1]).max(initial=-1))
+        before = value[: len(value) - runs][-most:]
+        if part.what != CALLS or runs in windows or runs > most or len(before) < least or np.ptp(before) > 0:
+            continue
+        if make_total("calls", [before.tolist(), value[-runs:].tolist()], margin, level).is_finding:
+            change, usual = float(value[-1] - before[0]), float(before[0])
+            found.append(Tested(at, runs, change, change, usual, usual, 0.0))
+    return found
 
 
 def _test(

@@ -33,6 +33,8 @@ def among_themselves(events: Events) -> Events:
     >>> among_themselves(inner).depth
     array([0, 0], dtype=uint8)
     """
+    if not hasattr(events, "depth"):
+        return events
     inside = events.depth > 0
     if not inside.any() or _are_in_the_last_outermost(events, inside):
         return events

@@ -193,7 +193,8 @@ class RunReading:
         if missing < 0:
             return f"parts of the record are missing or damaged: {_NOT_SHOWN}"
         ranks = self.known_ranks if missing else None
-        there = self.most_events if ranks is None else int(ranks.count.sum())
+        damaged = self.source.metadata.left_out
+        there = max(self.most_events - damaged, 0) if ranks is None else int(ranks.count.sum())
         if 100 * missing <= missing + there:
             return ""
         share = share_text(missing / (missing + there))
@@ -229,6 +230,8 @@ class RunReading:
         columns, requires = empty.columns, empty.requires
         if columns is not None and (selection is not None or requires is BY_RANK):
             columns |= {"rank", "start"} | {*(() if selection is None else selection.columns)}
+            if selection is not None and selection.parts_calls and columns & {"depth", "carried"}:
+                columns |= {"thread", "depth", "duration"}
         if selection is not None and selection.ordinals is not None:
             # To count ordinals, all columns of whole ranks are concatenated.
             columns, requires = None, max(requires, RANK_ORDER)

@@ -100,11 +100,12 @@ class Run:
         """
         from ensembles.structure.unseen import HIDING, find_unseen
 
-        has_gaps = self.info.lost_calls or self.info.environment.get("ENSIO_LAYERS")
         hides = any(call.name in HIDING for call in self.calls)
-        if has_gaps or not (self.info.kernel_bytes or hides):
+        if self.info.environment.get("ENSIO_LAYERS") or not (self.info.kernel_bytes or hides):
             return None
-        ranks = self.reading.ranks
+        ranks = self.reading.ranks  # which shows the damage
+        if self.info.missing_calls:
+            return None
         sums = {
             call: (int((ranks.count - ranks.errors)[mine].sum()), int(ranks.moved[mine].sum()))
             for number, call in enumerate(ranks.calls)

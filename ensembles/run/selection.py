@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from ensembles.model.enclosed import as_outermost
+from ensembles.model.enclosed import among_themselves, as_outermost
 from ensembles.model.error_names import parse_error
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Call, Events
@@ -216,6 +216,11 @@ class Selection:
         return not (self.beyond_sums or self.ordinals or self.per_byte or self.quantity == "flight")
 
     @property
+    def parts_calls(self) -> bool:
+        """Whether calls can be selected without those around them: all conditions but that on ranks do."""
+        return replace(self, ranks=None) != Selection()
+
+    @property
     def beyond_sums(self) -> list[str]:
         """What the conditions distinguish that the sums of a recorder do not, in words."""
         found = [word for name, word in _BEYOND_SUMS.items() if getattr(self, name) not in (None, False)]
@@ -400,7 +405,8 @@ def select_chunks(
 
     The events have phases and ordinals if the selection filters by them.
 
-    `phase_of`: gives the phase of each event; None if the selection does not filter by phases.
+    `phase_of`: gives the phase of each event; None if the selection does not filter by phases. `to_sum`: the calls have depths among those that are
+    selected: no others count their bytes and times.
     """
     if selection.ordinals is not None:
         chunks = with_ordinals(chunks, budget.held_events, path)
@@ -408,7 +414,9 @@ def select_chunks(
         if phase_of is not None:
             chunk.with_derived(partial(_known, phase_of(chunk), chunk.ordinal))
         found = selection.apply(chunk)
-        yield as_outermost(found) if to_sum and selection.is_of_one_layer(chunk.calls) else found
+        if to_sum and selection.parts_calls:
+            found = (as_outermost if selection.is_of_one_layer(chunk.calls) else among_themselves)(found)
+        yield found
         del chunk, found  # so that its memory can be reused for the next one
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import ensembles as en
 from ensembles.ensemble.main_ensemble import main_ensemble
-from ensembles.model.enclosed import as_outermost
+from ensembles.model.enclosed import among_themselves, as_outermost
 from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.model.regions import RegionTable
@@ -265,8 +265,9 @@ def compare(run: en.Run, filters: dict[str, Any], whole: en.Events, rows: np.nda
     for name, kind in SUMMARIES.items():
         by_hand = kind()
         ordered = in_order(run, expected)
-        # Calls of one layer count by themselves, whatever calls of other layers are around them.
-        by_hand.add(as_outermost(ordered) if selection.is_of_one_layer(run.calls) else ordered)
+        # Selected calls count by themselves, whatever calls are around them that are not selected.
+        alone = as_outermost if selection.is_of_one_layer(run.calls) else among_themselves
+        by_hand.add(alone(ordered) if selection.parts_calls else ordered)
         by_hand.finalize()
         for key, values in by_hand.to_arrays().items():
             got = made[name].to_arrays()[key]

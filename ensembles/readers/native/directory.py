@@ -154,7 +154,7 @@ def choose(directory: str, paths: Sequence[str]) -> Chosen:
     notes += few(
         [
             f"{count} file{'s' * (count > 1)} of user {user_name(user)} in {directory} "
-            f"{'are' if count > 1 else 'is'} left out, because other users than its owner can write to it: "
+            f"{'are' if count > 1 else 'is'} left out, because other users can make files in this folder: "
             "to read such a file, name the file itself"
             for user, count in sorted(foreign.items())
         ],

@@ -92,12 +92,13 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
             f"{path} has layout version {head.version}.{head.spool_version}, not "
             f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: use the ensio that recorded it"
         )
-    if size < head.bytes:
-        raise EnsioError(
-            f"{path} is cut short: it has {size} of {head.bytes} bytes, nothing can be read from it"
-        )
     if head.version == _SUMMED and head.checksum != zlib.crc32(beginning[:_SUMMED_HEAD_BYTES]):
         raise _damaged(path)
+    if size < head.bytes:
+        raise EnsioError(
+            f"{path} is cut short: it has {size} of {head.bytes} bytes, and its end, which says where the "
+            "calls are, is missing, so nothing can be read from it"
+        )
     if not (_SUMMED_HEAD_BYTES <= head.records <= head.bytes and 0 < head.processes <= _MOST_PROCESSES):
         raise _damaged(path)
     if head.summary and not (

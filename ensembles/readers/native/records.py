@@ -72,7 +72,7 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
         for place, sentence in failures
         if os.path.basename(place) not in collected or os.path.lexists(place)
     ]
-    sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
+    sentences += _notes_on_other_nodes(elsewhere, path)
     for name in collected.keys() & spools.keys():
         spools[name].leave_to(collected[name])
     listed = set(paths)
@@ -80,16 +80,20 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
         spool.is_collected |= process_file_of(spool.path) in listed
     everything = [_with_rest(spool) for spool in (collected | spools).values()]
     if not everything:
-        if len(sentences) == 1:
-            raise EnsioError(sentences[0])
-        if sentences:
+        reasons = [*foreign, *sentences]
+        if len(reasons) == 1:
+            raise EnsioError(reasons[0])
+        if reasons:
             count = len(record_paths(path))
-            raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
+            raise EnsioError(f"none of the {count} spools in {path} can be read: {reasons[0]}")
         raise EnsioError(f"{path} is not a run directory, it has no recorded calls: {READABLE}")
     chosen = spools_of_launch(everything, path, launch)
     # What a launcher started is known only if all of it is there.
-    launchers = launchers_in(path) if len(chosen) == len(everything) and not sentences else []
-    return SpoolSource(chosen, few(sentences, "spools cannot be read"), launchers)
+    is_all = len(chosen) == len(everything) and not sentences and not foreign
+    source = SpoolSource(chosen, few(sentences, "spools cannot be read"), launchers_in(path) if is_all else [])
+    for sentence in foreign:
+        source.metadata.note(sentence)
+    return source
 
 
 def _spool_or_process_file(path: str, known: KnownTexts) -> Spool:

@@ -181,6 +181,23 @@ def test_more_calls_are_a_regression(tmp_path: Path, nights: list[RunRecord]) ->
     assert ("sync", "calls", "slower") in [(one.op, one.what, one.direction) for one in found.changes]
 
 
+def test_a_change_stays_found_while_it_lasts() -> None:
+    rng = np.random.default_rng(3)
+    nights = [simulated(rng, 1.0) for _ in range(7)]
+    finding = FindingRecord("many-syncs", "warning", "syncs wait")
+    noted = msgspec.structs.replace(finding, severity="note")
+    for changed in range(1, 7):
+        known = [finding if changed % 2 else noted]
+        new = simulated(rng, 1.0, syncs=2.0)
+        calls = judge([*nights, *[new] * changed])
+        assert (calls.verdict, calls.first) == ("regression", 7)
+        assert any(change.what == "calls" for change in calls.changes)
+        nights_with = [msgspec.structs.replace(nights[0], findings=known)] * (changed - 1)
+        first = msgspec.structs.replace(nights[0], findings=[finding])
+        found = judge([*nights, first, *nights_with])
+        assert (found.verdict, found.first) == ("regression", 7)
+
+
 def test_a_new_finding_is_a_regression(tmp_path: Path, nights: list[RunRecord]) -> None:
     finding = FindingRecord("strided-readahead", "critical", "reads wait")
     latest = msgspec.structs.replace(nights[-1], findings=[finding])
