@@ -405,8 +405,8 @@ def select_chunks(
 
     The events have phases and ordinals if the selection filters by them.
 
-    `phase_of`: gives the phase of each event; None if the selection does not filter by phases. `to_sum`: the calls have depths among those that are
-    selected: no others count their bytes and times.
+    `phase_of`: gives the phase of each event; None if the selection does not filter by phases. `to_sum`: the
+    calls have depths among those that are selected: no others count their bytes and times.
     """
     if selection.ordinals is not None:
         chunks = with_ordinals(chunks, budget.held_events, path)

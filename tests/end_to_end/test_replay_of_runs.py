@@ -155,7 +155,8 @@ def test_a_remedy_changes_calls_and_no_contents(folder, tmp_path, remedy, calls)
 def test_the_documented_trial_is_possible(tmp_path):
     page = (ROOT / "docs" / "user" / "workloads.md").read_text()
     (command,) = re.findall(r"^    \$ ensio (try .*)$", page, re.M)
-    ensio(tmp_path, "replay", "ior", "-o", "real")
+    (recorded,) = re.findall(r"^    ensio (replay ior .* -o quarters)$", page, re.M)
+    ensio(tmp_path, *recorded.split())
     found = ensio(tmp_path, *command.split(), "--json", status=None)
     assert json.loads(found)["calls"][0] > json.loads(found)["calls"][1]
 

@@ -142,7 +142,7 @@ class TestExpansion:
         assert expand(pattern, {"block_bytes": 5}).parameters == {"tasks": 4, "block_bytes": 5}
 
     def test_examples_of_the_documentation_are_patterns(self, pattern_of):
-        text = (PATTERNS / "README.md").read_text()
+        text = (ROOT / "docs" / "reference" / "patterns.md").read_text()
         blocks = re.findall(r"\n\n((?:    .*\n|\n)*    title(?:    .*\n|\n|.*\n)*?)(?=\S)", text)
         examples = [re.sub("^    ", "", block, flags=re.MULTILINE) for block in blocks]
         assert len(examples) == 2
