@@ -90,7 +90,8 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     chosen = spools_of_launch(everything, path, launch)
     # What a launcher started is known only if all of it is there.
     is_all = len(chosen) == len(everything) and not sentences and not foreign
-    source = SpoolSource(chosen, few(sentences, "spools cannot be read"), launchers_in(path) if is_all else [])
+    launchers = launchers_in(path) if is_all else []
+    source = SpoolSource(chosen, few(sentences, "spools cannot be read"), launchers)
     for sentence in foreign:
         source.metadata.note(sentence)
     return source
