@@ -177,7 +177,14 @@ class DiagnosisAnswer(Diagnosis, Answer):
                 parts.append(Statement("diagnose.part", values))
         outside = [_entry(each, run_s) for each in notable if not each.is_in_io]
         parts += [Statement("diagnose.outside", {"entries": outside})] * bool(outside)
-        values = {"share": io_s / run_s, "run_s": run_s, "is_of_one": not account.is_of_run, "parts": parts}
+        of_some = not account.is_of_run and account.tasks > 1
+        values = {
+            "share": io_s / run_s,
+            "run_s": run_s,
+            "is_of_one": not account.is_of_run and not of_some,
+            "tasks": account.tasks if of_some else None,
+            "parts": parts,
+        }
         return Statement("diagnose.account", values)
 
     def _of_calls(self) -> Iterator[Statement]:

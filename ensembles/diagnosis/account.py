@@ -63,6 +63,8 @@ class Account:
         several that live one after the other.
     record : str
         What to record next, to decide what is not; ``""``: nothing in particular.
+    tasks : int
+        Where it is not of the run, the number of tasks that it is of.
     """
 
     run_s: float
@@ -70,6 +72,7 @@ class Account:
     entries: tuple[Entry, ...]
     is_of_run: bool
     record: str = ""
+    tasks: int = 1
 
     def of(self, *principles: str) -> float:
         """Add up what is in I/O by these principles, s."""
@@ -94,7 +97,8 @@ class Account:
             }
             for each in self.entries
         ]
-        return {**vars(self), "entries": entries, "undecided_s": self.of(UNDECIDED)}
+        said = {name: value for name, value in vars(self).items() if name != "tasks"}
+        return {**said, "entries": entries, "undecided_s": self.of(UNDECIDED)}
 
 
 @dataclass(frozen=True)

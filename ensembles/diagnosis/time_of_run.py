@@ -111,7 +111,7 @@ def make_account(
     if late is not None and awaited_s > slow.time_s:
         slow = replace(slow, rank=late.rank)
     slow = replace(slow, time_s=slow.time_s + awaited_s)
-    return divide(
+    account = divide(
         case.run_s,
         io_s,
         [each for each in findings if each.share_s is not None],
@@ -119,6 +119,7 @@ def make_account(
         outside,
         case.model.is_of_run,
     )
+    return replace(account, tasks=len(np.unique(case.rows["rank"][path.rows])))
 
 
 def messages_s(table: RankTable | None) -> np.ndarray:

@@ -386,7 +386,8 @@ WORDS = {
     "compare.detail": "In detail (other kinds of calls: --op, --layer):",
     "diagnose.partial": "of a part of the run: {lacks}.",
     "diagnose.account": (
-        "I/O is {share:share} of {run_s:s}[is_of_one? of the task with most I/O][. {parts:sentences}]."
+        "I/O is {share:share} of {run_s:s}[is_of_one? of the task with most I/O]"
+        "[ of {tasks:count} tasks one after the other, those with most I/O][. {parts:sentences}]."
     ),
     "diagnose.part": "{what}: {share:share}[is_first? of it][ ({entries:parts})]",
     "diagnose.outside": "Of the run: {entries:parts}",
