@@ -324,7 +324,8 @@ class DiagnosisPass:
                         *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
                     )
             findings, awaited_s = with_awaited(findings, case, late_entry)
-            account = make_account(findings, mended, case, libraries, late_entry, awaited_s)
+            left_late_s = 0.0 if late_outside is None else late_outside.left_s
+            account = make_account(findings, mended, case, libraries, late_entry, awaited_s, left_late_s)
             if any(each.id == TURNS for each in account.entries):
                 late_outside = None  # the last one waits for its turn
             findings = with_habits(findings, case)

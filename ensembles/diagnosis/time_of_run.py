@@ -82,6 +82,7 @@ def make_account(
     libraries: frozenset[str],
     late: LateEntry | None,
     awaited_s: float,
+    left_late_s: float = 0.0,
 ) -> Account:
     """Divide the time of a run.
 
@@ -91,6 +92,8 @@ def make_account(
         Layers whose own time is known, as the storage calls inside them were recorded.
     awaited_s : float
         What others wait inside phases for its I/O, and no finding explains.
+    left_late_s : float
+        How long the late task stays in a collective call that the others have left.
     """
     left = mended.left_share()
     path = case.model.path((1 - left) * case.rows["time_ns"])
@@ -100,7 +103,8 @@ def make_account(
     exchanged = messages_s(case.run.reading.known_ranks)
     exchanged = exchanged if len(exchanged) == case.run.tasks else np.zeros(0)
     if exchanged.any() and waiting.rank is not None:
-        waiting = replace(waiting, time_s=min(waiting.time_s, _awaited_s(waiting.rank, exchanged, case)))
+        most_s = _awaited_s(waiting.rank, exchanged, case) + left_late_s
+        waiting = replace(waiting, time_s=min(waiting.time_s, most_s))
     if late is not None and not late.is_of_io and late.late_s > waiting.time_s and not in_turns_s:
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     most_s = float(exchanged.min()) if len(exchanged) else 0.0
