@@ -395,22 +395,18 @@ WORDS = {
     "diagnose.finding": "{severity}: {id} (confidence {confidence:share})[, explained by {cause}]",
     "diagnose.check": "{holds} {seen}",
     "diagnose.gain": (
-        "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[ {loop}][, {likely_s:s} by the best "
-        "estimate]"
+        "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
+        "[; {loop}]"
     ),
     "diagnose.gain_open": (
-        "[is_whole?The run would be ]up to {high_s:s} shorter[ {loop}][, {likely_s:s} by the best estimate]"
-        "[is_whole?; one run does not show how much]"
+        "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate][; {loop}]"
     ),
     "diagnose.gain_likely": (
-        "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, and up to {high_s:s}[ "
-        "{loop}] at most[is_whole?; one run does not show how much]"
+        "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, and up to {high_s:s} at most"
+        "[; {loop}]"
     ),
     "diagnose.gain_unknown": "gain not known",
-    "diagnose.loop": (
-        "(of these, up to {loop_s:s} in the loop around the calls: whether it goes with them, a run with "
-        "fewer calls shows)"
-    ),
+    "diagnose.loop": "of the upper end, {loop_s:s} are in the loop around the calls, and may stay",
     "diagnose.none": (
         "no finding[is_part? in what was recorded][is_waiting? but the waiting above, for no task again and "
         "again][is_whole? that matters]."
