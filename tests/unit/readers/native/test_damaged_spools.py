@@ -235,7 +235,7 @@ def test_of_a_run_that_lacks_many_calls_no_answer_is_certain(
         bad = collect(bad, str(tmp_path / "trace.h5"))[0]
     found = en.diagnose(en.open(bad))
     assert found.lacks
-    assert str(found).startswith("of a part of the run: ")
+    assert str(found).startswith("Of a part of the run: ")
     assert "not-io" not in found.examined
     assert found.account is None
     for command in (
