@@ -165,7 +165,7 @@ def unrecorded(program: str) -> str:
     A script is recorded as its interpreter is.
     """
     path, loader = _elf_file(program)
-    if not loader or _has_in_it(path, b"\0ENSIO_DISABLE\0"):
+    if not loader or _has_in_it(path, b"ENSIO_DISABLE\0"):
         return ""
     if path != shutil.which(program):
         program = path
@@ -227,7 +227,7 @@ def hidden_in(program: str) -> str:
     """Say which layers inside a program the preload library does not see, and what to do; "": none."""
     path = shutil.which(program) or ""
     inside = [name for name, symbol in _LIBRARIES.items() if defines_symbol(path, symbol)]
-    if not inside or _has_in_it(path, b"\0ENSIO_DISABLE\0"):
+    if not inside or _has_in_it(path, b"ENSIO_DISABLE\0"):
         return ""
     return (
         f"{program} contains {' and '.join(inside)}, whose calls the preload library does not see, only what "

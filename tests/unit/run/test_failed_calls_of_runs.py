@@ -50,7 +50,7 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
     assert "; fsync: 1 × EIO on /scratch/out" in lost
     assert "openat" not in lost
     assert main(["diagnose", str(log)]) == 0
-    assert "failed, so that files may lack data: write: 8" in capsys.readouterr().out
+    assert "Failed, so that files may lack data: write: 8" in capsys.readouterr().out
     # Of summaries the numbers alone are known; of a format without errors not even these.
     summed = information | {"failed_calls": None, "events": 0}
     said = " ".join(answer_text(info_parts(summed)).split())
