@@ -212,7 +212,7 @@ def test_a_killed_configuration_is_done_again(machine):
 
 def test_a_killed_build_leaves_no_half_made_file(machine):
     source = machine.tree / "libtrace/core/bounded_string.c"
-    made = machine.tree / "build/libtrace/CMakeFiles/ensio.dir/core/bounded_string.c.o"
+    made = machine.tree / "build/libtrace/CMakeFiles/ensio-common.dir/core/bounded_string.c.o"
     before = made.stat().st_mtime_ns
     machine.run("sh", "-c", f"echo 'int ensio_again;' >>{source}")
     machine.kill_when(lambda: made.exists() and made.stat().st_mtime_ns > before, "setup")
