@@ -55,6 +55,8 @@ OF_A_RUN = (
 
 ONCE = (
     "collect REAL -o real.h5",
+    "anonymise REAL -o hidden.h5",
+    "try REAL --with split=2",
     "compare REAL SIMULATED",
     "scaling REAL SIMULATED",
     "history list --db runs.db",
@@ -71,8 +73,8 @@ ONCE = (
     "events REAL --call wrte",
 )
 
-NOT_TEXT = {"serve", "link-flags", "completion"}
-"""A command that goes on until it is interrupted, and two whose output is for a compiler and for a shell."""
+NOT_TEXT = {"serve", "mcp", "docs", "link-flags", "completion"}
+"""Two that go on until they are interrupted, one for a browser, one for a compiler and one for a shell."""
 
 
 def on_terminal(folder: Path, lines, **environment: str) -> str:

@@ -250,7 +250,7 @@ def test_wrong_usage_is_refused_with_one_sentence(replay, tmp_path, arguments, p
 def test_the_program_says_how_it_is_started_without_mpi():
     done = subprocess.run([BUILD / "bin" / "ensio-replay", "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: mpiexec -n TASKS ensio-replay [--progress] PLAN")
+    assert done.stdout.startswith("usage: mpiexec -n TASKS ensio-replay [--progress] [--as-recorded] PLAN")
 
 
 def test_tasks_that_do_not_meet_are_noticed(replay, tmp_path):
