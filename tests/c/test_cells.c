@@ -170,7 +170,7 @@ static void bins(void)
     CHECK(world_sums().in_bins == ENSIO_OCTAVES * ENSIO_BLOCK_BINS);
 }
 
-/* Half of 1024 cells distinguish ordinals, then 192 sizes, and the rest is reserved for whole calls. Nothing is
+/* Half of 1024 cells distinguish ordinals, then 64 sizes, and the rest is reserved for whole calls. Nothing is
  * lost, and a cell that was made stays what it was. */
 static void saturation(void)
 {
