@@ -161,8 +161,8 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Compute an interval of the median by order statistics, of a coverage of at least `LEVEL`.
 
     Between the k-th smallest and the k-th largest of n values lies the median of any continuous
-    distribution with the probability that a binomial of n and 1/2 is from k to n - k. Below five values there
-    is no such interval, and the smallest and the largest are returned.
+    distribution with the probability that a binomial of n and 1/2 is from k to n - k. Fewer than five
+    values have none: the smallest and the largest are returned.
     """
     ordered, n = sorted(values), len(values)
     below, cut = 0.0, 0
@@ -193,7 +193,7 @@ def predicted_gain(found: Diagnosis, remedy: str) -> tuple[str, tuple[float, flo
 def accounts_beside(
     recorded: Diagnosis, replayed: Run, remedied: Run
 ) -> tuple[tuple[str, float, float, float], ...]:
-    """Put the entries in I/O of three accounts beside each other, the longest first."""
+    """Put the entries in I/O of three accounts into rows, the longest first."""
     tables = []
     for found in (recorded, diagnose(replayed), diagnose(remedied)):
         entries = found.account.entries if found.account is not None else ()

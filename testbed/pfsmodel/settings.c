@@ -74,8 +74,7 @@ static int read_line(struct pfs_settings *settings, char *text, int line, char *
         *rest++ = '\0';
     const struct key *key = find_key(name);
     if (!key)
-        return wrong(why, why_bytes, line, "%s is not a parameter of the model; ensio help pfsmodel lists them",
-                     name);
+        return wrong(why, why_bytes, line, "%s is not a parameter of the model; ensio help pfsmodel lists them", name);
     double value;
     if (!number(rest, &value))
         return wrong(why, why_bytes, line, "%s needs a number, and has \"%s\"", name, rest);

@@ -165,7 +165,7 @@ def join(found: Accesses, most_bytes: int) -> Accesses:
 
 
 def _next_on_file(found: Accesses, order: np.ndarray) -> np.ndarray:
-    """Return for each call the next one on its file that is no seek, else itself."""
+    """Return for each call the next one on its file that does not seek, else itself."""
     places = np.where(found.op[order] != SEEK, np.arange(len(order)), len(order) - 1)
     later = order[np.minimum.accumulate(places[::-1])[::-1]]
     following = np.empty(len(order), np.int64)

@@ -57,7 +57,7 @@ class Places:
         )
 
     def is_inside(self, path: str) -> bool:
-        """Whether a path has a place of its own."""
+        """Whether no other path has the place of a path."""
         return path.startswith(f"{self._common}/")
 
 
