@@ -77,7 +77,7 @@ def add_with(parser: argparse.ArgumentParser, required: bool = False) -> None:
         metavar="REMEDY",
         default="none",
         required=required,
-        help=f"what the recorded program does otherwise: {_REMEDIES} (docs/user/workloads.md)",
+        help=f"what the recorded program does otherwise: {_REMEDIES} (ensio help workloads)",
     )
 
 

@@ -38,6 +38,7 @@ FURTHER = (
     f"history check --last 1 {HISTORY}",
     f"history context 2 {HISTORY}",
     "replay ior --tasks 2 --block-size 64KiB -o made-replayed --json",
+    "try made-replayed --with split=2 --json",
     "pfs run --fs franklin -- sh made-copy.sh",
     "pfs status made-pfs --json",
 )
