@@ -128,7 +128,7 @@ def _habit_of_unit(rest: Sequence[Finding], best: int) -> int:
 
 
 def _is_habit_of(cause: Finding, slow: Finding) -> bool:
-    """Tell whether a cause is in calls of a slow task or node alone, and explains much of what it loses."""
+    """Check whether a cause is in calls of a slow task or node alone, and explains much of what it loses."""
     if cause.saved_ns is None or cause.id in _SLOW_UNITS or not cause.kind.of_each_call:
         return False
     in_unit = float(cause.saved_ns[slow.saved_ns > 0].sum())
@@ -137,7 +137,7 @@ def _is_habit_of(cause: Finding, slow: Finding) -> bool:
 
 
 def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
-    """Tell whether another cause explains what each of the same calls costs."""
+    """Check whether another cause explains what each of the same calls costs."""
     whole = max(float(finding.saved_ns.sum()), 1.0)
     return finding.kind.of_each_call and any(
         cause.kind.of_each_call

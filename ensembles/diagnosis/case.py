@@ -278,7 +278,7 @@ class Case:
         return found
 
     def _few_make_up(self, rows: np.ndarray) -> bool:
-        """Tell whether fewer than `LEAST_CALLS` calls a task make up the time of rows."""
+        """Check whether fewer than `LEAST_CALLS` calls a task make up the time of rows."""
         return bool(self.effective_count(rows) < LEAST_CALLS * len(np.unique(self.task[rows])))
 
     @cached_property

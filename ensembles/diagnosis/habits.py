@@ -116,7 +116,7 @@ def _rows_of(case: Case, finding: Finding) -> np.ndarray:
 
 
 def _go_together(case: Case, paths: np.ndarray, others: np.ndarray) -> bool:
-    """Tell whether the same tasks make both kinds of calls in the same phases, about as often."""
+    """Check whether the same tasks make both kinds of calls in the same phases, about as often."""
     of_paths, of_others = (case.by_cell(np.where(rows, case.rows["n"], 0)) for rows in (paths, others))
     there = of_others[of_paths > 0].sum()
     if not there or there < SAME_CALLS * of_others.sum():

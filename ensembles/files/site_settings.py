@@ -17,9 +17,13 @@ _LINE = re.compile(r"(always[ \t\r]+)?([A-Z_]+)=([^\0]*)")
 @cache
 def site_table(name: str) -> list[str]:
     """Return the words of a text of ``site.h``."""
+    return " ".join(re.findall(r'"([^"]*)"', _definition(name))).split()
+
+
+def _definition(name: str) -> str:
     header = (get_data("ensembles.headers", "site.h") or b"").decode().replace("\\\n", "")
     (line,) = re.findall(rf"#define {name} (.*)", header)
-    return " ".join(re.findall(r'"([^"]*)"', line)).split()
+    return str(line)
 
 
 def setting(name: str) -> str | None:
@@ -66,7 +70,7 @@ def _content(path: str) -> str:
         raise _wrong(path, f"not readable ({error.strerror or error})") from None
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise _wrong(path, "not a file of root or of you that only its owner or group can write")
-    if len(content) > 16 << 10:
+    if len(content) > int(_definition("ENSIO_SITE_FILE_BYTES").split()[0]):
         raise _wrong(path, "longer than 16 KiB")
     return os.fsdecode(content)
 

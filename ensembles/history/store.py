@@ -115,7 +115,7 @@ class Acknowledgement:
 
 
 def is_history(place: str) -> bool:
-    """Tell whether a place is a database: a URL, or a file of SQLite.
+    """Check whether a place is a database: a URL, or a file of SQLite.
 
     Examples
     --------

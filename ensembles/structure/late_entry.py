@@ -135,7 +135,7 @@ def late_entry(
 
 
 def is_habit(late: np.ndarray, task: int) -> bool:
-    """Tell whether a task is the last again and again, more often than chance would have it.
+    """Check whether a task is the last again and again, more often than chance would have it.
 
     If nothing distinguished the tasks, each would be the last of a meeting with the same probability. The
     number of its meetings is then binomial; the level is divided by the number of tasks, as the worst was

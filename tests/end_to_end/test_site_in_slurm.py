@@ -145,7 +145,7 @@ def test_a_new_file_is_tried_and_a_run_is_passed_on(folder):
     shell("ensio run -o run -- ./app if=app of=out", folder)
     (folder / "ensio.key").write_text("the secret of the site")
     for line in block("ensio anonymise").splitlines():
-        shell(line.replace("/root/", f"{folder}/"), folder)
+        shell(line.replace("/etc/", f"{folder}/"), folder)
 
 
 def test_the_recorder_is_installed_and_removed_by_the_lines_of_the_page(folder):

@@ -225,7 +225,7 @@ MEETINGS = ("named", "barriers")
 
 
 def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
-    """Tell whether the slowest task of a phase is the one for which the others wait.
+    """Check whether the slowest task of a phase is the one for which the others wait.
 
     Ranks of MPI do, and so do those of simulations and of imported logs, as far as is known. Processes
     without MPI, and threads, may run one after the other, side by side, or in the background. That they pause

@@ -58,7 +58,7 @@ def sample_ranks(
 
 
 def is_sample_of(run: RecordedRun, most_events: int, events: int, ranks: int) -> bool:
-    """Tell whether the sample for `search_in_sample` is that of a run with these numbers of events and ranks.
+    """Check whether the sample for `search_in_sample` is that of a run with so many events and ranks.
 
     What a source expects before it reads can differ from what it has.
     """
