@@ -16,14 +16,7 @@ def distinct(values: np.ndarray) -> np.ndarray:
     That function imports NumPy's masked arrays, which takes 30 ms of processor time. Commands that take a
     tenth of a second do without.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-        Numbers that can be compared, without NaN.
-
-    Returns
-    -------
-    ndarray, shape (m,)
+    `values`: numbers that can be compared, without NaN.
 
     Examples
     --------
@@ -42,17 +35,9 @@ def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     `numpy.unique` with an axis compares rows field by field. Ranks, phases and functions have few values, so
     that a row is one number here, which is counted or sorted.
 
-    Parameters
-    ----------
-    *columns : ndarray of integers, shape (n,)
-        At least one.
-
-    Returns
-    -------
-    rows : ndarray of int64, shape (columns, m)
-        Sorted by the first column, then by the second …
-    number : ndarray of int64, shape (n,)
-        Index into ``rows``.
+    `columns`: at least one.
+    `rows`: sorted by the first column, then by the second …
+    `number`: index into ``rows``.
 
     Examples
     --------

@@ -15,11 +15,8 @@ def among_themselves(events: Events) -> Events:
     Totals and pictures count outermost calls, because a call of a library has the time and the bytes of the
     calls inside it. Of calls whose enclosing calls are left out, the outermost count.
 
-    Returns
-    -------
-    Events
-        The same, if all calls that are inside others are inside others of these, or if none is. Otherwise
-        calls that lie in no other of these calls have the depth 0, the others 1.
+    The same, if all calls that are inside others are inside others of these, or if none is. Otherwise calls
+    that lie in no other of these calls have the depth 0, the others 1.
 
     Examples
     --------

@@ -95,10 +95,7 @@ def intervals_svg(
 ) -> str:
     """Draw named intervals below each other as an inline SVG.
 
-    Parameters
-    ----------
-    rows : sequence of (str, float, float, str)
-        Name, the two ends as parts of the axis (0 to 1; what lies beyond is cut), and colour of each one.
+    `rows`: name, the two ends as parts of the axis (0 to 1; what lies beyond is cut), and colour of each one.
 
     Examples
     --------

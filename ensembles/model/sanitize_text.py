@@ -15,10 +15,7 @@ def sanitize_text(text: str) -> str:
 
     Letters of all languages are kept. Backslashes are not escaped, so that the result cannot be decoded.
 
-    Returns
-    -------
-    str
-        The text with a line end as ``\n``, Escape as ``\x1b``, and so on.
+    The text with a line end as ``\n``, Escape as ``\x1b``, and so on.
 
     Examples
     --------

@@ -13,15 +13,7 @@ MOST_SPANS, MOST_SPANS_SHOWN = 128, 6
 def find_spans(numbers: Any, most: int | None = None) -> tuple[tuple[int, int], ...]:
     """Group numbers into spans, both ends included.
 
-    Parameters
-    ----------
-    most : int, optional
-        Largest number of spans; of more, the nearest ones are joined. Default: none are.
-
-    Returns
-    -------
-    tuple of (int, int)
-        Spans, rising.
+    `most`: largest number of spans; of more, the nearest ones are joined. Default: none are.
 
     Examples
     --------

@@ -12,13 +12,9 @@ def table_text(
 ) -> str:
     """Format a table.
 
-    Parameters
-    ----------
-    headers : sequence of str
-        May have several lines; those of all columns end in the same line.
-    left : int or collection of int
-        Columns that are aligned to the left: the first ones, or those with these indices. The others are
-        aligned to the right.
+    `headers`: may have several lines; those of all columns end in the same line.
+    `left`: columns that are aligned to the left: the first ones, or those with these indices. The others are
+    aligned to the right.
     """
     columns = range(left) if isinstance(left, int) else left
     heads = [header.split("\n") for header in headers]
@@ -42,10 +38,7 @@ def table_text(
 def first_that_fits(tables: Iterable[str]) -> str:
     """Return the first text that is as wide as a terminal at most, else the last one.
 
-    Parameters
-    ----------
-    tables : iterable of str
-        At least one; the best first. None is made after the one that fits.
+    `tables`: at least one; the best first. None is made after the one that fits.
 
     Examples
     --------
@@ -80,15 +73,10 @@ def folded_table_text(
 ) -> str:
     """Format a table that is as wide as a terminal at most, if need be as several, one below the other.
 
-    Parameters
-    ----------
-    together : sequence of int
-        Numbers of columns, after the first ones, that are in one table if they fit into it; empty: one each.
+    `together`: numbers of columns, after the first ones, that are in one table if they fit into it; empty:
+    one each.
 
-    Returns
-    -------
-    str
-        A table that has only one further column may be wider.
+    A table that has only one further column may be wider.
 
     Examples
     --------

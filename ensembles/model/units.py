@@ -132,11 +132,8 @@ def few(sentences: Sequence[str], what: str) -> list[str]:
 def share_text(share: float, digits: int | None = 0) -> str:
     """Format a share as a percentage.
 
-    Parameters
-    ----------
-    digits : int or None
-        After the decimal point, as in a column of a table. None: one, where it is not zero. Shares are not
-        rounded to nothing, and those of nearly all not to everything.
+    `digits`: after the decimal point, as in a column of a table. None: one, where it is not zero. Shares are
+    not rounded to nothing, and those of nearly all not to everything.
 
     Examples
     --------

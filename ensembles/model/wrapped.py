@@ -16,10 +16,7 @@ _UNIT = re.compile(
 def wrapped(text: str, first: str = "", indent: str = "") -> str:
     """Break a text into lines of at most 80 columns.
 
-    Returns
-    -------
-    str
-        Without an end of line after the last. Longer words stay whole.
+    Without an end of line after the last. Longer words stay whole.
 
     Examples
     --------

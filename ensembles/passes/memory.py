@@ -40,15 +40,6 @@ _CHECKED_EVENTS = 1 << 17
 class Budget:
     """The memory that a pass over a run may take.
 
-    Attributes
-    ----------
-    memory_bytes : int
-        Resident memory of a process, everything in it included.
-    watched : bool
-        Whether `check` looks at the memory of the process. False in workers whose memory Dask limits.
-    process_bytes : int, optional
-        What `check` allows the process where several runs are open in it. Default: `memory_bytes`.
-
     Examples
     --------
     >>> from ensembles.passes.memory import Budget
@@ -59,8 +50,10 @@ class Budget:
     True
     """
 
-    memory_bytes: int
+    memory_bytes: int  # Resident memory of a process, everything in it included
+    # Whether `check` looks at the memory of the process. False in workers whose memory Dask limits.
     watched: bool = True
+    # What `check` allows the process where several runs are open in it. Default: `memory_bytes`.
     process_bytes: int | None = None
 
     @classmethod
@@ -119,10 +112,7 @@ class Budget:
     def check_events(self, path: str, events: int, what: str) -> None:
         """Refuse to hold more events at once than fit into the budget.
 
-        Parameters
-        ----------
-        what : str
-            Name of these events in the message, such as "all calls of two tasks".
+        `what`: name of these events in the message, such as "all calls of two tasks".
         """
         if events > self.held_events:
             from ensembles.model.units import bytes_text
@@ -185,10 +175,7 @@ def machine_memory_bytes(proc: str = "/proc", groups: str = "/sys/fs/cgroup") ->
 
     The control groups are those of this process.
 
-    Parameters
-    ----------
-    proc, groups : str
-        Mount points of the kernel's file systems for processes and control groups.
+    `proc`, `groups`: mount points of the kernel's file systems for processes and control groups.
     """
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limits = [total]

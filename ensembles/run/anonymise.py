@@ -54,10 +54,7 @@ class Names:
 def anonymise(run: Run, path: str, key: bytes) -> int:
     """Write a run with hashed names to a file, and return its number of events.
 
-    Raises
-    ------
-    EnsioError
-        The file cannot be written.
+    `EnsioError`: the file cannot be written.
     """
     source = run.reading.source
     _hash_metadata(source.metadata, Names(key))

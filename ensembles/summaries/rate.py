@@ -28,10 +28,7 @@ class RateCurve(Summary):
     The parts of a call add up to its bytes, so that the area under the curve is exactly the bytes moved.
     `ensembles.summaries.runtotals.direction_of_events` defines which calls count.
 
-    Attributes
-    ----------
-    active : ActiveTime
-        When calls moved bytes, and how many.
+    `active`: when calls moved bytes, and how many.
 
     Examples
     --------
@@ -125,10 +122,7 @@ class RateCurve(Summary):
     def moved_bytes_on(self, other: RateCurve) -> np.ndarray:
         """Return the bytes of this curve in the cells of another one: float64, shape (2, cells of `other`).
 
-        Parameters
-        ----------
-        other : RateCurve
-            With cells that are at least as wide, over the time of this curve.
+        `other`: with cells that are at least as wide, over the time of this curve.
 
         Examples
         --------
