@@ -72,9 +72,12 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "rank": ("", "task"),
     "time": ("ns", "moment of the sample, since the origin of the run"),
     "cost": ("ns", "processor time that the sample took"),
-    **{name: (unit, f"{meaning}; -1: not in this sample") for name, (unit, meaning) in COUNTERS.items()},
+    **COUNTERS,
 }
 """Unit and meaning of each column. Trace files store them as attributes."""
+
+NOT_SAMPLED = "not in this sample"
+"""Meaning of `UNKNOWN` in the columns of counters."""
 
 
 class Rises(NamedTuple):
