@@ -12,14 +12,7 @@ from ensembles.files.names import RECORDS, split_launch
 
 
 class Readership(NamedTuple):
-    """Who may read a file, in addition to its owner.
-
-    Examples
-    --------
-    >>> from ensembles.files.readership import OWNER, Readership
-    >>> oct(OWNER.mode(100)), oct(Readership(group=100).mode(100)), oct(Readership(100, True).mode(100))
-    ('0o600', '0o640', '0o644')
-    """
+    """Who may read a file, in addition to its owner."""
 
     group: int | None = None  # Id of the group that may read it; None: no group
     everyone: bool = False  # Whether all users may read it

@@ -111,14 +111,7 @@ def _code_lines(text: str) -> Any:
 
 
 def parse_constants(text: str, name: str = "header") -> dict[str, int]:
-    """Parse the integer constants of a C header.
-
-    Examples
-    --------
-    >>> from ensembles.model.c_layout import parse_constants
-    >>> parse_constants("#define ENSIO_BIN_BITS 5")
-    {'ENSIO_BIN_BITS': 5}
-    """
+    """Parse the integer constants of a C header."""
     constants = {}
     for line_number, line in _code_lines(text):
         definition = _DEFINE.match(line)

@@ -121,14 +121,7 @@ class ModuleCounters:
 
 @dataclass(slots=True)
 class Counters:
-    """The counters of a log.
-
-    Examples
-    --------
-    >>> import ensembles as en
-    >>> en.open("ensio-ior").counters.modules  # the recorder of ensio keeps none
-    {}
-    """
+    """The counters of a log."""
 
     tool: str = ""  # Name and version of the tool; ``""``: the run has no counters, and the rest is empty
     tasks: int = 0  # Number of ranks

@@ -17,12 +17,6 @@ def distinct(values: np.ndarray) -> np.ndarray:
     tenth of a second do without.
 
     `values`: numbers that can be compared, without NaN.
-
-    Examples
-    --------
-    >>> from ensembles.model.distinct import distinct
-    >>> distinct(np.array([3, 1, 3]))
-    array([1, 3])
     """
     ascending = np.sort(values)
     different: np.ndarray = ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
@@ -38,13 +32,6 @@ def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     `columns`: at least one.
     `rows`: sorted by the first column, then by the second …
     `number`: index into ``rows``.
-
-    Examples
-    --------
-    >>> from ensembles.model.distinct import distinct_rows
-    >>> rows, number = distinct_rows(np.array([7, 3, 7]), np.array([0, 5, 0]))
-    >>> rows.tolist(), number.tolist()
-    ([[3, 7], [5, 0]], [1, 0, 1])
     """
     stacked = np.stack([np.asarray(column, np.int64) for column in columns])
     count = stacked.shape[1]

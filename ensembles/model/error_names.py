@@ -16,12 +16,6 @@ def error_name(number: int) -> str:
     `number`: of Linux; 0: the trace does not say which error it was.
 
     A number without a name is ``errno 4000``, and 0 is ``errno unknown``.
-
-    Examples
-    --------
-    >>> from ensembles.model.error_names import error_name
-    >>> error_name(28), error_name(4000)
-    ('ENOSPC', 'errno 4000')
     """
     return errno.errorcode.get(number, f"errno {number}") if number else "errno unknown"
 

@@ -52,12 +52,6 @@ def parse_size(text: str) -> int:
 
     `text`: a number with an optional unit of `UNITS`; the case of the unit does not matter.
     `EnsioError`: the text is not a size, or not a whole number of bytes.
-
-    Examples
-    --------
-    >>> from ensembles.model.filters import parse_size
-    >>> parse_size("1.5 kB"), parse_size("1MiB")
-    (1500, 1048576)
     """
     match = _SIZE.fullmatch(text)
     units = {unit.lower(): factor for unit, factor in UNITS.items()}
@@ -307,13 +301,6 @@ def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.n
     """Test which integers lie in at least one range.
 
     `ranges`: lowest and highest value of each range; both are included.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.filters import within_ranges
-    >>> within_ranges(np.array([1, 5, 9]), [(0, 2), (8, 20)])
-    array([ True, False,  True])
     """
     limits = np.iinfo(values.dtype)
     mask = np.zeros(len(values), dtype=bool)

@@ -10,14 +10,7 @@ OPERATIONS = ("read", "write", "other")
 
 
 class Flights(NamedTuple):
-    """Sums over requests that were not posted inside another recorded call.
-
-    Examples
-    --------
-    >>> from ensembles.model.flights import Flights
-    >>> Flights(2, 4_000_000, 3_000_000, 1_000_000).hidden_share
-    0.75
-    """
+    """Sums over requests that were not posted inside another recorded call."""
 
     requests: int = 0  # Number of requests whose completion the program observed
     flight_ns: int = 0  # Time from the entry of the call that posted a request to its observed completion

@@ -23,12 +23,6 @@ class Holds(Enum):
     `ALL_CALLS`: an event of each call that is counted: every sum follows from the events.
     `CALL_ORDER`: an event of each call that the program completed: phases, call indices and flights follow.
     `COUNTERS`: counters of another tool (`ensembles.model.counters.Counters`).
-
-    Examples
-    --------
-    >>> from ensembles.model.holds import holds_of
-    >>> [part.name for part in holds_of("tail", [(0, 0)], "")]
-    ['SOME_CALLS']
     """
 
     SOME_CALLS = auto()

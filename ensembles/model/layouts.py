@@ -33,17 +33,6 @@ class Layouts:
     Lustre has not allocated, and on stripes whose targets the layout does not list.
 
     `targets`: indices of all targets in the layouts, rising.
-
-    Examples
-    --------
-    >>> from ensembles.model.layouts import Layouts
-    >>> from ensembles.model.lustre import Component, Striping
-    >>> layouts = Layouts({1: Striping((Component(0, None, 1 << 20, 2, targets=(7, 3)),))})
-    >>> layouts.targets
-    array([3, 7])
-    >>> [pieces] = layouts.pieces(np.array([1]), np.array([0]), np.array([3 << 20]))
-    >>> dict(zip(layouts.targets[pieces.target].tolist(), pieces.bytes.tolist()))
-    {7: 2097152, 3: 1048576}
     """
 
     def __init__(self, stripings: Mapping[int, Striping]) -> None:

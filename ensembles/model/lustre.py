@@ -70,16 +70,6 @@ def decode_layout(digits: str) -> Striping | None:
     `digits`: the bytes of the attribute as hexadecimal digits. The last targets may be cut off.
 
     None: the layout is invalid or of an unknown kind.
-
-    Examples
-    --------
-    >>> import struct
-    >>> from ensembles.model.lustre import decode_layout
-    >>> layout = struct.pack("<II16sIHH", 0x0BD10BD0, 1, bytes(16), 1 << 20, 1, 0)  # lov_user_md_v1
-    >>> layout += struct.pack("<20xI", 7)  # one object, on target 7
-    >>> striping = decode_layout(layout.hex())
-    >>> striping.stripe_bytes, striping.stripe_count, striping.components[0].targets
-    (1048576, 1, (7,))
     """
     try:
         layout = bytes.fromhex(digits)

@@ -98,15 +98,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mounted file system.
-
-    Examples
-    --------
-    >>> from ensembles.model.metadata import Mount
-    >>> scratch = Mount("/scratch", "lustre", "mds@tcp:/scratch")
-    >>> scratch.holds("/scratch/data"), scratch.holds("/scratch2/data")
-    (True, False)
-    """
+    """A mounted file system."""
 
     point: str  # Mount point
     type: str  # The kernel's name of the type: ``lustre``, ``nfs4``, ``ext4``, ...
@@ -125,14 +117,7 @@ KERNEL_BYTES = ("read", "written", "fetched", "dirtied", "excluded_read", "exclu
 
 @dataclass(frozen=True, slots=True)
 class KernelBytes:
-    """What the kernel counted in the processes of a run, to compare with what was recorded.
-
-    Examples
-    --------
-    >>> from ensembles.model.metadata import KernelBytes
-    >>> KernelBytes(0, 1_000_000, 0, 1_003_520, libraries=("libstdc++.so.6",)).libraries
-    ('libstdc++.so.6',)
-    """
+    """What the kernel counted in the processes of a run, to compare with what was recorded."""
 
     # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets.
     read: int

@@ -97,12 +97,6 @@ def parse_frames(text: str) -> tuple[Frame, ...]:
 
     `text`: a line for each caller: return address, build id and path of the module, separated by blanks. Once
     the place has been looked up, state, function, file and line follow, separated by tabs.
-
-    Examples
-    --------
-    >>> from ensembles.model.sites import parse_frames
-    >>> [frame.label for frame in parse_frames("4587 c5b5f9b8 /opt/app\\tline\\tdump\\t/src/io.c\\t7")]
-    ['dump, io.c:7']
     """
     frames = []
     for line in text.split("\n"):
@@ -136,13 +130,6 @@ class SiteTable(Sequence[str]):
     `texts`: texts of the sites (`parse_frames`); the first is ``""``, the unknown site.
     `resolve`: looks up the places of sites, when they are first asked for. Default: places are those of the
     texts.
-
-    Examples
-    --------
-    >>> from ensembles.model.sites import SiteTable
-    >>> table = SiteTable(["", "4587 c5b5f9b8 /opt/app\\tline\\tdump\\t/src/io.c\\t7"])
-    >>> list(table)
-    ['', 'dump, io.c:7']
     """
 
     def __init__(

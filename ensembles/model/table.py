@@ -39,12 +39,6 @@ def first_that_fits(tables: Iterable[str]) -> str:
     """Return the first text that is as wide as a terminal at most, else the last one.
 
     `tables`: at least one; the best first. None is made after the one that fits.
-
-    Examples
-    --------
-    >>> from ensembles.model.table import first_that_fits
-    >>> first_that_fits(["name " * 20, "name", "n"])
-    'name'
     """
     text = ""
     for text in tables:
@@ -77,12 +71,6 @@ def folded_table_text(
     one each.
 
     A table that has only one further column may be wider.
-
-    Examples
-    --------
-    >>> from ensembles.model.table import folded_table_text
-    >>> print(folded_table_text(["run", "x" * 50, "y" * 50], [["a", 1, 2]]).count("run"))
-    2
     """
     left = range(left) if isinstance(left, int) else left
     whole = table_text(headers, rows, left)

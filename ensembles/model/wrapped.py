@@ -17,13 +17,6 @@ def wrapped(text: str, first: str = "", indent: str = "") -> str:
     """Break a text into lines of at most 80 columns.
 
     Without an end of line after the last. Longer words stay whole.
-
-    Examples
-    --------
-    >>> from ensembles.model.wrapped import wrapped
-    >>> print(wrapped("x" * 75 + " 1.05 ms", indent="  "))
-    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-      1.05 ms
     """
     lines = textwrap.fill(
         _UNIT.sub("\N{NO-BREAK SPACE}", text),

@@ -10,16 +10,7 @@ from ensembles.model.units import count_text, few
 
 @dataclass(slots=True)
 class DamageReport:
-    """Counts of damaged events; reports of parts of a run can be merged.
-
-    Examples
-    --------
-    >>> from ensembles.passes.damage import DamageReport
-    >>> report = DamageReport(unknown_calls=2)
-    >>> report.merge(DamageReport(unknown_calls=3))
-    >>> report.sentences
-    ['5 calls are of functions without a name in the call tables']
-    """
+    """Counts of damaged events; reports of parts of a run can be merged."""
 
     # By path of a spool or job file, and kind of row: rows that are damaged, or were never completed.
     left_out: dict[tuple[str, str], int] = field(default_factory=dict)

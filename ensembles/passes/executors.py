@@ -161,12 +161,6 @@ def executor_for(wanted: int | str | Executor | None) -> Executor:
 
     `wanted`: a number of processes (1: one thread of this process), the address of a Dask scheduler, an
     executor, or None for threads of this process.
-
-    Examples
-    --------
-    >>> from ensembles.passes.executors import executor_for
-    >>> type(executor_for(None)).__name__, type(executor_for(4)).__name__
-    ('ThreadExecutor', 'ProcessExecutor')
     """
     if wanted is None:
         return ThreadExecutor()

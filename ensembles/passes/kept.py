@@ -61,17 +61,6 @@ def key_of(request: SummaryRequest, selection: object = None) -> str | None:
     `selection`: selection of the pass, a dataclass of plain values; None: all events.
 
     None: an argument of the request cannot be described, so that its result is not kept.
-
-    Examples
-    --------
-    >>> from ensembles.passes.group import SummaryRequest
-    >>> from ensembles.passes.kept import key_of
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.runtotals import EventCount
-    >>> key_of(SummaryRequest(ignoring_run(EventCount)))
-    '13 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.runtotals.EventCount) None None'
-    >>> key_of(SummaryRequest(lambda run: EventCount())) is None
-    True
     """
     try:
         columns = None if request.columns is None else sorted(request.columns)

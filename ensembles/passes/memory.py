@@ -38,17 +38,7 @@ _CHECKED_EVENTS = 1 << 17
 
 @dataclass(frozen=True)
 class Budget:
-    """The memory that a pass over a run may take.
-
-    Examples
-    --------
-    >>> from ensembles.passes.memory import Budget
-    >>> budget = Budget(1 << 30)
-    >>> budget.chunk_events, budget.held_events
-    (32768, 4473924)
-    >>> budget.shared_by(4).memory_bytes == 1 << 28
-    True
-    """
+    """The memory that a pass over a run may take."""
 
     memory_bytes: int  # Resident memory of a process, everything in it included
     # Whether `check` looks at the memory of the process. False in workers whose memory Dask limits.

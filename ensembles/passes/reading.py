@@ -22,12 +22,6 @@ def set_of(numbers: Iterable[int]) -> int:
     """Describe a set of numbers by 64 bits: bit n % 64 is set for each number n.
 
     Two sets have a number in common only if their descriptions have a bit in common.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import set_of
-    >>> bin(set_of([0, 2, 66]))
-    '0b101'
     """
     bits = 0
     for number in numbers:
@@ -37,14 +31,7 @@ def set_of(numbers: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Contents:
-    """What requested events may be, for readers that know what chunks hold.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import Contents
-    >>> Contents().are_any, Contents(calls=0b100).are_any
-    (True, False)
-    """
+    """What requested events may be, for readers that know what chunks hold."""
 
     # calls, files: `set_of` the numbers of their functions and files. None: any.
     calls: int | None = None
@@ -70,13 +57,6 @@ class ReadRequest:
     It can be pickled, so that a worker of any executor reads its part. There are two kinds of conditions. A
     source keeps to the exact ones. The others let it skip what cannot match, and it may yield other events
     too.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import ReadRequest
-    >>> request = ReadRequest(columns=("rank", "duration"), ranks=((0, 7), (32, 39)))
-    >>> request.of_ranks(4, 35).ranks
-    ((4, 7), (32, 35))
     """
 
     max_events: int = 1 << 20  # Largest number of events in a chunk
@@ -182,12 +162,6 @@ def even_spans(
     """Divide ranks into contiguous spans with about equal numbers of events.
 
     First and last rank of each span, ascending and disjoint.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import even_spans
-    >>> even_spans([0, 1, 2, 3], [10, 10, 10, 30], 2)
-    [(0, 2), (3, 3)]
     """
     if not len(ranks):
         return []

@@ -37,16 +37,7 @@ _LAST_UNITS = {"longest": "s", "waiting": "s"}
 
 
 class Rows(list[T]):
-    """A list that notebooks show as a table.
-
-    Examples
-    --------
-    >>> from ensembles.run.tables import Rows
-    >>> from ensembles.model.statement import Table
-    >>> rows = Rows([(1,), (2,)], lambda rows: Table.of_rows("row", {"calls": "count"}, rows))
-    >>> rows[1:]._repr_html_().count("<td")
-    1
-    """
+    """A list that notebooks show as a table."""
 
     def __init__(self, rows: Iterable[T], table: Callable[[Sequence[T]], Table]) -> None:
         super().__init__(rows)

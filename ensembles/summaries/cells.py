@@ -79,14 +79,6 @@ class CellSummary(Summary):
     the earlier ones.
     `durations_known`: false: the tool that recorded the run kept only sums of durations. Then there are no
     histogram and no deviations, and ``max_ns`` may be −1 (not known).
-
-    Examples
-    --------
-    >>> summary = en.open("ensio-ior").summary
-    >>> summary.count, len(summary)
-    (336, 36)
-    >>> int(summary.cells["moved"].sum())
-    335544320
     """
 
     durations_known = True

@@ -29,16 +29,6 @@ class RateCurve(Summary):
     `ensembles.summaries.runtotals.direction_of_events` defines which calls count.
 
     `active`: when calls moved bytes, and how many.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.rate import RateCurve
-    >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
-    >>> curve.total_bytes("write")
-    167772160
-    >>> round(curve.rate_bytes_per_s("write").sum() * curve.cell_ns * 1e-9)
-    167772160
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
