@@ -21,7 +21,6 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.kept import VERSION, is_kept, key_of, restore, to_bytes
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.information import sums_requests
-from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
 from ensembles.structure.access.uses import IoCalls
 from ensembles.structure.phases.barriers import Barriers, MessageStarts
@@ -152,7 +151,6 @@ MADE = {
     TopLevelCalls: TopLevelCalls,
     TimeInCalls: partial(TimeInCalls, PHASES, [(1, 3, 0), (2, 2, 1)]),
     TotalsBy: partial(TotalsBy, "file"),
-    _Extent: _Extent,
     _StartCounts: partial(_StartCounts, CUTS),
 }
 
