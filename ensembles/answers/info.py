@@ -206,7 +206,7 @@ def _time_in_io(information: Information) -> Iterator[Statement | str]:
     elif several and information["mode"] == "trace" and information["events"] > MOST_EVENTS:
         yield Statement("info.no_path", {"events": MOST_EVENTS})
     if several:
-        yield Statement("info.mean", {**found, "of": of.replace("its", "their")})
+        yield Statement("info.mean", {**found, "of": share_of_tasks(information, "their")})
         yield slowest
     if inside := library_share_text(information["in_libraries"]):
         yield inside

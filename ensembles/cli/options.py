@@ -238,6 +238,8 @@ def selection_from_args(args: argparse.Namespace) -> Selection:
     return Selection.parse(quantity=getattr(args, "quantity", "duration"), **chosen)
 
 
+_LEAST_EVENTS_OF_WORKERS = 1 << 26
+"""In shorter runs, worker processes take longer to start than they save (docs/reference/scaling.md)."""
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")
 
 
@@ -285,6 +287,9 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
     budget = (Budget(args.memory) if args.memory else Budget.default()).shared_by_runs(runs)
     run = open_as(Run, path, args.executor, budget.memory_bytes)
     run.reading.budget = budget
+    if args.workers and args.workers > 1 and run.reading.most_events < _LEAST_EVENTS_OF_WORKERS:
+        print(f"ensio: {path} has too few calls for worker processes: threads are faster", file=sys.stderr)
+        run.reading.executor = executor_for(None)
     return run
 
 

@@ -40,18 +40,11 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     `path` names an open descriptor of this process (``/dev/stdout``), the complete file is copied to that
     descriptor at its current position.
 
-    Parameters
-    ----------
-    readers : Readership
-        Who may read a new file, in addition to its owner. A file that replaces another one is readable at
-        most by those who could read the other one.
-
-    Raises
-    ------
-    OSError
-        The folder cannot be written to, or the disk is full.
-    Interfered
-        Another process replaced the file, or another user made it (`made_by_another`), or a link to it.
+    `readers`: who may read a new file, in addition to its owner. A file that replaces another one is readable
+    at most by those who could read the other one.
+    `OSError`: the folder cannot be written to, or the disk is full.
+    `Interfered`: another process replaced the file, or another user made it (`made_by_another`), or a link to
+    it.
 
     Examples
     --------
@@ -83,10 +76,7 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
 def followed(path: str) -> list[str]:
     """Follow the links of a name that a user chose, also of its folders, except links `made_by_another`.
 
-    Returns
-    -------
-    list of str
-        The path itself, and where each link leads to; the last one has no links.
+    The path itself, and where each link leads to; the last one has no links.
     """
     places = [path]
     while len(places) <= _MOST_LINKS:
@@ -123,12 +113,8 @@ def _not_ours(path: str) -> Interfered:
 def temporary_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
     """Write a file under a name that ensio chose: as `atomic_write`, but links are not followed.
 
-    Raises
-    ------
-    OSError
-        The folder cannot be written to, or the disk is full.
-    Interfered
-        `path` exists and is not a regular file, or another process replaced the file.
+    `OSError`: the folder cannot be written to, or the disk is full.
+    `Interfered`: `path` exists and is not a regular file, or another process replaced the file.
     """
     with suppress(FileNotFoundError):
         mode = os.lstat(path).st_mode
@@ -183,17 +169,10 @@ def _renamed(path: str, readers: Readership) -> Iterator[int]:
 def atomic_write_folder(path: str, readers: Readership = OWNER) -> Iterator[int]:
     """Make a folder that appears as `path` when it is complete, or not at all.
 
-    Parameters
-    ----------
-    path : str
-        Must not exist. Links of its folders are followed as `followed` says.
-    readers : Readership
-        Who may read the folder, in addition to its owner. The umask applies too.
+    `path`: must not exist. Links of its folders are followed as `followed` says.
+    `readers`: who may read the folder, in addition to its owner. The umask applies too.
 
-    Yields
-    ------
-    int
-        Descriptor of the new, empty folder. Write into it through ``/proc/self/fd/N``.
+    Descriptor of the new, empty folder. Write into it through ``/proc/self/fd/N``.
     """
     around, name = os.path.split(followed(path)[-1])
     with _opened(around or ".", os.O_PATH | os.O_DIRECTORY) as place:

@@ -17,10 +17,7 @@ _MOST_HELD = 1 << 20
 class FullDiskSafeFile(io.RawIOBase):
     """A new, empty file object for h5py.
 
-    Attributes
-    ----------
-    error : OSError or None
-        The first error. All data written after it are lost.
+    `error`: the first error. All data written after it are lost.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -33,12 +33,8 @@ def process_file_of(spool: str) -> str:
 def split_launch(path: str) -> tuple[str, int]:
     """Split the name of a run in a directory that several launches recorded into.
 
-    Returns
-    -------
-    path : str
-        The directory, or `path` itself if it exists or ends in no number.
-    launch : int
-        Number of the launch, from 1; 0: none is named.
+    `path`: the directory, or `path` itself if it exists or ends in no number.
+    `launch`: number of the launch, from 1; 0: none is named.
 
     Examples
     --------

@@ -12,24 +12,10 @@ from ensembles.files.names import RECORDS, split_launch
 
 
 class Readership(NamedTuple):
-    """Who may read a file, in addition to its owner.
+    """Who may read a file, in addition to its owner."""
 
-    Attributes
-    ----------
-    group : int or None
-        Id of the group that may read it; None: no group.
-    everyone : bool
-        Whether all users may read it.
-
-    Examples
-    --------
-    >>> from ensembles.files.readership import OWNER, Readership
-    >>> oct(OWNER.mode(100)), oct(Readership(group=100).mode(100)), oct(Readership(100, True).mode(100))
-    ('0o600', '0o640', '0o644')
-    """
-
-    group: int | None = None
-    everyone: bool = False
+    group: int | None = None  # Id of the group that may read it; None: no group
+    everyone: bool = False  # Whether all users may read it
 
     def mode(self, group: int) -> int:
         """Return the mode of a file that belongs to a group, before the umask; only the owner may write."""

@@ -29,10 +29,7 @@ def _definition(name: str) -> str:
 def setting(name: str) -> str | None:
     """Return the value of a setting; None: it has none.
 
-    Raises
-    ------
-    EnsioError
-        The site's file is not as it must be.
+    `EnsioError`: the site's file is not as it must be.
     """
     given = os.environ.get(name)
     named = os.environ.get("ENSIO_CONF")

@@ -34,17 +34,10 @@ _TOKENS = re.compile(
 def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
     """Read a TOML file.
 
-    Returns
-    -------
-    text : str
-        With line ends as ``\\n``.
-    content : dict
-        The parsed document.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read, is not valid TOML, is longer than `MOST_BYTES` or too deeply nested.
+    `text`: with line ends as ``\\n``.
+    `content`: the parsed document.
+    `EnsioError`: the file cannot be read, is not valid TOML, is longer than `MOST_BYTES` or too deeply
+    nested.
     """
     try:
         data = read_whole(path, MOST_BYTES)
@@ -66,11 +59,8 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
 def check_nesting(path: Path, text: str) -> None:
     """Check the number of parts of the keys and the nesting of the brackets of a TOML text.
 
-    Raises
-    ------
-    EnsioError
-        A key has more than `MOST_KEY_PARTS` parts, or brackets are nested more than `MOST_BRACKETS` times.
-        The message names the line.
+    `EnsioError`: a key has more than `MOST_KEY_PARTS` parts, or brackets are nested more than `MOST_BRACKETS`
+    times. The message names the line.
     """
     parts = brackets = 0
     after_dot = False

@@ -30,15 +30,8 @@ class Reading:
 def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> BinaryIO:
     """Open a regular file to read it; never wait for a pipe, and never read a device.
 
-    Parameters
-    ----------
-    folder : int or None
-        Descriptor of a folder: `path` is a name in it, and no link.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened, or is not a regular file.
+    `folder`: descriptor of a folder: `path` is a name in it, and no link.
+    `OSError`: the file cannot be opened, or is not a regular file.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if folder is None else os.O_NOFOLLOW)
     descriptor = os.open(path, flags, dir_fd=folder)

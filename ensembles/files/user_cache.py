@@ -43,10 +43,7 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
 def write_cached(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> bool:
     """Write a file: completely under a temporary name, which is then changed.
 
-    Parameters
-    ----------
-    most_bytes : int
-        Size of all files; the oldest are removed above it.
+    `most_bytes`: size of all files; the oldest are removed above it.
     """
     with suppress(OSError), _opened_folder(create=True) as folder:
         if not _make_room(folder, len(content), most_bytes):

@@ -13,7 +13,7 @@ from ensembles.history.record import KindRecord, RunRecord
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
-from ensembles.readers.foreign.darshan.batch import CountedLog, read_counters
+from ensembles.readers.foreign.darshan.source import CountedLog, read_counters
 
 AT_ONCE = 200
 """Logs that one transaction adds: so many are read again after an interruption."""

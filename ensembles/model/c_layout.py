@@ -31,13 +31,8 @@ _IGNORED = re.compile(r"#\s*(ifndef|ifdef|if|endif|include|else)\b")
 class Structure:
     """A C structure, as a NumPy type for arrays and as a named tuple for single objects.
 
-    Attributes
-    ----------
-    name : str
-    dtype : numpy.dtype
-        One field per member, without padding. Nested structures are nested fields, arrays are subarrays.
-    size : int
-        Bytes.
+    `dtype`: one field per member, without padding. Nested structures are nested fields, arrays are subarrays.
+    `size`: bytes.
 
     Examples
     --------
@@ -82,16 +77,10 @@ class Structure:
     def unpack(self, buffer: Any, offset: int = 0) -> Any:
         """Unpack one structure.
 
-        Parameters
-        ----------
-        offset : int
-            Bytes from the start of the buffer to the structure.
+        `offset`: bytes from the start of the buffer to the structure.
 
-        Returns
-        -------
-        namedtuple
-            The members. Those of nested structures are named ``outer_inner``, entries of arrays ``name0``,
-            ``name1`` and so on.
+        The members. Those of nested structures are named ``outer_inner``, entries of arrays ``name0``,
+        ``name1`` and so on.
         """
         return self._tuple._make(self._struct.unpack_from(buffer, offset))
 
@@ -122,14 +111,7 @@ def _code_lines(text: str) -> Any:
 
 
 def parse_constants(text: str, name: str = "header") -> dict[str, int]:
-    """Parse the integer constants of a C header.
-
-    Examples
-    --------
-    >>> from ensembles.model.c_layout import parse_constants
-    >>> parse_constants("#define ENSIO_BIN_BITS 5")
-    {'ENSIO_BIN_BITS': 5}
-    """
+    """Parse the integer constants of a C header."""
     constants = {}
     for line_number, line in _code_lines(text):
         definition = _DEFINE.match(line)

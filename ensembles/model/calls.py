@@ -75,10 +75,7 @@ def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call
 def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
     """Return the kind of operation of each traced function.
 
-    Returns
-    -------
-    ndarray of uint8, shape (len(calls),)
-        Index into `OPS`. Read-only.
+    Index into `OPS`. Read-only.
 
     Examples
     --------
@@ -94,11 +91,6 @@ def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
 @of_calls
 def is_io_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.bool_]:
     """Return which traced functions are I/O: all that neither wait for other tasks nor exchange messages.
-
-    Returns
-    -------
-    ndarray of bool, shape (len(calls),)
-        Read-only.
 
     Examples
     --------

@@ -29,86 +29,57 @@ SizeClass = tuple[int, int, int]
 
 @dataclass(slots=True)
 class HeatMap:
-    """Bytes that a module moved over time.
+    """Bytes that a module moved over time."""
 
-    Attributes
-    ----------
-    bin_s : float
-        Width of a bin, s; the first begins at time 0 of the run.
-    read, written : ndarray of int64, shape (bins,)
-        Bytes moved, summed over ranks.
-    rank, rank_read, rank_written : ndarray of int64, shape (ranks,)
-        Bytes moved by each rank with a record.
-    ranks_per_row : int
-        Neighbouring ranks in a row of the grids, a power of two.
-    row_read, row_written : ndarray of int64, shape (rows, bins)
-        Bytes moved by the ranks of each row; at most 512 rows.
-    """
-
-    bin_s: float
+    bin_s: float  # Width of a bin, s; the first begins at time 0 of the run
+    # read, written: Bytes moved, summed over ranks.
     read: np.ndarray
     written: np.ndarray
+    # rank, rank_read, rank_written: Bytes moved by each rank with a record.
     rank: np.ndarray
     rank_read: np.ndarray
     rank_written: np.ndarray
-    ranks_per_row: int
+    ranks_per_row: int  # Neighbouring ranks in a row of the grids, a power of two
+    # row_read, row_written: Bytes moved by the ranks of each row; at most 512 rows.
     row_read: np.ndarray
     row_written: np.ndarray
 
 
 @dataclass(slots=True)
 class ModuleCounters:
-    """Counters of one interface.
+    """Counters of one interface."""
 
-    Attributes
-    ----------
-    module, layer : str
-        Darshan's name (``"POSIX"``), and ours (``"posix"``).
-    version : int
-        Version of the records.
-    is_partial : bool
-        Whether the tool had no memory for all files.
-    records, shared_records : int
-        Number of records, and of those that are sums over all ranks.
-    totals : dict of str to (int or float or None)
-        Every counter by name without the prefix of the module: the sum over records, the largest of
-        maxima, the first and last of times. None: no record has it.
-    size_classes : dict of str to tuple of (int, int, int)
-        By operation (``"read"``, ``"write"``): the classes of request sizes with calls.
-    common_sizes, common_strides : tuple of (int, int)
-        Value in bytes and number of calls, the most frequent first. Lower bounds: a record keeps four.
-    alignment : dict of str to tuple of int
-        ``"memory"`` and ``"file"``: the alignments in bytes that misaligned accesses are counted against.
-    by_file : dict of str to ndarray, shape (files,)
-        Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over
-        all ranks are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown),
-        ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (time in reads, writes
-        and metadata; −1 and nan: unknown), ``longest_read_s``, ``longest_write_s``.
-    by_rank : dict of str to ndarray, shape (ranks,)
-        Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``,
-        ``high_s``: bounds of the rank's time with shared records included.
-    shared_low_s, shared_high_s : float
-        Bounds of the time of any rank in shared records.
-    run_time_s : float
-        From start to end of the job, s; 0: under one second.
-    """
-
+    # module, layer: Darshan's name (``"POSIX"``), and ours (``"posix"``).
     module: str
     layer: str
-    version: int
-    is_partial: bool
+    version: int  # Version of the records
+    is_partial: bool  # Whether the tool had no memory for all files
+    # records, shared_records: Number of records, and of those that are sums over all ranks.
     records: int
     shared_records: int
+    # Every counter by name without the prefix of the module: the sum over records, the largest of maxima, the
+    # first and last of times. None: no record has it.
     totals: dict[str, int | float | None]
+    # By operation (``"read"``, ``"write"``): the classes of request sizes with calls.
     size_classes: dict[str, tuple[SizeClass, ...]]
+    # common_sizes, common_strides: Value in bytes and number of calls, the most frequent first. Lower bounds:
+    # a record keeps four.
     common_sizes: tuple[tuple[int, int], ...]
     common_strides: tuple[tuple[int, int], ...]
+    # ``"memory"`` and ``"file"``: the alignments in bytes that misaligned accesses are counted against.
     alignment: dict[str, tuple[int, ...]]
+    # Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over all
+    # ranks are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown),
+    # ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (time in reads, writes and metadata; −1
+    # and nan: unknown), ``longest_read_s``, ``longest_write_s``.
     by_file: Mapping[str, np.ndarray]
+    # Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``,
+    # ``high_s``: bounds of the rank's time with shared records included.
     by_rank: Mapping[str, np.ndarray]
+    # shared_low_s, shared_high_s: Bounds of the time of any rank in shared records.
     shared_low_s: float
     shared_high_s: float
-    run_time_s: float
+    run_time_s: float  # From start to end of the job, s; 0: under one second
 
     def total(self, column: str) -> int | float:
         """Return the sum of a column of `SUMS` over all files."""
@@ -150,36 +121,15 @@ class ModuleCounters:
 
 @dataclass(slots=True)
 class Counters:
-    """The counters of a log.
+    """The counters of a log."""
 
-    Attributes
-    ----------
-    tool : str
-        Name and version of the tool; ``""``: the run has no counters, and the rest is empty.
-    tasks : int
-        Number of ranks.
-    run_time_s : float
-        From start to end of the job, s.
-    modules : dict of str to ModuleCounters
-        By name of the module, the outermost interface first.
-    heatmaps : dict of str to HeatMap
-        By name of the module whose traffic it holds.
-    unread : tuple of str
-        Names of the log's modules that may hold more I/O, and are not read.
-
-    Examples
-    --------
-    >>> import ensembles as en
-    >>> en.open("ensio-ior").counters.modules  # the recorder of ensio keeps none
-    {}
-    """
-
-    tool: str = ""
-    tasks: int = 0
-    run_time_s: float = 0.0
+    tool: str = ""  # Name and version of the tool; ``""``: the run has no counters, and the rest is empty
+    tasks: int = 0  # Number of ranks
+    run_time_s: float = 0.0  # From start to end of the job, s
+    # By name of the module, the outermost interface first.
     modules: dict[str, ModuleCounters] = field(default_factory=dict)
-    heatmaps: dict[str, HeatMap] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
+    heatmaps: dict[str, HeatMap] = field(default_factory=dict)  # By name of the module whose traffic it holds
+    unread: tuple[str, ...] = ()  # Names of the log's modules that may hold more I/O, and are not read
 
     @property
     def main_layer(self) -> list[ModuleCounters]:

@@ -16,20 +16,7 @@ def distinct(values: np.ndarray) -> np.ndarray:
     That function imports NumPy's masked arrays, which takes 30 ms of processor time. Commands that take a
     tenth of a second do without.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-        Numbers that can be compared, without NaN.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-
-    Examples
-    --------
-    >>> from ensembles.model.distinct import distinct
-    >>> distinct(np.array([3, 1, 3]))
-    array([1, 3])
+    `values`: numbers that can be compared, without NaN.
     """
     ascending = np.sort(values)
     different: np.ndarray = ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
@@ -42,24 +29,9 @@ def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     `numpy.unique` with an axis compares rows field by field. Ranks, phases and functions have few values, so
     that a row is one number here, which is counted or sorted.
 
-    Parameters
-    ----------
-    *columns : ndarray of integers, shape (n,)
-        At least one.
-
-    Returns
-    -------
-    rows : ndarray of int64, shape (columns, m)
-        Sorted by the first column, then by the second …
-    number : ndarray of int64, shape (n,)
-        Index into ``rows``.
-
-    Examples
-    --------
-    >>> from ensembles.model.distinct import distinct_rows
-    >>> rows, number = distinct_rows(np.array([7, 3, 7]), np.array([0, 5, 0]))
-    >>> rows.tolist(), number.tolist()
-    ([[3, 7], [5, 0]], [1, 0, 1])
+    `columns`: at least one.
+    `rows`: sorted by the first column, then by the second …
+    `number`: index into ``rows``.
     """
     stacked = np.stack([np.asarray(column, np.int64) for column in columns])
     count = stacked.shape[1]

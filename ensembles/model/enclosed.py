@@ -15,23 +15,8 @@ def among_themselves(events: Events) -> Events:
     Totals and pictures count outermost calls, because a call of a library has the time and the bytes of the
     calls inside it. Of calls whose enclosing calls are left out, the outermost count.
 
-    Returns
-    -------
-    Events
-        The same, if all calls that are inside others are inside others of these, or if none is. Otherwise
-        calls that lie in no other of these calls have the depth 0, the others 1.
-
-    Examples
-    --------
-    >>> from ensembles.model.enclosed import among_themselves
-    >>> from ensembles.model.events import Call, Events
-    >>> columns = {"rank": [0, 0], "thread": [0, 0], "call": [0, 0], "depth": [1, 1], "start": [0, 10]}
-    >>> columns |= {"duration": [5, 5], "offset": [0, 4], "requested": [4, 4], "moved": [4, 4]}
-    >>> columns |= {"file": [0, 0], "error": [0, 0]}
-    >>> columns = {name: np.array(values) for name, values in columns.items()}
-    >>> inner = Events(columns, [Call("pwrite", "posix", "write")], [""])
-    >>> among_themselves(inner).depth
-    array([0, 0], dtype=uint8)
+    The same, if all calls that are inside others are inside others of these, or if none is. Otherwise calls
+    that lie in no other of these calls have the depth 0, the others 1.
     """
     if not hasattr(events, "depth"):
         return events

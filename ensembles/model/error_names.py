@@ -13,21 +13,9 @@ _LARGEST = (1 << 16) - 1
 def error_name(number: int) -> str:
     """Return the name of an errno, such as ``ENOSPC``.
 
-    Parameters
-    ----------
-    number : int
-        Of Linux; 0: the trace does not say which error it was.
+    `number`: of Linux; 0: the trace does not say which error it was.
 
-    Returns
-    -------
-    str
-        A number without a name is ``errno 4000``, and 0 is ``errno unknown``.
-
-    Examples
-    --------
-    >>> from ensembles.model.error_names import error_name
-    >>> error_name(28), error_name(4000)
-    ('ENOSPC', 'errno 4000')
+    A number without a name is ``errno 4000``, and 0 is ``errno unknown``.
     """
     return errno.errorcode.get(number, f"errno {number}") if number else "errno unknown"
 

@@ -53,7 +53,7 @@ COLUMNS: dict[str, np.dtype] = {
 COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "rank": ("", "task that made the call"),
     "thread": ("", "thread of the task, numbered from 0"),
-    "call": ("", "function that was called: index into the calls"),
+    "call": ("", "function that was called"),
     "depth": ("", "nesting depth: recorded calls of the same thread around this one"),
     "carried": (
         "",
@@ -61,18 +61,25 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
         "file 16: to read, 32: to write; of a write 64: its descriptor has O_SYNC, O_DSYNC or O_DIRECT; "
         "128: one system call made this event and the one around it",
     ),
-    "file": ("", "file that the call used: index into the files; 0: none or unknown"),
+    "file": ("", "file that the call used"),
     "offset": ("bytes", "position in the file, from its start; -1: none or unknown"),
     "requested": ("bytes", "bytes requested"),
     "moved": ("bytes", "bytes moved; -1: the call failed"),
     "error": ("", "errno of a failed call, if it has one, else 0"),
     "start": ("ns", "entry into the call, since the origin of the run"),
     "duration": ("ns", "time from entry to return"),
-    "site": ("", "call site, the place that led to the call: index into the sites; 0: unknown"),
+    "site": ("", "call site, the place that led to the call"),
     "flight": ("ns", "time of a non-blocking request from its post to its observed completion; -1: none"),
     "request": ("", "number of a non-blocking request and of the wait that completed it; 0: none"),
 }
 """Unit and meaning of each column. Trace files and Parquet files store them as attributes."""
+
+INDICES = {
+    "call": "index into the calls",
+    "file": "index into the files; 0: none or unknown",
+    "site": "index into the sites; 0: unknown",
+}
+"""What the numbers of these columns are. Parquet files have names in their place."""
 
 MISSING = {"site": 0, "flight": -1, "request": 0}
 """Values of the columns that older files and other programs do not have."""

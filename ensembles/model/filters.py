@@ -50,26 +50,8 @@ Text = str | int | float | Iterable[str | int | float] | None
 def parse_size(text: str) -> int:
     """Parse a size such as ``4096``, ``4,096 B``, ``1MiB`` or ``1.5 kB``.
 
-    Parameters
-    ----------
-    text : str
-        A number with an optional unit of `UNITS`; the case of the unit does not matter.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    EnsioError
-        The text is not a size, or not a whole number of bytes.
-
-    Examples
-    --------
-    >>> from ensembles.model.filters import parse_size
-    >>> parse_size("1.5 kB"), parse_size("1MiB")
-    (1500, 1048576)
+    `text`: a number with an optional unit of `UNITS`; the case of the unit does not matter.
+    `EnsioError`: the text is not a size, or not a whole number of bytes.
     """
     match = _SIZE.fullmatch(text)
     units = {unit.lower(): factor for unit, factor in UNITS.items()}
@@ -102,10 +84,7 @@ def _parts(value: Any) -> list[str]:
 def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
     """Parse a list of names.
 
-    Returns
-    -------
-    tuple of str or None
-        None if `value` is None: no filter.
+    None if `value` is None: no filter.
 
     Examples
     --------
@@ -128,10 +107,7 @@ def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[st
 def parse_list(value: Text, parse: Any) -> tuple[Any, ...] | None:
     """Parse each entry of a list.
 
-    Returns
-    -------
-    tuple or None
-        None if `value` is None: no filter.
+    None if `value` is None: no filter.
     """
     return None if value is None else tuple(parse(part) for part in _parts(value))
 
@@ -139,10 +115,7 @@ def parse_list(value: Text, parse: Any) -> tuple[Any, ...] | None:
 def parse_numbers(what: str, text: str) -> tuple[int, int]:
     """Parse a number or a range of numbers.
 
-    Returns
-    -------
-    low, high : int
-        Both are included.
+    `low`, `high`: both are included.
 
     Examples
     --------
@@ -164,10 +137,7 @@ def parse_numbers(what: str, text: str) -> tuple[int, int]:
 def parse_sizes(text: str) -> tuple[int, int]:
     """Parse a size or a range of sizes; either end of a range may be missing.
 
-    Returns
-    -------
-    low, high : int
-        Bytes; both are included.
+    `low`, `high`: bytes; both are included.
 
     Examples
     --------
@@ -193,10 +163,7 @@ def _limits(text: str, most: int) -> tuple[int, int, bool]:
 def parse_times(text: str) -> tuple[float, float]:
     """Parse a range of times; either end may be missing.
 
-    Returns
-    -------
-    low, high : float
-        Seconds; `high` is excluded.
+    `low`, `high`: seconds; `high` is excluded.
 
     Examples
     --------
@@ -222,15 +189,9 @@ def parse_times(text: str) -> tuple[float, float]:
 def parse_durations(text: str) -> tuple[int, int]:
     """Parse a range of durations; either end may be missing.
 
-    Parameters
-    ----------
-    text : str
-        Numbers of seconds, or numbers with a unit of `TIME_UNITS`.
-
-    Returns
-    -------
-    low, high : int
-        Nanoseconds; both are included. The end that is written is excluded, as in a range of times.
+    `text`: numbers of seconds, or numbers with a unit of `TIME_UNITS`.
+    `low`, `high`: nanoseconds; both are included. The end that is written is excluded, as in a range of
+    times.
 
     Examples
     --------
@@ -262,16 +223,9 @@ def _duration_ns(text: str) -> int | None:
 def parse_offsets(text: str) -> tuple[int, int]:
     """Parse an offset or a range of offsets; either end of a range may be missing.
 
-    Returns
-    -------
-    low, high : int
-        Bytes; both are included. The end of a range that is written is excluded: it is the first byte after
-        the part of the file.
-
-    Raises
-    ------
-    EnsioError
-        The text is neither an offset nor a range of them.
+    `low`, `high`: bytes; both are included. The end of a range that is written is excluded: it is the first
+    byte after the part of the file.
+    `EnsioError`: the text is neither an offset nor a range of them.
 
     Examples
     --------
@@ -293,15 +247,8 @@ def parse_offsets(text: str) -> tuple[int, int]:
 def parse_rates(text: str) -> tuple[int, int]:
     """Parse a range of rates; either end may be missing.
 
-    Parameters
-    ----------
-    text : str
-        Bytes per second: sizes as those of `parse_size`, also with ``/s`` behind them.
-
-    Returns
-    -------
-    low, high : int
-        Bytes per second; `high` is excluded. Without an end, it is above all rates.
+    `text`: bytes per second: sizes as those of `parse_size`, also with ``/s`` behind them.
+    `low`, `high`: bytes per second; `high` is excluded. Without an end, it is above all rates.
 
     Examples
     --------
@@ -324,14 +271,8 @@ def parse_rates(text: str) -> tuple[int, int]:
 def within_rates(moved: np.ndarray, duration_ns: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
     """Test which calls moved bytes at a rate of at least one range.
 
-    Parameters
-    ----------
-    moved, duration_ns : ndarray of int, shape (n,)
-        Bytes that each call moved, and its duration. A call of 0 ns is faster than every rate.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
+    `moved`, `duration_ns`: bytes that each call moved, and its duration. A call of 0 ns is faster than every
+    rate.
 
     Examples
     --------
@@ -359,22 +300,7 @@ def checked_quantity(quantity: str) -> Quantity:
 def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
     """Test which integers lie in at least one range.
 
-    Parameters
-    ----------
-    values : ndarray of int, shape (n,)
-    ranges : iterable of (int, int)
-        Lowest and highest value of each range; both are included.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.model.filters import within_ranges
-    >>> within_ranges(np.array([1, 5, 9]), [(0, 2), (8, 20)])
-    array([ True, False,  True])
+    `ranges`: lowest and highest value of each range; both are included.
     """
     limits = np.iinfo(values.dtype)
     mask = np.zeros(len(values), dtype=bool)

@@ -10,29 +10,12 @@ OPERATIONS = ("read", "write", "other")
 
 
 class Flights(NamedTuple):
-    """Sums over requests that were not posted inside another recorded call.
+    """Sums over requests that were not posted inside another recorded call."""
 
-    Attributes
-    ----------
-    requests : int
-        Number of requests whose completion the program observed.
-    flight_ns : int
-        Time from the entry of the call that posted a request to its observed completion.
-    hidden_ns : int
-        The part of it in which the thread was in no call that posts or waits for a request.
-    wait_ns : int
-        Time in the calls that completed the requests; that of a call which completed several counts for each.
-
-    Examples
-    --------
-    >>> from ensembles.model.flights import Flights
-    >>> Flights(2, 4_000_000, 3_000_000, 1_000_000).hidden_share
-    0.75
-    """
-
-    requests: int = 0
-    flight_ns: int = 0
-    hidden_ns: int = 0
+    requests: int = 0  # Number of requests whose completion the program observed
+    flight_ns: int = 0  # Time from the entry of the call that posted a request to its observed completion
+    hidden_ns: int = 0  # The part of it in which the thread was in no call that posts or waits for a request
+    # Time in the calls that completed the requests; that of a call which completed several counts for each.
     wait_ns: int = 0
 
     @property
@@ -49,10 +32,7 @@ def sum_of_flights(parts: Iterable[Flights]) -> Flights:
 def flights_by_operation(processes: Iterable[Mapping[str, Flights]]) -> dict[str, Flights]:
     """Add the sums of several processes.
 
-    Returns
-    -------
-    dict of str to Flights
-        Operations with at least one request, in the order of `OPERATIONS`.
+    Operations with at least one request, in the order of `OPERATIONS`.
     """
     tables = [table for table in processes if table]
     sums = {name: sum_of_flights(table.get(name, Flights()) for table in tables) for name in OPERATIONS}

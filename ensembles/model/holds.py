@@ -18,24 +18,11 @@ _SELECTED = {"profile": "no events", "tail": "only the slowest calls as events"}
 class Holds(Enum):
     """A part that a record may hold.
 
-    Attributes
-    ----------
-    SOME_CALLS
-        Single calls as events, perhaps a selection such as the slowest.
-    UNBIASED_CALLS
-        Single calls, of which none is missing because of its duration.
-    ALL_CALLS
-        An event of each call that is counted: every sum follows from the events.
-    CALL_ORDER
-        An event of each call that the program completed: phases, call indices and flights follow.
-    COUNTERS
-        Counters of another tool (`ensembles.model.counters.Counters`).
-
-    Examples
-    --------
-    >>> from ensembles.model.holds import holds_of
-    >>> [part.name for part in holds_of("tail", [(0, 0)], "")]
-    ['SOME_CALLS']
+    `SOME_CALLS`: single calls as events, perhaps a selection such as the slowest.
+    `UNBIASED_CALLS`: single calls, of which none is missing because of its duration.
+    `ALL_CALLS`: an event of each call that is counted: every sum follows from the events.
+    `CALL_ORDER`: an event of each call that the program completed: phases, call indices and flights follow.
+    `COUNTERS`: counters of another tool (`ensembles.model.counters.Counters`).
     """
 
     SOME_CALLS = auto()
@@ -50,10 +37,7 @@ def holds_of(
 ) -> frozenset[Holds]:
     """Return the parts that a record holds.
 
-    Parameters
-    ----------
-    losses : sequence of (int, int)
-        Of each process: dropped events, and those of them that are missing in the sums too.
+    `losses`: of each process: dropped events, and those of them that are missing in the sums too.
     """
     selects = mode in _SELECTED
     is_whole = _is_whole(mode, losses)

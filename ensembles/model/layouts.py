@@ -18,19 +18,10 @@ _BLOCK = 1 << 20
 
 
 class Pieces(NamedTuple):
-    """Bytes of ranges on targets; a range has at most one piece on each stripe of a layout.
+    """Bytes of ranges on targets; a range has at most one piece on each stripe of a layout."""
 
-    Attributes
-    ----------
-    number : ndarray of int64, shape (n,)
-        Number of the range, rising.
-    target : ndarray of int64, shape (n,)
-        Place of the target in `Layouts.targets`.
-    bytes : ndarray of int64, shape (n,)
-    """
-
-    number: np.ndarray
-    target: np.ndarray
+    number: np.ndarray  # Number of the range, rising
+    target: np.ndarray  # Place of the target in `Layouts.targets`
     bytes: np.ndarray
 
 
@@ -41,21 +32,7 @@ class Layouts:
     follow in files that are mirrored, on the metadata target or in the archive only, in components that
     Lustre has not allocated, and on stripes whose targets the layout does not list.
 
-    Attributes
-    ----------
-    targets : ndarray of int64, shape (n,)
-        Indices of all targets in the layouts, rising.
-
-    Examples
-    --------
-    >>> from ensembles.model.layouts import Layouts
-    >>> from ensembles.model.lustre import Component, Striping
-    >>> layouts = Layouts({1: Striping((Component(0, None, 1 << 20, 2, targets=(7, 3)),))})
-    >>> layouts.targets
-    array([3, 7])
-    >>> [pieces] = layouts.pieces(np.array([1]), np.array([0]), np.array([3 << 20]))
-    >>> dict(zip(layouts.targets[pieces.target].tolist(), pieces.bytes.tolist()))
-    {7: 2097152, 3: 1048576}
+    `targets`: indices of all targets in the layouts, rising.
     """
 
     def __init__(self, stripings: Mapping[int, Striping]) -> None:
@@ -94,10 +71,7 @@ class Layouts:
     def most_pieces(self, calls: int, moved_bytes: int) -> int:
         """Bound the number of pieces of calls.
 
-        Parameters
-        ----------
-        calls, moved_bytes : int
-            Number of ranges of bytes, and the sum of their lengths.
+        `calls`, `moved_bytes`: number of ranges of bytes, and the sum of their lengths.
         """
         if not self:
             return 0
@@ -108,15 +82,9 @@ class Layouts:
     def pieces(self, file: np.ndarray, offset: np.ndarray, length: np.ndarray) -> Iterator[Pieces]:
         """Divide ranges of bytes among the targets that follow from the layouts.
 
-        Parameters
-        ----------
-        file, offset, length : ndarray of int, shape (n,)
-            Ranges of bytes; those at negative offsets have no known targets.
+        `file`, `offset`, `length`: ranges of bytes; those at negative offsets have no known targets.
 
-        Yields
-        ------
-        Pieces
-            Of bytes whose target is known, in blocks of bounded size. No bytes are in two pieces.
+        Of bytes whose target is known, in blocks of bounded size. No bytes are in two pieces.
         """
         if not len(self._file):
             return

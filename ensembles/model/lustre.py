@@ -23,53 +23,27 @@ _POOL_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of a file with one striping.
+    """A part of a file with one striping."""
 
-    Attributes
-    ----------
-    start_bytes : int
-        Offset in the file at which the component begins.
-    end_bytes : int or None
-        Offset in the file at which it ends; None: the end of the file.
-    stripe_bytes : int
-        Stripe size: contiguous bytes on one target.
-    stripe_count : int
-        Number of targets; -1: all targets of the file system.
-    targets : tuple of int
-        Indices of the targets in striping order. Empty until the first write to the component. With more
-        than about 150 targets the last ones are missing.
-    pool : str
-        Name of the pool of the targets, or ``""``.
-    kind : {"raid0", "mdt", "released"}
-        "mdt": the data are on the metadata target. "released": the data are in the archive only.
-    instantiated : bool
-        Whether Lustre has allocated the targets.
-    mirror : int
-        Number of the mirror that the component belongs to; 0: the file is not mirrored.
-    """
-
-    start_bytes: int
-    end_bytes: int | None
-    stripe_bytes: int
-    stripe_count: int
+    start_bytes: int  # Offset in the file at which the component begins
+    end_bytes: int | None  # Offset in the file at which it ends; None: the end of the file
+    stripe_bytes: int  # Stripe size: contiguous bytes on one target
+    stripe_count: int  # Number of targets; -1: all targets of the file system
+    # Indices of the targets in striping order. Empty until the first write to the component. With more than
+    # about 150 targets the last ones are missing.
     targets: tuple[int, ...] = ()
-    pool: str = ""
+    pool: str = ""  # Name of the pool of the targets, or ``""``
+    # "mdt": the data are on the metadata target. "released": the data are in the archive only.
     kind: str = "raid0"
-    instantiated: bool = True
-    mirror: int = 0
+    instantiated: bool = True  # Whether Lustre has allocated the targets
+    mirror: int = 0  # Number of the mirror that the component belongs to; 0: the file is not mirrored
 
 
 @dataclass(frozen=True, slots=True)
 class Striping:
-    """Striping of a file over Lustre's targets.
+    """Striping of a file over Lustre's targets."""
 
-    Attributes
-    ----------
-    components : tuple of Component
-        At least one.
-    """
-
-    components: tuple[Component, ...]
+    components: tuple[Component, ...]  # At least one
 
     @property
     def stripe_bytes(self) -> int:
@@ -93,25 +67,9 @@ class Striping:
 def decode_layout(digits: str) -> Striping | None:
     """Decode the attribute ``lustre.lov``.
 
-    Parameters
-    ----------
-    digits : str
-        The bytes of the attribute as hexadecimal digits. The last targets may be cut off.
+    `digits`: the bytes of the attribute as hexadecimal digits. The last targets may be cut off.
 
-    Returns
-    -------
-    Striping or None
-        None: the layout is invalid or of an unknown kind.
-
-    Examples
-    --------
-    >>> import struct
-    >>> from ensembles.model.lustre import decode_layout
-    >>> layout = struct.pack("<II16sIHH", 0x0BD10BD0, 1, bytes(16), 1 << 20, 1, 0)  # lov_user_md_v1
-    >>> layout += struct.pack("<20xI", 7)  # one object, on target 7
-    >>> striping = decode_layout(layout.hex())
-    >>> striping.stripe_bytes, striping.stripe_count, striping.components[0].targets
-    (1048576, 1, (7,))
+    None: the layout is invalid or of an unknown kind.
     """
     try:
         layout = bytes.fromhex(digits)

@@ -38,12 +38,6 @@ def mask_command(words: Iterable[str]) -> tuple[str, ...]:
     its last part, or begins with ``AWS_``; values follow ``=``, ``:`` or the option. Of ``user:password@``
     the user is kept, of ``scheme://token@`` nothing. Short options such as ``-pSECRET`` are not masked: the
     letter means something else in most programs.
-
-    Examples
-    --------
-    >>> from ensembles.model.masked_command import mask_command
-    >>> mask_command(["./load", "--password=a b", "--api-key", "k3y", "s3://me:pw@host/x?token=1"])
-    ('./load', '--password=***', '--api-key', '***', 's3://me:***@host/x?token=***')
     """
     masked: list[str] = []
     option = False

@@ -98,30 +98,12 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mounted file system.
+    """A mounted file system."""
 
-    Attributes
-    ----------
-    point : str
-        Mount point.
-    type : str
-        The kernel's name of the type: ``lustre``, ``nfs4``, ``ext4``, ...
-    source : str
-        Device, server or name.
-    block_bytes : int
-        Preferred transfer size (``st_blksize``), if a recorded program opened a file there; 0: unknown.
-
-    Examples
-    --------
-    >>> from ensembles.model.metadata import Mount
-    >>> scratch = Mount("/scratch", "lustre", "mds@tcp:/scratch")
-    >>> scratch.holds("/scratch/data"), scratch.holds("/scratch2/data")
-    (True, False)
-    """
-
-    point: str
-    type: str
-    source: str
+    point: str  # Mount point
+    type: str  # The kernel's name of the type: ``lustre``, ``nfs4``, ``ext4``, ...
+    source: str  # Device, server or name
+    # Preferred transfer size (``st_blksize``), if a recorded program opened a file there; 0: unknown.
     block_bytes: int = 0
 
     def holds(self, path: str) -> bool:
@@ -135,41 +117,25 @@ KERNEL_BYTES = ("read", "written", "fetched", "dirtied", "excluded_read", "exclu
 
 @dataclass(frozen=True, slots=True)
 class KernelBytes:
-    """What the kernel counted in the processes of a run, to compare with what was recorded.
+    """What the kernel counted in the processes of a run, to compare with what was recorded."""
 
-    Attributes
-    ----------
-    read, written : int
-        Bytes that all reads and writes of the processes moved, also on pipes and sockets.
-    fetched, dirtied : int
-        Bytes that were fetched from storage, and made dirty to be sent there.
-    excluded_read, excluded_written : int
-        Bytes of calls that are not recorded because of their file, pipes and sockets included.
-    facts : tuple of str
-        ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
-        ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a
-        process was seen with a context of libaio, or rings of io_uring; ``piped-in``, ``piped-out``: the
-        standard input, or output, of a process without a launcher was a pipe.
-    libraries : tuple of str
-        File names of shared libraries of a relinked program that may do I/O.
-    unrecorded : tuple of str
-        Why a program among the processes could not be recorded, and what to do.
-
-    Examples
-    --------
-    >>> from ensembles.model.metadata import KernelBytes
-    >>> KernelBytes(0, 1_000_000, 0, 1_003_520, libraries=("libstdc++.so.6",)).libraries
-    ('libstdc++.so.6',)
-    """
-
+    # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets.
     read: int
     written: int
+    # fetched, dirtied: Bytes that were fetched from storage, and made dirty to be sent there.
     fetched: int
     dirtied: int
+    # excluded_read, excluded_written: Bytes of calls that are not recorded because of their file, pipes and
+    # sockets included.
     excluded_read: int = 0
     excluded_written: int = 0
+    # ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
+    # ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a process
+    # was seen with a context of libaio, or rings of io_uring; ``piped-in``, ``piped-out``: the standard
+    # input, or output, of a process without a launcher was a pipe.
     facts: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()  # File names of shared libraries of a relinked program that may do I/O
+    # Why a program among the processes could not be recorded, and what to do.
     unrecorded: tuple[str, ...] = ()
 
 

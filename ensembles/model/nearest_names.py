@@ -32,10 +32,7 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
 def suggestion(name: str, known: Iterable[str], what: str = "") -> str:
     """Say what to write in place of a name that does not exist.
 
-    Returns
-    -------
-    str
-        A clause that asks for the nearest names, or lists some names if none is near.
+    A clause that asks for the nearest names, or lists some names if none is near.
 
     Examples
     --------

@@ -63,14 +63,7 @@ def notes_html(notes: Iterable[str]) -> str:
 
 
 def bars_svg(counts: Sequence[float], low: str, high: str, title: str, colour: str = "#1f77b4") -> str:
-    """Draw a histogram of evenly spaced bins as an inline SVG.
-
-    Examples
-    --------
-    >>> from ensembles.model.notebook_html import bars_svg
-    >>> bars_svg([1, 2], "1 s", "2 s", "durations").count("<rect")
-    2
-    """
+    """Draw a histogram of evenly spaced bins as an inline SVG."""
     most = max(counts, default=0)
     if most <= 0:
         return ""
@@ -95,10 +88,7 @@ def intervals_svg(
 ) -> str:
     """Draw named intervals below each other as an inline SVG.
 
-    Parameters
-    ----------
-    rows : sequence of (str, float, float, str)
-        Name, the two ends as parts of the axis (0 to 1; what lies beyond is cut), and colour of each one.
+    `rows`: name, the two ends as parts of the axis (0 to 1; what lies beyond is cut), and colour of each one.
 
     Examples
     --------

@@ -45,36 +45,8 @@ class RegionTable:
     Rows are sorted by rank and start. Times are integer nanoseconds. A run returns its table as
     `Run.regions`. Boolean masks, slices and arrays of positions select rows.
 
-    Parameters
-    ----------
-    columns : mapping of str to array_like, shape (n,)
-        The columns by name, in any order of rows, see Attributes.
-    names : sequence of str
-        The names that the column ``name`` indexes.
-
-    Attributes
-    ----------
-    rank : ndarray of uint32, shape (n,)
-        Task.
-    thread : ndarray of uint16, shape (n,)
-        Thread of the task that began the phase or region, numbered from 0.
-    kind : ndarray of uint8, shape (n,)
-        Index into `KINDS`. 0: a phase of a process, 1: a region of a thread.
-    name : ndarray of uint32, shape (n,)
-        Index into `names`.
-    start : ndarray of int64, shape (n,)
-        Begin: nanoseconds since the origin of the run.
-    duration : ndarray of int64, shape (n,)
-        Nanoseconds to the end. If no end was recorded, to the last record of the process.
-    ended : ndarray of uint8, shape (n,)
-        1: the end was recorded; for the last phase of a process: the process ended in order.
-    names : tuple of str
-        The names that the column ``name`` indexes.
-
-    Raises
-    ------
-    ValueError
-        The columns have different lengths.
+    `columns`: the columns by name, in any order of rows.
+    `ValueError`: the columns have different lengths.
 
     Examples
     --------
@@ -147,11 +119,7 @@ class RegionTable:
     def named(self, *names: str, kind: str | None = None) -> RegionTable:
         """Select the phases and regions with these names.
 
-        Parameters
-        ----------
-        *names : str
-        kind : {"phase", "region"}, optional
-            Select only rows of this kind.
+        `kind`: select only rows of this kind.
         """
         wanted = np.array([name in names for name in self.names], bool)
         mask = wanted[self.name] if len(wanted) else np.zeros(len(self), bool)
@@ -164,10 +132,7 @@ class RegionTable:
     def to_pandas(self) -> pandas.DataFrame:
         """Convert to a DataFrame with the same columns.
 
-        Returns
-        -------
-        pandas.DataFrame
-            A row per occurrence, times in ns. ``name`` and ``kind`` are categories, ``ended`` is bool.
+        A row per occurrence, times in ns. ``name`` and ``kind`` are categories, ``ended`` is bool.
         """
         from ensembles.model.pandas_frame import pd
 
@@ -190,12 +155,8 @@ class RegionTable:
 class Spans:
     """Spans of time of each rank; overlapping spans are merged.
 
-    Parameters
-    ----------
-    rank : ndarray of int, shape (n,)
-        Task of each span.
-    start, end : ndarray of int, shape (n,)
-        Limits of each span, ns. The end is excluded.
+    `rank`: task of each span.
+    `start`, `end`: limits of each span, ns. The end is excluded.
 
     Examples
     --------
@@ -227,16 +188,8 @@ class Spans:
     def hold(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
         """Test which times lie in a span of their rank.
 
-        Parameters
-        ----------
-        rank : ndarray of int, shape (m,)
-            Fastest if equal ranks are contiguous.
-        time : ndarray of int, shape (m,)
-            ns.
-
-        Returns
-        -------
-        ndarray of bool, shape (m,)
+        `rank`: fastest if equal ranks are contiguous.
+        `time`: ns.
         """
         inside = np.zeros(len(rank), bool)
         edges = np.flatnonzero(np.diff(rank.astype(np.int64))) + 1
@@ -254,10 +207,7 @@ class Spans:
     def joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the merged spans, sorted by rank and start.
 
-        Returns
-        -------
-        rank, start, end : ndarray, shape (number of spans,)
-            Times in ns.
+        `rank`, `start`, `end`: times in ns.
         """
         return np.repeat(self._ranks, np.diff(self._first)), self._start, self._end
 

@@ -59,10 +59,8 @@ WHY_DROPPED = {
 def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int]) -> str:
     """Return which tasks share processors, as part of a sentence.
 
-    Parameters
-    ----------
-    oversubscribed, processors : mapping of str to int
-        Tasks of the nodes with fewer processors than tasks, and processors of all nodes.
+    `oversubscribed`, `processors`: tasks of the nodes with fewer processors than tasks, and processors of all
+    nodes.
 
     Examples
     --------
@@ -88,10 +86,7 @@ def _most_at_once(lives: Iterable[tuple[Any, int, int, int]]) -> dict[Any, int]:
 class RunInfo:
     """A job: where and how it ran, what was recorded, and what may be missing.
 
-    Attributes
-    ----------
-    path : str
-        File or directory that the job was read from.
+    `path`: file or directory that the job was read from.
     """
 
     def __init__(self, path: str, metadata: RunMetadata) -> None:
@@ -389,10 +384,7 @@ class RunInfo:
     def striping_of(self, path: str) -> Striping | None:
         """Return the Lustre striping of a file.
 
-        Returns
-        -------
-        Striping or None
-            None: the file is not on Lustre, or its layout is unknown.
+        None: the file is not on Lustre, or its layout is unknown.
         """
         layout = self.file_facts.get(path, {}).get("lustre.lov")
         return decode_layout(layout) if layout else None

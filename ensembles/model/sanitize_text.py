@@ -15,16 +15,7 @@ def sanitize_text(text: str) -> str:
 
     Letters of all languages are kept. Backslashes are not escaped, so that the result cannot be decoded.
 
-    Returns
-    -------
-    str
-        The text with a line end as ``\n``, Escape as ``\x1b``, and so on.
-
-    Examples
-    --------
-    >>> from ensembles.model.sanitize_text import sanitize_text
-    >>> print(sanitize_text("run\x1b[2J of Müller"))
-    run\x1b[2J of Müller
+    The text with a line end as ``\n``, Escape as ``\x1b``, and so on.
     """
     return text if text.isprintable() else "".join(map(_printable, text))
 

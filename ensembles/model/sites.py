@@ -14,35 +14,18 @@ STATES = ("line", "function", "stripped", "rebuilt", "missing", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A caller on the stack.
+    """A caller on the stack."""
 
-    Attributes
-    ----------
-    module : str
-        Path of the program or library that the return address lies in; ``""``: none.
-    address : int
-        Return address, relative to the start of the module.
-    build_id : str
-        Build id of the module, or ``""``.
-    state : str
-        ``line``: source file and line are known. ``function``: only the function, from the symbol table.
-        ``stripped``: not even that. ``rebuilt``: the module has another build id now. ``missing``: the file
-        does not exist here. ``unknown``: the place was not looked up.
-    function : str
-        Name of the function, or ``""``.
-    file : str
-        Path of the source file as the compiler noted it, or ``""``.
-    line : int
-        Line in `file`; without a file, bytes from the start of the function.
-    """
-
-    module: str
-    address: int
-    build_id: str = ""
+    module: str  # Path of the program or library that the return address lies in; ``""``: none
+    address: int  # Return address, relative to the start of the module
+    build_id: str = ""  # Build id of the module, or ``""``
+    # ``line``: source file and line are known. ``function``: only the function, from the symbol table.
+    # ``stripped``: not even that. ``rebuilt``: the module has another build id now. ``missing``: the file
+    # does not exist here. ``unknown``: the place was not looked up.
     state: str = "unknown"
-    function: str = ""
-    file: str = ""
-    line: int = 0
+    function: str = ""  # Name of the function, or ``""``
+    file: str = ""  # Path of the source file as the compiler noted it, or ``""``
+    line: int = 0  # Line in `file`; without a file, bytes from the start of the function
 
     @property
     def place(self) -> str:
@@ -66,10 +49,7 @@ class Frame:
     def matches(self, wanted: str) -> bool:
         """Test whether a filter names this place.
 
-        Parameters
-        ----------
-        wanted : str
-            ``file:line``, a source file (its name or its path), or a function; with wildcards.
+        `wanted`: ``file:line``, a source file (its name or its path), or a function; with wildcards.
         """
         name = os.path.basename(self.file)
         places = (self.place, self.label, f"{self.file}:{self.line}", self.file, name, self.function)
@@ -78,18 +58,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call site.
+    """A call site."""
 
-    Attributes
-    ----------
-    number : int
-        Number in events; 0: unknown.
-    frames : tuple of Frame
-        The caller, then its callers if they were recorded (``ENSIO_CALLPATH``).
-    """
-
-    number: int
-    frames: tuple[Frame, ...]
+    number: int  # Number in events; 0: unknown
+    frames: tuple[Frame, ...]  # The caller, then its callers if they were recorded (``ENSIO_CALLPATH``)
 
     @property
     def label(self) -> str:
@@ -123,17 +95,8 @@ class Site:
 def parse_frames(text: str) -> tuple[Frame, ...]:
     """Parse the text of a site, as the recorder or a ``trace.h5`` has it.
 
-    Parameters
-    ----------
-    text : str
-        A line for each caller: return address, build id and path of the module, separated by blanks. Once the
-        place has been looked up, state, function, file and line follow, separated by tabs.
-
-    Examples
-    --------
-    >>> from ensembles.model.sites import parse_frames
-    >>> [frame.label for frame in parse_frames("4587 c5b5f9b8 /opt/app\\tline\\tdump\\t/src/io.c\\t7")]
-    ['dump, io.c:7']
+    `text`: a line for each caller: return address, build id and path of the module, separated by blanks. Once
+    the place has been looked up, state, function, file and line follow, separated by tabs.
     """
     frames = []
     for line in text.split("\n"):
@@ -164,19 +127,9 @@ def frames_text(frames: Sequence[Frame]) -> str:
 class SiteTable(Sequence[str]):
     """The call sites of a run, as labels by number. Places are looked up when a label is first needed.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Texts of the sites (`parse_frames`); the first is ``""``, the unknown site.
-    resolve : callable, optional
-        Looks up the places of sites, when they are first asked for. Default: places are those of the texts.
-
-    Examples
-    --------
-    >>> from ensembles.model.sites import SiteTable
-    >>> table = SiteTable(["", "4587 c5b5f9b8 /opt/app\\tline\\tdump\\t/src/io.c\\t7"])
-    >>> list(table)
-    ['', 'dump, io.c:7']
+    `texts`: texts of the sites (`parse_frames`); the first is ``""``, the unknown site.
+    `resolve`: looks up the places of sites, when they are first asked for. Default: places are those of the
+    texts.
     """
 
     def __init__(

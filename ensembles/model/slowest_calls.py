@@ -8,15 +8,8 @@ import math
 def wanted_calls(most: float, calls: int) -> int:
     """Compute how many calls a number or a share means.
 
-    Parameters
-    ----------
-    most : int or float
-        Number of calls; a number below 1 is a share of them, of which at least one call is taken.
-
-    Raises
-    ------
-    ValueError
-        `most` is negative, not a number, or neither whole nor a share.
+    `most`: number of calls; a number below 1 is a share of them, of which at least one call is taken.
+    `ValueError`: `most` is negative, not a number, or neither whole nor a share.
 
     Examples
     --------

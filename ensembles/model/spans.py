@@ -13,21 +13,7 @@ MOST_SPANS, MOST_SPANS_SHOWN = 128, 6
 def find_spans(numbers: Any, most: int | None = None) -> tuple[tuple[int, int], ...]:
     """Group numbers into spans, both ends included.
 
-    Parameters
-    ----------
-    most : int, optional
-        Largest number of spans; of more, the nearest ones are joined. Default: none are.
-
-    Returns
-    -------
-    tuple of (int, int)
-        Spans, rising.
-
-    Examples
-    --------
-    >>> from ensembles.model.spans import find_spans
-    >>> find_spans([7, 1, 2, 3, 9]), find_spans([7, 1, 2, 3, 9], most=2)
-    (((1, 3), (7, 7), (9, 9)), ((1, 3), (7, 9)))
+    `most`: largest number of spans; of more, the nearest ones are joined. Default: none are.
     """
     numbers = np.unique(np.asarray(numbers, np.int64))
     if not len(numbers):
@@ -47,14 +33,7 @@ def spans_text(spans: Iterable[tuple[int, int]]) -> str:
 
 
 def some_spans_text(spans: tuple[tuple[int, int], ...]) -> str:
-    """Format spans as sentences have them; of more than `MOST_SPANS_SHOWN` the first ones and the last.
-
-    Examples
-    --------
-    >>> from ensembles.model.spans import find_spans, some_spans_text
-    >>> some_spans_text(find_spans([1, 2, 3, 7, 9])), some_spans_text(find_spans(range(0, 40, 2)))
-    ('1-3, 7, 9', '0, 2, 4, 6, 8, ..., 38')
-    """
+    """Format spans as sentences have them; of more than `MOST_SPANS_SHOWN` the first ones and the last."""
     if len(spans) > MOST_SPANS_SHOWN:
         return f"{some_spans_text(spans[: MOST_SPANS_SHOWN - 1])}, ..., {some_spans_text(spans[-1:])}"
     return spans_text(spans).replace(",", ", ")

@@ -9,23 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing that is said, as data.
+    """One thing that is said, as data."""
 
-    Attributes
-    ----------
-    id : str
-        Names the sentence in `ensembles.faces.words`.
-    values : mapping of str to object
-        Its numbers, names and statements within it; None: not known, or not the case.
-    loss_s : float
-        Time that it is about, summed over tasks, s; 0: it is not about lost time.
-    where : mapping of str to object
-        Names and values of the filters that select what it is about, such as ``phase``.
-    """
-
-    id: str
+    id: str  # Names the sentence in `ensembles.faces.words`
+    # Its numbers, names and statements within it; None: not known, or not the case.
     values: Mapping[str, Any] = field(default_factory=dict)
-    loss_s: float = 0.0
+    loss_s: float = 0.0  # Time that it is about, summed over tasks, s; 0: it is not about lost time
+    # Names and values of the filters that select what it is about, such as ``phase``.
     where: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -53,58 +43,31 @@ class Interval:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Attributes
-    ----------
-    header : str
-    unit : str
-        One of `ensembles.faces.words.UNITS`; ``""``: texts.
-    values : sequence
-        A value for each row. None: an empty cell; a text is shown as it is.
-    """
+    """A column of a table."""
 
     header: str
-    unit: str
-    values: Sequence[Any]
+    unit: str  # One of `ensembles.faces.words.UNITS`; ``""``: texts
+    values: Sequence[Any]  # A value for each row. None: an empty cell; a text is shown as it is
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of an answer.
+    """A table of an answer."""
 
-    Attributes
-    ----------
-    noun : str
-        What a row is about.
-    columns : tuple of Column
-    weights : sequence of float
-        Where not all rows are shown, those of the largest weights are. Empty: the first ones.
-    counts : sequence of int
-        How many of what `noun` names a row stands for. Empty: one.
-    hover : sequence of Statement
-        What is said of each row where a reader points at it. Empty: nothing.
-    narrower : sequence of mapping of str to Column or None
-        What takes the places of columns with these headers, step by step, in a table that is too wide. None:
-        nothing.
-    key : int
-        Number of columns with which each part begins if the table is still too wide.
-    together : sequence of int
-        Numbers of columns, after these, that are then in one part if they fit into it, as are the columns
-        that remain. Empty: one each.
-    below : bool
-        Then the last column is in a line below each row.
-    """
-
-    noun: str
+    noun: str  # What a row is about
     columns: tuple[Column, ...]
+    # Where not all rows are shown, those of the largest weights are. Empty: the first ones.
     weights: Sequence[float] = ()
-    counts: Sequence[int] = ()
-    hover: Sequence[Statement] = ()
+    counts: Sequence[int] = ()  # How many of what `noun` names a row stands for. Empty: one
+    hover: Sequence[Statement] = ()  # What is said of each row where a reader points at it. Empty: nothing
+    # What takes the places of columns with these headers, step by step, in a table that is too wide. None:
+    # nothing.
     narrower: Sequence[Mapping[str, Column | None]] = ()
-    key: int = 1
+    key: int = 1  # Number of columns with which each part begins if the table is still too wide
+    # Numbers of columns, after these, that are then in one part if they fit into it, as are the columns that
+    # remain. Empty: one each.
     together: Sequence[int] = ()
-    below: bool = False
+    below: bool = False  # Then the last column is in a line below each row
 
     @classmethod
     def of_rows(
@@ -138,39 +101,23 @@ Paragraph = tuple[Statement, ...]
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram of durations.
+    """A histogram of durations."""
 
-    Attributes
-    ----------
-    histogram : callable
-        Returns the histogram with so many bins per octave: ``edges_s`` and ``amounts``.
-    calls : int
-    marks_s : sequence of float
-        Durations that are marked with their numbers, from 1.
-    caption : Statement
-    """
-
+    # Returns the histogram with so many bins per octave: ``edges_s`` and ``amounts``.
     histogram: Callable[[int], Any]
     calls: int
-    marks_s: Sequence[float]
+    marks_s: Sequence[float]  # Durations that are marked with their numbers, from 1
     caption: Statement
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is said, each with a label.
+    """What is said, each with a label."""
 
-    Attributes
-    ----------
-    rows : sequence of (str, Statement or str)
-        A label, and a statement, a name or a sentence; ``""``: the label of the row before.
-    title : Statement or None
-    width, indent : int
-        Columns of the labels, and before them.
-    """
-
+    # A label, and a statement, a name or a sentence; ``""``: the label of the row before.
     rows: Sequence[tuple[str, Statement | str]]
     title: Statement | None = None
+    # width, indent: Columns of the labels, and before them.
     width: int = 11
     indent: int = 0
 

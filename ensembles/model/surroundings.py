@@ -72,28 +72,22 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "rank": ("", "task"),
     "time": ("ns", "moment of the sample, since the origin of the run"),
     "cost": ("ns", "processor time that the sample took"),
-    **{name: (unit, f"{meaning}; -1: not in this sample") for name, (unit, meaning) in COUNTERS.items()},
+    **COUNTERS,
 }
 """Unit and meaning of each column. Trace files store them as attributes."""
 
+NOT_SAMPLED = "not in this sample"
+"""Meaning of `UNKNOWN` in the columns of counters."""
+
 
 class Rises(NamedTuple):
-    """Increases of a counter between consecutive samples of a task.
+    """Increases of a counter between consecutive samples of a task."""
 
-    Attributes
-    ----------
-    rank : ndarray of uint32, shape (m,)
-        Task.
-    start, end : ndarray of int64, shape (m,)
-        Moments of the two samples, ns since the origin of the run.
-    rise : ndarray of int64, shape (m,)
-        Increase, in the unit of the counter.
-    """
-
-    rank: npt.NDArray[np.uint32]
+    rank: npt.NDArray[np.uint32]  # Task
+    # start, end: Moments of the two samples, ns since the origin of the run.
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
-    rise: npt.NDArray[np.int64]
+    rise: npt.NDArray[np.int64]  # Increase, in the unit of the counter
 
 
 class SurroundingsTable:
@@ -104,17 +98,8 @@ class SurroundingsTable:
     of one task of each node, or without MPI of each process: a node's count once. Boolean masks, slices and
     arrays of positions select rows.
 
-    Parameters
-    ----------
-    columns : mapping of str to array_like, shape (n,)
-        The columns by name, in any order of rows. `COLUMN_MEANINGS` has their units and meanings.
-    hosts : mapping of int to str, optional
-        Node of each rank. Default: each has its own.
-
-    Raises
-    ------
-    ValueError
-        The columns have different lengths.
+    `hosts`: node of each rank. Default: each has its own.
+    `ValueError`: the columns have different lengths.
 
     Examples
     --------
@@ -172,10 +157,7 @@ class SurroundingsTable:
     def known(self, name: str) -> SurroundingsTable:
         """Select the samples that include a counter.
 
-        Parameters
-        ----------
-        name : str
-            A key of `COUNTERS`.
+        `name`: a key of `COUNTERS`.
         """
         return self[self.columns[name] != UNKNOWN]
 
@@ -195,16 +177,10 @@ class SurroundingsTable:
     def rises(self, name: str) -> Rises:
         """Compute the increases of a counter between consecutive samples of each task, or node.
 
-        Parameters
-        ----------
-        name : str
-            A key of `COUNTERS` that is not in `LEVELS`.
+        `name`: a key of `COUNTERS` that is not in `LEVELS`.
 
-        Returns
-        -------
-        Rises
-            A row for each pair of consecutive samples that include the counter. A counter that fell, because
-            a device or a mount went away, rises by 0.
+        A row for each pair of consecutive samples that include the counter. A counter that fell, because a
+        device or a mount went away, rises by 0.
         """
         rank, time, value = self.series(name)
         same = rank[1:] == rank[:-1]
@@ -214,10 +190,7 @@ class SurroundingsTable:
     def to_pandas(self) -> pandas.DataFrame:
         """Convert to a DataFrame with the same columns.
 
-        Returns
-        -------
-        pandas.DataFrame
-            A row per sample. Counters that a sample does not include are missing values.
+        A row per sample. Counters that a sample does not include are missing values.
         """
         from ensembles.model.pandas_frame import pd
 

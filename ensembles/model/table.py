@@ -12,13 +12,9 @@ def table_text(
 ) -> str:
     """Format a table.
 
-    Parameters
-    ----------
-    headers : sequence of str
-        May have several lines; those of all columns end in the same line.
-    left : int or collection of int
-        Columns that are aligned to the left: the first ones, or those with these indices. The others are
-        aligned to the right.
+    `headers`: may have several lines; those of all columns end in the same line.
+    `left`: columns that are aligned to the left: the first ones, or those with these indices. The others are
+    aligned to the right.
     """
     columns = range(left) if isinstance(left, int) else left
     heads = [header.split("\n") for header in headers]
@@ -42,16 +38,7 @@ def table_text(
 def first_that_fits(tables: Iterable[str]) -> str:
     """Return the first text that is as wide as a terminal at most, else the last one.
 
-    Parameters
-    ----------
-    tables : iterable of str
-        At least one; the best first. None is made after the one that fits.
-
-    Examples
-    --------
-    >>> from ensembles.model.table import first_that_fits
-    >>> first_that_fits(["name " * 20, "name", "n"])
-    'name'
+    `tables`: at least one; the best first. None is made after the one that fits.
     """
     text = ""
     for text in tables:
@@ -80,21 +67,10 @@ def folded_table_text(
 ) -> str:
     """Format a table that is as wide as a terminal at most, if need be as several, one below the other.
 
-    Parameters
-    ----------
-    together : sequence of int
-        Numbers of columns, after the first ones, that are in one table if they fit into it; empty: one each.
+    `together`: numbers of columns, after the first ones, that are in one table if they fit into it; empty:
+    one each.
 
-    Returns
-    -------
-    str
-        A table that has only one further column may be wider.
-
-    Examples
-    --------
-    >>> from ensembles.model.table import folded_table_text
-    >>> print(folded_table_text(["run", "x" * 50, "y" * 50], [["a", 1, 2]]).count("run"))
-    2
+    A table that has only one further column may be wider.
     """
     left = range(left) if isinstance(left, int) else left
     whole = table_text(headers, rows, left)

@@ -16,14 +16,7 @@ STRACE = "strace -f -ttt -T -y -o FILE records it (ensio info FILE)"
 
 
 def bytes_text(count: float) -> str:
-    """Format a number of bytes to three digits with a binary unit.
-
-    Examples
-    --------
-    >>> from ensembles.model.units import bytes_text
-    >>> bytes_text(512), bytes_text(1.5 * 2**20), bytes_text(2**20 - 9)
-    ('512 B', '1.50 MiB', '1.00 MiB')
-    """
+    """Format a number of bytes to three digits with a binary unit."""
     if abs(count) < 1024:
         return f"{count:,.0f} B"
     power = 0
@@ -50,14 +43,7 @@ def size_text(count: int) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Format a time in seconds to three digits with a unit from ns to h.
-
-    Examples
-    --------
-    >>> from ensembles.model.units import seconds_text
-    >>> seconds_text(0.00125), seconds_text(3.4), seconds_text(3720)
-    ('1.25 ms', '3.40 s', '1 h 02 min')
-    """
+    """Format a time in seconds to three digits with a unit from ns to h."""
     size = abs(seconds)
     if size >= 3600:
         hours, minutes = divmod(round(seconds / 60), 60)
@@ -72,39 +58,18 @@ def seconds_text(seconds: float) -> str:
 
 
 def number_text(value: float, digits: int = 3) -> str:
-    """Format a number to some digits, or to a whole number if that has more.
-
-    Examples
-    --------
-    >>> from ensembles.model.units import number_text
-    >>> number_text(1.256), number_text(6000.4), number_text(1_234_567, 6)
-    ('1.26', '6,000', '1,234,567')
-    """
+    """Format a number to some digits, or to a whole number if that has more."""
     whole = 10**digits - 0.5 <= abs(value) < math.inf
     return f"{value:,.0f}" if whole else f"{value:,.{digits}g}"
 
 
 def ratio_text(ratio: float) -> str:
-    """Format a ratio to three digits, or to a whole number if that has more.
-
-    Examples
-    --------
-    >>> from ensembles.model.units import ratio_text
-    >>> ratio_text(1.256), ratio_text(26.2), ratio_text(131072.0)
-    ('× 1.26', '× 26.2', '× 131,072')
-    """
+    """Format a ratio to three digits, or to a whole number if that has more."""
     return f"× {number_text(ratio)}"
 
 
 def count_text(count: int, noun: str) -> str:
-    """Format a count with its noun, in the plural if the count is not 1.
-
-    Examples
-    --------
-    >>> from ensembles.model.units import count_text
-    >>> count_text(1, "task"), count_text(10240, "task"), count_text(2, "process")
-    ('1 task', '10,240 tasks', '2 processes')
-    """
+    """Format a count with its noun, in the plural if the count is not 1."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
@@ -116,14 +81,7 @@ def _three_digits(value: float) -> str:
 
 
 def few(sentences: Sequence[str], what: str) -> list[str]:
-    """Shorten a list to two sentences and the number of the others.
-
-    Examples
-    --------
-    >>> from ensembles.model.units import few
-    >>> few(["a", "b", "c", "d"], "notes")
-    ['a', 'b', '2 more notes']
-    """
+    """Shorten a list to two sentences and the number of the others."""
     if len(sentences) <= 3:
         return list(sentences)
     return [*sentences[:2], f"{len(sentences) - 2} more {what}"]
@@ -132,19 +90,8 @@ def few(sentences: Sequence[str], what: str) -> list[str]:
 def share_text(share: float, digits: int | None = 0) -> str:
     """Format a share as a percentage.
 
-    Parameters
-    ----------
-    digits : int or None
-        After the decimal point, as in a column of a table. None: one, where it is not zero. Shares are not
-        rounded to nothing, and those of nearly all not to everything.
-
-    Examples
-    --------
-    >>> from ensembles.model.units import share_text
-    >>> share_text(0.305), share_text(0.0052, 1), share_text(0.0004, 1), share_text(0.0, 1)
-    ('30 %', '0.5 %', '< 0.1 %', '0.0 %')
-    >>> [share_text(share, None) for share in (0.0001, 0.0123, 0.456, 0.997, 0.9999, 1)]
-    ['< 0.1 %', '1.2 %', '45.6 %', '99.7 %', '> 99.9 %', '100 %']
+    `digits`: after the decimal point, as in a column of a table. None: one, where it is not zero. Shares are
+    not rounded to nothing, and those of nearly all not to everything.
     """
     places = 1 if digits is None else digits
     text, least = f"{100 * share:.{places}f}", 10.0**-places

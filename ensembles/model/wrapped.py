@@ -16,17 +16,7 @@ _UNIT = re.compile(
 def wrapped(text: str, first: str = "", indent: str = "") -> str:
     """Break a text into lines of at most 80 columns.
 
-    Returns
-    -------
-    str
-        Without an end of line after the last. Longer words stay whole.
-
-    Examples
-    --------
-    >>> from ensembles.model.wrapped import wrapped
-    >>> print(wrapped("x" * 75 + " 1.05 ms", indent="  "))
-    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-      1.05 ms
+    Without an end of line after the last. Longer words stay whole.
     """
     lines = textwrap.fill(
         _UNIT.sub("\N{NO-BREAK SPACE}", text),

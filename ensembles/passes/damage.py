@@ -10,25 +10,11 @@ from ensembles.model.units import count_text, few
 
 @dataclass(slots=True)
 class DamageReport:
-    """Counts of damaged events; reports of parts of a run can be merged.
+    """Counts of damaged events; reports of parts of a run can be merged."""
 
-    Attributes
-    ----------
-    left_out : dict of (str, str) to int
-        By path of a spool or job file, and kind of row: rows that are damaged, or were never completed.
-    unknown_calls, unknown_files : int
-        Events whose call or file number has no name.
-
-    Examples
-    --------
-    >>> from ensembles.passes.damage import DamageReport
-    >>> report = DamageReport(unknown_calls=2)
-    >>> report.merge(DamageReport(unknown_calls=3))
-    >>> report.sentences
-    ['5 calls are of functions without a name in the call tables']
-    """
-
+    # By path of a spool or job file, and kind of row: rows that are damaged, or were never completed.
     left_out: dict[tuple[str, str], int] = field(default_factory=dict)
+    # unknown_calls, unknown_files: Events whose call or file number has no name.
     unknown_calls: int = 0
     unknown_files: int = 0
 

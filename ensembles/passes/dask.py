@@ -35,15 +35,8 @@ _LOOK_S = 1.0
 class DaskExecutor:
     """An executor that makes passes by the workers of a Dask cluster.
 
-    Parameters
-    ----------
-    patience_s : float
-        Time in seconds to wait while the cluster has no worker.
-
-    Raises
-    ------
-    EnsioError
-        Dask is not installed, or no scheduler answers at the address.
+    `patience_s`: time in seconds to wait while the cluster has no worker.
+    `EnsioError`: dask is not installed, or no scheduler answers at the address.
     """
 
     def __init__(self, address: str, patience_s: float = PATIENCE_S) -> None:

@@ -40,21 +40,15 @@ class Executor(Protocol):
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run.
 
-        Returns
-        -------
-        SummaryGroup
-            The summaries of the whole run; there are no partial results.
+        The summaries of the whole run; there are no partial results.
         """
 
 
 class ThreadExecutor:
     """An executor that makes passes by threads of this process.
 
-    Parameters
-    ----------
-    threads : int
-        Largest number of threads. Default: one for each processor that this process may use, at most
-        `THREADS`. A small memory budget allows one.
+    `threads`: largest number of threads. Default: one for each processor that this process may use, at most
+    `THREADS`. A small memory budget allows one.
     """
 
     def __init__(self, threads: int = THREADS) -> None:
@@ -165,17 +159,8 @@ def _merged(run: PassRun, spec: PassSpec, partials: Iterable[Partial]) -> Summar
 def executor_for(wanted: int | str | Executor | None) -> Executor:
     """Choose an executor.
 
-    Parameters
-    ----------
-    wanted : int, str, Executor or None
-        A number of processes (1: one thread of this process), the address of a Dask scheduler, an executor,
-        or None for threads of this process.
-
-    Examples
-    --------
-    >>> from ensembles.passes.executors import executor_for
-    >>> type(executor_for(None)).__name__, type(executor_for(4)).__name__
-    ('ThreadExecutor', 'ProcessExecutor')
+    `wanted`: a number of processes (1: one thread of this process), the address of a Dask scheduler, an
+    executor, or None for threads of this process.
     """
     if wanted is None:
         return ThreadExecutor()

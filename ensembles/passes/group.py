@@ -15,19 +15,13 @@ from ensembles.passes.summary import ANY_ORDER, BY_RANK, Summary
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """A request for a summary of a run.
+    """A request for a summary of a run."""
 
-    Attributes
-    ----------
-    make : callable
-        Makes an empty summary, given the run. It is a class or function of a module, or a partial of one, as
-        worker processes get it pickled. `ensembles.passes.summary.ignoring_run` wraps functions without
-        arguments.
-    columns : tuple of str or None
-        Columns of events that the summary needs. None: its attribute ``columns``.
-    """
-
+    # Makes an empty summary, given the run. It is a class or function of a module, or a partial of one, as
+    # worker processes get it pickled. `ensembles.passes.summary.ignoring_run` wraps functions without
+    # arguments.
     make: Callable[[Any], Summary]
+    # Columns of events that the summary needs. None: its attribute ``columns``.
     columns: tuple[str, ...] | None = None
 
 
@@ -36,23 +30,13 @@ class SummaryGroup:
 
     Each summary gets the chunks that it requires.
 
-    Parameters
-    ----------
-    requests : mapping of str to SummaryRequest
-        The summaries to make.
-    run : Run
-        Argument of their `SummaryRequest.make`.
-
-    Attributes
-    ----------
-    summaries : dict of str to Summary
-        The summaries; ``group[name]`` is one of them.
-    columns : set of str or None
-        Columns of events that any of them needs; None: all.
-    requires : Requirement
-        The strictest of their requirements.
-    left_out_ranks : int
-        Number of ranks with more events than may be held at once. Summaries that require `BY_RANK` lack them.
+    `requests`: the summaries to make.
+    `run`: argument of their `SummaryRequest.make`.
+    `summaries`: the summaries; ``group[name]`` is one of them.
+    `columns`: columns of events that any of them needs; None: all.
+    `requires`: the strictest of their requirements.
+    `left_out_ranks`: number of ranks with more events than may be held at once. Summaries that require
+    `BY_RANK` lack them.
     """
 
     def __init__(self, requests: Mapping[str, SummaryRequest], run: Any) -> None:
@@ -72,14 +56,9 @@ class SummaryGroup:
     def fill(self, chunks: Iterator[Events], budget: Budget, path: str) -> None:
         """Add the events of a part of the run to all summaries, and finalize these.
 
-        Parameters
-        ----------
-        chunks : iterator of Events
-            In the order of ranks, unless `requires` is `ANY_ORDER`.
-        budget : Budget
-            Memory that the pass may take.
-        path : str
-            Path of the run, for messages.
+        `chunks`: in the order of ranks, unless `requires` is `ANY_ORDER`.
+        `budget`: memory that the pass may take.
+        `path`: path of the run, for messages.
         """
         as_read = _Stream(watched(chunks, budget, path))
         streams = {False: as_read}

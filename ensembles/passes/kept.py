@@ -58,26 +58,9 @@ class Dictionaries(Protocol):
 def key_of(request: SummaryRequest, selection: object = None) -> str | None:
     """Describe a request, equally in every process.
 
-    Parameters
-    ----------
-    selection : object
-        Selection of the pass, a dataclass of plain values; None: all events.
+    `selection`: selection of the pass, a dataclass of plain values; None: all events.
 
-    Returns
-    -------
-    str or None
-        None: an argument of the request cannot be described, so that its result is not kept.
-
-    Examples
-    --------
-    >>> from ensembles.passes.group import SummaryRequest
-    >>> from ensembles.passes.kept import key_of
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.runtotals import EventCount
-    >>> key_of(SummaryRequest(ignoring_run(EventCount)))
-    '13 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.runtotals.EventCount) None None'
-    >>> key_of(SummaryRequest(lambda run: EventCount())) is None
-    True
+    None: an argument of the request cannot be described, so that its result is not kept.
     """
     try:
         columns = None if request.columns is None else sorted(request.columns)
@@ -159,10 +142,7 @@ def _checksum(identity: bytes, key: str, data: bytes) -> bytes:
 def to_bytes(summary: Any, run: Dictionaries) -> bytes:
     """Write the results in a summary.
 
-    Parameters
-    ----------
-    summary : Summary
-        Filled by a whole pass; or another object whose class has ``results`` and ``result_types``.
+    `summary`: filled by a whole pass; or another object whose class has ``results`` and ``result_types``.
     """
     if not is_kept(summary):
         raise NotKept(f"{type(summary).__name__} is not kept")
@@ -180,10 +160,7 @@ def to_bytes(summary: Any, run: Dictionaries) -> bytes:
 def restore(summary: Any, packed: bytes, run: Dictionaries) -> None:
     """Fill an empty summary with the results of `to_bytes`.
 
-    Parameters
-    ----------
-    summary : Summary
-        Empty, from the same request. If an exception is raised, it is not usable.
+    `summary`: empty, from the same request. If an exception is raised, it is not usable.
     """
     try:
         data = inflate(packed, _MOST_DATA_BYTES)

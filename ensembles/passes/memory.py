@@ -38,29 +38,12 @@ _CHECKED_EVENTS = 1 << 17
 
 @dataclass(frozen=True)
 class Budget:
-    """The memory that a pass over a run may take.
+    """The memory that a pass over a run may take."""
 
-    Attributes
-    ----------
-    memory_bytes : int
-        Resident memory of a process, everything in it included.
-    watched : bool
-        Whether `check` looks at the memory of the process. False in workers whose memory Dask limits.
-    process_bytes : int, optional
-        What `check` allows the process where several runs are open in it. Default: `memory_bytes`.
-
-    Examples
-    --------
-    >>> from ensembles.passes.memory import Budget
-    >>> budget = Budget(1 << 30)
-    >>> budget.chunk_events, budget.held_events
-    (32768, 4473924)
-    >>> budget.shared_by(4).memory_bytes == 1 << 28
-    True
-    """
-
-    memory_bytes: int
+    memory_bytes: int  # Resident memory of a process, everything in it included
+    # Whether `check` looks at the memory of the process. False in workers whose memory Dask limits.
     watched: bool = True
+    # What `check` allows the process where several runs are open in it. Default: `memory_bytes`.
     process_bytes: int | None = None
 
     @classmethod
@@ -119,10 +102,7 @@ class Budget:
     def check_events(self, path: str, events: int, what: str) -> None:
         """Refuse to hold more events at once than fit into the budget.
 
-        Parameters
-        ----------
-        what : str
-            Name of these events in the message, such as "all calls of two tasks".
+        `what`: name of these events in the message, such as "all calls of two tasks".
         """
         if events > self.held_events:
             from ensembles.model.units import bytes_text
@@ -185,10 +165,7 @@ def machine_memory_bytes(proc: str = "/proc", groups: str = "/sys/fs/cgroup") ->
 
     The control groups are those of this process.
 
-    Parameters
-    ----------
-    proc, groups : str
-        Mount points of the kernel's file systems for processes and control groups.
+    `proc`, `groups`: mount points of the kernel's file systems for processes and control groups.
     """
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limits = [total]

@@ -17,15 +17,8 @@ not stay in the processor's cache."""
 class RankBuffer:
     """Turns chunks into chunks of whole ranks.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Columns of the resulting chunks; ``rank`` and ``start`` are always among them.
-
-    Attributes
-    ----------
-    left_out : int
-        Number of ranks that were left out.
+    `names`: columns of the resulting chunks; ``rank`` and ``start`` are always among them.
+    `left_out`: number of ranks that were left out.
     """
 
     def __init__(self, names: Iterable[str], most_events: int) -> None:
@@ -54,10 +47,7 @@ class RankBuffer:
     def added(self, chunk: Events) -> Iterator[Events]:
         """Add a chunk, and give the ranks that are complete.
 
-        Yields
-        ------
-        Events
-            All calls of some ranks. Their memory is reused, unless the receiver still holds a column.
+        All calls of some ranks. Their memory is reused, unless the receiver still holds a column.
         """
         if not len(chunk):
             return

@@ -22,12 +22,6 @@ def set_of(numbers: Iterable[int]) -> int:
     """Describe a set of numbers by 64 bits: bit n % 64 is set for each number n.
 
     Two sets have a number in common only if their descriptions have a bit in common.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import set_of
-    >>> bin(set_of([0, 2, 66]))
-    '0b101'
     """
     bits = 0
     for number in numbers:
@@ -37,31 +31,15 @@ def set_of(numbers: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Contents:
-    """What requested events may be, for readers that know what chunks hold.
+    """What requested events may be, for readers that know what chunks hold."""
 
-    Attributes
-    ----------
-    calls, files : int or None
-        `set_of` the numbers of their functions and files. None: any.
-    sizes : tuple of (int, int) or None
-        Ranges of requested bytes, first and last. None: any.
-    under_way_ns : (int, int) or None
-        The events end after the first moment, and begin before the second, ns. None: whenever.
-    least_ns : int or None
-        The events take at least so long, ns. None: however short.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import Contents
-    >>> Contents().are_any, Contents(calls=0b100).are_any
-    (True, False)
-    """
-
+    # calls, files: `set_of` the numbers of their functions and files. None: any.
     calls: int | None = None
     files: int | None = None
-    sizes: Ranges | None = None
+    sizes: Ranges | None = None  # Ranges of requested bytes, first and last. None: any
+    # The events end after the first moment, and begin before the second, ns. None: whenever.
     under_way_ns: tuple[int, int] | None = None
-    least_ns: int | None = None
+    least_ns: int | None = None  # The events take at least so long, ns. None: however short
 
     @property
     def are_any(self) -> bool:
@@ -79,41 +57,19 @@ class ReadRequest:
     It can be pickled, so that a worker of any executor reads its part. There are two kinds of conditions. A
     source keeps to the exact ones. The others let it skip what cannot match, and it may yield other events
     too.
-
-    Attributes
-    ----------
-    max_events : int
-        Largest number of events in a chunk.
-    columns : tuple of str or None
-        Columns that are needed; a source may read more. None: all.
-    is_ordered : bool
-        Whether the order matters: all calls of a rank are in one part, and those of a thread come in the
-        order of completion, if the columns determine it (`CompletionOrder`). False: any order, which is
-        quicker.
-    ranks : tuple of (int, int) or None
-        Exact: ranges of ranks, first and last, ascending and disjoint (`ascending_ranges`). None: all.
-    rows : tuple of (int, int) or None
-        Exact: first row and end of the rows of a source with rows, as `divide` gives them. None: all.
-    times_ns : tuple of (int, int) or None
-        Not exact: ranges of starts, first and last, in ns. None: all.
-    contents : Contents
-        Not exact: what the events may be.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import ReadRequest
-    >>> request = ReadRequest(columns=("rank", "duration"), ranks=((0, 7), (32, 39)))
-    >>> request.of_ranks(4, 35).ranks
-    ((4, 7), (32, 35))
     """
 
-    max_events: int = 1 << 20
-    columns: tuple[str, ...] | None = None
+    max_events: int = 1 << 20  # Largest number of events in a chunk
+    columns: tuple[str, ...] | None = None  # Columns that are needed; a source may read more. None: all
+    # Whether the order matters: all calls of a rank are in one part, and those of a thread come in the order
+    # of completion, if the columns determine it (`CompletionOrder`). False: any order, which is quicker.
     is_ordered: bool = True
+    # Exact: ranges of ranks, first and last, ascending and disjoint (`ascending_ranges`). None: all.
     ranks: Ranges | None = None
+    # Exact: first row and end of the rows of a source with rows, as `divide` gives them. None: all.
     rows: tuple[int, int] | None = None
-    times_ns: Ranges | None = None
-    contents: Contents = ANYTHING
+    times_ns: Ranges | None = None  # Not exact: ranges of starts, first and last, in ns. None: all
+    contents: Contents = ANYTHING  # Not exact: what the events may be
 
     def of_ranks(self, first: int, last: int) -> ReadRequest:
         """Return the request for those of its ranks that are in a range."""
@@ -141,16 +97,9 @@ def ascending_ranges(ranges: Ranges) -> Ranges:
 
 
 class RankSizes(NamedTuple):
-    """Upper bounds of the numbers of events of all ranks that have any.
+    """Upper bounds of the numbers of events of all ranks that have any."""
 
-    Attributes
-    ----------
-    rank : ndarray of int, shape (n,)
-        Ascending.
-    events : ndarray of int, shape (n,)
-    """
-
-    rank: np.ndarray
+    rank: np.ndarray  # Ascending
     events: np.ndarray
 
 
@@ -162,15 +111,10 @@ def sample_size(ranks: int, events: int, most_events: int, least_ranks: int) -> 
 class ChunkSource(Protocol):
     """An object that reads events in chunks.
 
-    Attributes
-    ----------
-    capacity : int
-        Upper bound of the number of events.
-    row_unit : int or None
-        Its events have rows, sorted by rank and start, that can be divided at multiples of this number. None:
-        they have no rows.
-    is_quick_to_open : bool
-        Whether each of several processes may open it. False: opening is most of the work.
+    `capacity`: upper bound of the number of events.
+    `row_unit`: its events have rows, sorted by rank and start, that can be divided at multiples of this
+    number. None: they have no rows.
+    `is_quick_to_open`: whether each of several processes may open it. False: opening is most of the work.
     """
 
     @property
@@ -189,10 +133,7 @@ class ChunkSource(Protocol):
     def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
         """Yield the requested events in chunks, in the order of ranks.
 
-        Yields
-        ------
-        Events
-            The receiver lets go of a chunk before the next one, so that its memory can be reused.
+        The receiver lets go of a chunk before the next one, so that its memory can be reused.
         """
         ...
 
@@ -202,10 +143,7 @@ def divide(source: ChunkSource, request: ReadRequest, most_parts: int) -> list[R
 
     The parts are whole ranks if the order matters or the source has no rows, else spans of rows.
 
-    Returns
-    -------
-    list of ReadRequest
-        Together they give every event once, in the order of ranks. Empty: there are no events.
+    Together they give every event once, in the order of ranks. Empty: there are no events.
     """
     if source.row_unit is not None and not request.is_ordered and request.ranks is None:
         units = -(-source.capacity // source.row_unit)
@@ -223,16 +161,7 @@ def even_spans(
 ) -> list[tuple[int, int]]:
     """Divide ranks into contiguous spans with about equal numbers of events.
 
-    Returns
-    -------
-    list of (int, int)
-        First and last rank of each span, ascending and disjoint.
-
-    Examples
-    --------
-    >>> from ensembles.passes.reading import even_spans
-    >>> even_spans([0, 1, 2, 3], [10, 10, 10, 30], 2)
-    [(0, 2), (3, 3)]
+    First and last rank of each span, ascending and disjoint.
     """
     if not len(ranks):
         return []

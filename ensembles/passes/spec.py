@@ -62,42 +62,25 @@ class PassSpec:
     """The specification of a pass.
 
     It can be pickled, so that workers of any executor can make their part.
-
-    Attributes
-    ----------
-    path : str
-        Absolute path of the run.
-    open_token : str
-        Differs each time that the run is opened. A worker that sees a new token opens the run again, as it
-        may have grown.
-    fingerprint : tuple of int
-        `compute_fingerprint` of the run, by which a worker checks that it sees the same run.
-    reopen : callable or None
-        Opens the run in a worker, given its path and its memory in bytes: a function of a module. None: the
-        run cannot be opened by its path.
-    requests : mapping of str to SummaryRequest
-        The summaries to fill.
-    columns : tuple of str or None
-        Columns that the summaries and the selection need; None: all.
-    choose : callable or None
-        Reduces chunks to the selected events, given chunks, budget and path. None: all events are added.
-    ranks, times_ns, contents
-        As of `ReadRequest`, of the events that `choose` selects: others need not be read.
-    requires : Requirement
-        Requirement of the summaries and of `choose` on the chunks.
-    budget : Budget
-        Memory of each process.
     """
 
-    path: str
+    path: str  # Absolute path of the run
+    # Differs each time that the run is opened. A worker that sees a new token opens the run again, as it may
+    # have grown.
     open_token: str
+    # `compute_fingerprint` of the run, by which a worker checks that it sees the same run.
     fingerprint: tuple[int, ...]
+    # Opens the run in a worker, given its path and its memory in bytes: a function of a module. None: the run
+    # cannot be opened by its path.
     reopen: Callable[[str, int], PassRun] | None
-    requests: Mapping[str, SummaryRequest]
-    columns: tuple[str, ...] | None
+    requests: Mapping[str, SummaryRequest]  # The summaries to fill
+    columns: tuple[str, ...] | None  # Columns that the summaries and the selection need; None: all
+    # Reduces chunks to the selected events, given chunks, budget and path. None: all events are added.
     choose: Choose | None
-    requires: Requirement
-    budget: Budget
+    requires: Requirement  # Requirement of the summaries and of `choose` on the chunks
+    budget: Budget  # Memory of each process
+    # ranks, times_ns, contents: As of `ReadRequest`, of the events that `choose` selects: others need not be
+    # read.
     ranks: Ranges | None = None
     times_ns: Ranges | None = None
     contents: Contents = ANYTHING
@@ -139,12 +122,8 @@ class PassSpec:
     def summarize(self, run: PassRun, request: ReadRequest, ahead: ReadAhead = iter) -> Partial:
         """Summarize a part of the run in this thread.
 
-        Parameters
-        ----------
-        request : ReadRequest
-            The part: `request` of the whole pass, or a part of it by `divide`.
-        ahead : callable, optional
-            Reads chunks in another thread, given an iterator of them.
+        `request`: the part: `request` of the whole pass, or a part of it by `divide`.
+        `ahead`: reads chunks in another thread, given an iterator of them.
         """
         group, damage = self.new_group(run), DamageReport()
         try:

@@ -15,16 +15,10 @@ _AT_ONCE = 1 << 14
 def order_by_start(events: Events) -> np.ndarray | None:
     """Compute the positions of calls in the order of their rank and start.
 
-    Parameters
-    ----------
-    events : Events
-        In the order of ranks. They cache the result for other callers.
+    `events`: in the order of ranks. They cache the result for other callers.
 
-    Returns
-    -------
-    ndarray of int64, shape (n,), or None
-        Calls that start at the same time keep their order. None: the events already are in this order, as
-        those of tasks with one thread and without nested calls.
+    Calls that start at the same time keep their order. None: the events already are in this order, as those
+    of tasks with one thread and without nested calls.
     """
     return events.remembered(order_by_start, _ordered)
 
@@ -53,10 +47,7 @@ def sort_by_rank_and_start(columns: dict[str, np.ndarray]) -> None:
 
     Only ranks whose calls are out of order take time: those with several threads or nested calls.
 
-    Parameters
-    ----------
-    columns : dict of str to ndarray, shape (n,)
-        Ranks must be ascending already.
+    `columns`: ranks must be ascending already.
     """
     rank, start = columns["rank"], columns["start"]
     if len(rank) < 2:

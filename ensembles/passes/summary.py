@@ -98,57 +98,38 @@ class Summary(Protocol):
 
     Classes derive from this protocol and inherit the defaults of what they do not define. Merging is
     associative: ``merge`` of summaries of parts gives the summary of the whole, counts to the last bit.
-
-    Attributes
-    ----------
-    columns : tuple of str or None
-        Columns of events that the summary reads. None, the default: all. Others may be absent in the chunks.
-    requires : Requirement
-        Requirement on the chunks. Default: `RANK_ORDER`.
-    results : tuple of str
-        Attributes that a pass fills and from which the results are read: plain values, arrays, and parts that
-        name their ``results``. They are kept for later commands (`ensembles.passes.kept`). Default: none, and
-        the summary is not kept.
-    meaning : int
-        Raised when results get another meaning: kept ones of a smaller number are computed again. Default: 0.
-    result_types : tuple of type
-        Named tuples and data classes among their values.
-    of_all_calls : bool
-        Its numbers are those of all calls. Of a record that lacks events, they come from the sums of the
-        recorder (`ensembles.summaries.from_cells.from_sums`); what sums do not know is None. Default: False,
-        and the numbers are of the calls with events.
-    empty_if_unknown : bool
-        What sums do not know is an empty summary instead. Default: False.
     """
 
+    # Columns of events that the summary reads. None, the default: all. Others may be absent in the chunks.
     columns: tuple[str, ...] | None = None
-    requires: Requirement = RANK_ORDER
+    requires: Requirement = RANK_ORDER  # Requirement on the chunks. Default: `RANK_ORDER`
+    # Attributes that a pass fills and from which the results are read: plain values, arrays, and parts that
+    # name their ``results``. They are kept for later commands (`ensembles.passes.kept`). Default: none, and
+    # the summary is not kept.
     results: tuple[str, ...] = ()
+    # Raised when results get another meaning: kept ones of a smaller number are computed again. Default: 0.
     meaning: int = 0
-    result_types: tuple[type, ...] = ()
+    result_types: tuple[type, ...] = ()  # Named tuples and data classes among their values
+    # Its numbers are those of all calls. Of a record that lacks events, they come from the sums of the
+    # recorder (`ensembles.summaries.from_cells.from_sums`); what sums do not know is None. Default: False,
+    # and the numbers are of the calls with events.
     of_all_calls: bool = False
-    empty_if_unknown: bool = False
+    empty_if_unknown: bool = False  # What sums do not know is an empty summary instead. Default: False
 
     @abstractmethod
     def add(self, chunk: Events) -> None:
         """Add events.
 
-        Parameters
-        ----------
-        chunk : Events
-            Events as `requires` and `prepare_chunks` determine them; it may be empty. A summary that keeps a
-            column must copy it, as the memory is reused for the next chunk.
+        `chunk`: events as `requires` and `prepare_chunks` determine them; it may be empty. A summary that
+        keeps a column must copy it, as the memory is reused for the next chunk.
         """
 
     @abstractmethod
     def merge(self, other: Self) -> None:
         """Add the contents of another summary of the same class and arguments.
 
-        Parameters
-        ----------
-        other : Summary
-            Filled from another part of the run; with `RANK_ORDER` and `BY_RANK`, from higher ranks. It must
-            stay unchanged, so that arrays which this summary may change later have to be copied.
+        `other`: filled from another part of the run; with `RANK_ORDER` and `BY_RANK`, from higher ranks. It
+        must stay unchanged, so that arrays which this summary may change later have to be copied.
         """
 
     @abstractmethod
@@ -158,19 +139,11 @@ class Summary(Protocol):
     def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
         """Transform the chunks of a part before they are added. Default: no change.
 
-        Parameters
-        ----------
-        chunks : iterator of Events
-            Chunks of the part, to be read lazily.
-        budget : Budget
-            Memory that the pass may take.
-        path : str
-            Path of the run, for messages.
+        `chunks`: chunks of the part, to be read lazily.
+        `budget`: memory that the pass may take.
+        `path`: path of the run, for messages.
 
-        Returns
-        -------
-        iterator of Events
-            Arguments of `add`: for example chunks with ordinals (`ensembles.structure.ordinals`).
+        Arguments of `add`: for example chunks with ordinals (`ensembles.structure.ordinals`).
         """
         return chunks
 
@@ -193,15 +166,9 @@ S = TypeVar("S", bound=Summary)
 def ignoring_run(make: Callable[[], S]) -> Callable[[Any], S]:
     """Make a factory for `Run.summarize` of a summary that ignores the run.
 
-    Parameters
-    ----------
-    make : callable
-        Makes an empty summary, without arguments: a class or function of a module, or a partial of one.
+    `make`: makes an empty summary, without arguments: a class or function of a module, or a partial of one.
 
-    Returns
-    -------
-    callable
-        Makes an empty summary, given a run. It can be pickled if `make` can.
+    Makes an empty summary, given a run. It can be pickled if `make` can.
     """
     return partial(_make_ignoring_run, make)
 

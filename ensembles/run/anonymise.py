@@ -21,15 +21,7 @@ _NAMES = re.compile(r"(SLURM|PBS|LSB)_JOB_?NAME|SLURM_.*NODELIST|ENSIO_(COMMAND|
 
 
 class Names:
-    """Hashes of names: the same for the same name and key.
-
-    Examples
-    --------
-    >>> from ensembles.run.anonymise import Names
-    >>> names = Names(b"0123456789abcdef")
-    >>> names.path("/home/ann/run.h5"), names.path("/usr/bin/python3")
-    ('/dc22a4a4cab3/fb385915a062/1e5a956dc4d4.h5', '/usr/bin/python3')
-    """
+    """Hashes of names: the same for the same name and key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -54,10 +46,7 @@ class Names:
 def anonymise(run: Run, path: str, key: bytes) -> int:
     """Write a run with hashed names to a file, and return its number of events.
 
-    Raises
-    ------
-    EnsioError
-        The file cannot be written.
+    `EnsioError`: the file cannot be written.
     """
     source = run.reading.source
     _hash_metadata(source.metadata, Names(key))

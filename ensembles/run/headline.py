@@ -20,7 +20,7 @@ from ensembles.summaries.runtotals import DIRECTIONS
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-    from ensembles.structure.phases.critical_path import CriticalIo
+    from ensembles.structure.phases.critical_path import CriticalTime
     from ensembles.structure.phases.detect import Phases
 
 MOST_EVENTS = 1 << 21
@@ -133,7 +133,7 @@ def blocked_request(run: Run) -> dict[str, SummaryRequest]:
         return {}
     if not tasks_meet(run.info, phases):
         return union_request()
-    return {"critical": SummaryRequest(partial(_critical_io, phases))}
+    return {"critical": SummaryRequest(partial(_critical_time, phases))}
 
 
 def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInIo:
@@ -224,11 +224,11 @@ def _blocked_s(run: Run, found: Mapping[str, Any] | None) -> tuple[float | None,
             return None, None
         known = known if requests.keys() <= known.keys() else run.summarize(requests).summaries
     if "critical" in known:
-        return known["critical"].path().io_s, None
+        return known["critical"].io_s, None
     return None, known["in-io"].time_s
 
 
-def _critical_io(phases: Phases, _: Run) -> CriticalIo:
-    from ensembles.structure.phases.critical_path import CriticalIo
+def _critical_time(phases: Phases, _: Run) -> CriticalTime:
+    from ensembles.structure.phases.critical_path import CriticalTime
 
-    return CriticalIo(phases)
+    return CriticalTime(phases)

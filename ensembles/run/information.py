@@ -146,9 +146,9 @@ class RunSums:
         return self.table.events - self.events - self.summed
 
 
-def share_of_tasks(information: Mapping[str, Any]) -> str:
+def share_of_tasks(information: Mapping[str, Any], whose: str = "its") -> str:
     """Say of what the shares of single tasks in ``time_in_io`` are, for `collect_information`."""
-    return "the time of its threads" if "threads" in information["time_in_io"] else "the run"
+    return f"the time of {whose} threads" if "threads" in information["time_in_io"] else "the run"
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from ensembles.model.errors import EnsioError
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import NotKept, key_of, name_of, seal, to_bytes
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.headline import MOST_EVENTS, active_request, union_request
+from ensembles.run.headline import MOST_EVENTS, active_request, blocked_request, union_request
 from ensembles.run.information import sums_requests
-from ensembles.structure.phases.detect import most_events_held, request_of_phases
+from ensembles.structure.phases.detect import most_events_held, request_of_phases, search_phases
 from ensembles.structure.phases.result import AnnotatedPhases, KeptPhases
-from ensembles.structure.phases.sampled_ranks import is_sample_of, search_in_sample
+from ensembles.structure.phases.sampled_ranks import is_sample_of
 from ensembles.summaries.pyramid import levels_above, pyramid_request
 from ensembles.summaries.raster import DrawnRaster, drawn_request, raster_request
 from ensembles.summaries.rate import RateCurve
@@ -53,32 +53,36 @@ class KeptInFile:
         self._ranks: set[int] = set()
 
     def _begun_search(self) -> tuple[Search | None, dict[str, SummaryRequest]]:
-        """Begin to search the phases of a long run; return the search and what it needs of all events."""
-        most_events = most_events_held(self._run)
-        if self._run.reading.most_events <= most_events or AnnotatedPhases.from_regions(self._run.regions):
+        """Begin to search the phases; return the search and what it needs of all events."""
+        if AnnotatedPhases.from_regions(self._run.regions) or not self._run.reading.has_phases:
             return None, {}
-        search = search_in_sample(self._run, None, most_events)
+        search = search_phases(self._run, None, most_events_held(self._run))
         try:
             return search, next(search)
         except EnsioError:  # a few tasks do not fit into memory
             return None, {}
 
-    def _found_phases(self) -> dict[SummaryRequest, KeptPhases]:
-        """Return the phases, if the search needs no second pass.
+    def _found_phases(self) -> dict[SummaryRequest, Any]:
+        """Return the phases, if the search needs no second pass, and of a short run its critical path.
 
         The tasks that the search looks at depend on the number of events that are expected. The file has the
         exact number, with which the search would look at others.
         """
-        most_events = most_events_held(self._run)
+        run, most_events = self._run, most_events_held(self._run)
         if self._search is None or not self._requests:
             return {}
-        if not is_sample_of(self._run, most_events, self._events, len(self._ranks)):
+        is_sample = run.reading.most_events > most_events
+        if is_sample and not is_sample_of(run, most_events, self._events, len(self._ranks)):
             return {}
         try:
             self._search.send(self._group)
+            return {}
         except StopIteration as ended:
-            return {request_of_phases(None, most_events): KeptPhases(ended.value)}
-        return {}
+            run.__dict__["phases"] = ended.value
+        found: dict[SummaryRequest, Any] = {request_of_phases(None, most_events): KeptPhases(run.phases)}
+        wanted = blocked_request(run)
+        wanted = {name: request for name, request in wanted.items() if name not in self._requests}
+        return found | {request: run.summarize({name: request})[name] for name, request in wanted.items()}
 
     def watch(self, chunks: Iterator[Events]) -> Iterator[Events]:
         """Yield the chunks unchanged, and add them to the summaries.
@@ -123,20 +127,19 @@ class KeptInFile:
         if _PYRAMID not in self._requests:
             return {}
         finest = self._group[_PYRAMID]
-        raster = finest.raster()
-        coded = [
-            self._coded({pyramid_request(level.level): level}, identity)
-            for level in reversed([finest, *levels_above(finest)])
-        ]
-        if finest.cells > CELLS or sum(len(data) for each in coded for data in each.values()) > most_bytes:
+        raster, coded, coded_bytes = finest.raster(), [], 0
+        for level in reversed([finest, *levels_above(finest)]):
+            if coded_bytes <= most_bytes:  # finer levels are longer
+                coded.append(self._coded({pyramid_request(level.level): level}, identity))
+                coded_bytes += sum(map(len, coded[-1].values()))
+        if finest.cells > CELLS or coded_bytes > most_bytes:
             coded.insert(0, self._coded({raster_request(): raster}, identity))
         kept: dict[str, bytes] = {}
         for found in [*coded, self._coded({drawn_request(): DrawnRaster(finest.tasks, raster)}, identity)]:
             more_bytes = sum(map(len, found.values()))
-            if not found or more_bytes > most_bytes:
-                continue
-            most_bytes -= more_bytes
-            kept |= found
+            if found and more_bytes <= most_bytes:
+                most_bytes -= more_bytes
+                kept |= found
         return kept
 
     def _coded(self, filled: Mapping[SummaryRequest, Any], identity: bytes) -> dict[str, bytes]:

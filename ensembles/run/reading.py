@@ -412,19 +412,7 @@ class ReadLimits:
 
 
 def limits_of(run: RecordedRun, selection: Selection | None) -> ReadLimits:
-    """Find what a selection needs of a run.
-
-    Examples
-    --------
-    >>> from ensembles.run.reading import limits_of
-    >>> from ensembles.run.selection import Selection
-    >>> run = en.open("ensio-ior")
-    >>> limits = limits_of(run, Selection.parse(rank="0-3", time="1..2", size="1MiB"))
-    >>> limits.ranks, limits.times_ns
-    (((0, 3),), ((1000000000, 1999999999),))
-    >>> limits.contents.sizes
-    ((1048576, 1048576),)
-    """
+    """Find what a selection needs of a run."""
     if selection is None:
         return ReadLimits()
     ranks = selection.read_ranks

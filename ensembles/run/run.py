@@ -40,12 +40,8 @@ _LONG_S, _SELDOM_S = 30 * _DAY_S, 600
 class Run:
     """The record of one job, which every room takes; `ensembles.Run` has its questions as methods, too.
 
-    Parameters
-    ----------
-    path : str
-        Path of the files, used in messages and by worker processes.
-    source : EventSource
-        Reads the events (`ensembles.readers`).
+    `path`: path of the files, used in messages and by worker processes.
+    `source`: reads the events (`ensembles.readers`).
     """
 
     def __init__(self, path: str, source: EventSource) -> None:
@@ -209,10 +205,7 @@ class Run:
     def events(self) -> Events:
         """All events, sorted by (rank, start), in memory: 57 bytes an event.
 
-        Raises
-        ------
-        EnsioError
-            The events do not fit into memory, or a file cannot be read any more.
+        `EnsioError`: the events do not fit into memory, or a file cannot be read any more.
         """
         # One event more than there are: a source sees in the same chunk that no other event follows.
         request = ReadRequest(self.reading.most_events + 1, is_ordered=False)

@@ -136,15 +136,6 @@ class Selection:
 
         `failed`: select only calls that failed.
         `per_byte`: select only calls that moved bytes; durations are per MiB.
-
-        Examples
-        --------
-        >>> from ensembles.run.selection import Selection
-        >>> selection = Selection.parse(op="read,write", rank="0,5,8-15", size="1MiB..", time="10..20")
-        >>> selection.ops, selection.ranks
-        (('read', 'write'), ((0, 0), (5, 5), (8, 15)))
-        >>> selection.times_s
-        ((10.0, 20.0),)
         """
         for name in unknown:
             raise TypeError(f'there is no filter "{name}": {suggestion(name, Filters.__annotations__)}')
@@ -262,15 +253,7 @@ class Selection:
         return self
 
     def mask(self, chunk: Events) -> np.ndarray:
-        """Compute which events of a chunk are selected.
-
-        Examples
-        --------
-        >>> from ensembles.run.selection import Selection
-        >>> events = en.open("ensio-ior").events
-        >>> int(Selection.parse(op="read", rank=0).mask(events).sum())
-        20
-        """
+        """Compute which events of a chunk are selected."""
         wanted_calls = _wanted_calls(self.ops, self.calls, self.layers, chunk.calls)
         mask = np.ones(len(chunk), bool) if wanted_calls.all() else wanted_calls[chunk.call]
         if self.file_globs is not None:

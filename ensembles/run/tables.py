@@ -37,16 +37,7 @@ _LAST_UNITS = {"longest": "s", "waiting": "s"}
 
 
 class Rows(list[T]):
-    """A list that notebooks show as a table.
-
-    Examples
-    --------
-    >>> from ensembles.run.tables import Rows
-    >>> from ensembles.model.statement import Table
-    >>> rows = Rows([(1,), (2,)], lambda rows: Table.of_rows("row", {"calls": "count"}, rows))
-    >>> rows[1:]._repr_html_().count("<td")
-    1
-    """
+    """A list that notebooks show as a table."""
 
     def __init__(self, rows: Iterable[T], table: Callable[[Sequence[T]], Table]) -> None:
         super().__init__(rows)
@@ -114,42 +105,29 @@ ORDERS: tuple[Order, ...] = ("time", "bytes", "calls")
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals of some calls.
+    """Totals of some calls."""
 
-    Attributes
-    ----------
-    calls, errors : int
-        Number of calls, and of failed calls.
-    bytes_read, bytes_written : int or None
-        Bytes moved; those of inner calls count once. None: unknown.
-    read_bytes_per_s, write_bytes_per_s : float or None
-        Rate while data moved: bytes by the time in which at least one of these calls moved bytes. None: no
-        bytes moved, or the times of the calls are not known.
-    io_time_s, wait_s : float
-        Exclusive time in I/O, and in calls that wait for other tasks, summed over tasks and threads.
-    share : float
-        Share of the I/O time of the whole table.
-    longest_s : float or None
-        Longest I/O call; None: unknown.
-    start_s, end_s : float or None
-        First entry into a call and last return from one, since the origin of the run; None: unknown.
-    ops : dict of str to int
-        Number of calls by operation.
-    """
-
+    # calls, errors: Number of calls, and of failed calls.
     calls: int
     errors: int
+    # bytes_read, bytes_written: Bytes moved; those of inner calls count once. None: unknown.
     bytes_read: int | None
     bytes_written: int | None
+    # read_bytes_per_s, write_bytes_per_s: Rate while data moved: bytes by the time in which at least one of
+    # these calls moved bytes. None: no bytes moved, or the times of the calls are not known.
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
+    # io_time_s, wait_s: Exclusive time in I/O, and in calls that wait for other tasks, summed over tasks and
+    # threads.
     io_time_s: float
     wait_s: float
-    share: float
-    longest_s: float | None
+    share: float  # Share of the I/O time of the whole table
+    longest_s: float | None  # Longest I/O call; None: unknown
+    # start_s, end_s: First entry into a call and last return from one, since the origin of the run; None:
+    # unknown.
     start_s: float | None
     end_s: float | None
-    ops: dict[str, int]
+    ops: dict[str, int]  # Number of calls by operation
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -164,34 +142,18 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class FileTotals(Totals):
-    """Totals of the calls on one file.
+    """Totals of the calls on one file."""
 
-    Attributes
-    ----------
-    path : str
-        Absolute path; ``""``: calls that used no file, or an unknown one.
-    tasks : int
-        Number of ranks that used the file.
-    """
-
-    path: str
-    tasks: int
+    path: str  # Absolute path; ``""``: calls that used no file, or an unknown one
+    tasks: int  # Number of ranks that used the file
 
 
 @dataclass(frozen=True, slots=True)
 class RankTotals(Totals):
-    """Totals of the calls of one rank.
+    """Totals of the calls of one rank."""
 
-    Attributes
-    ----------
-    rank : int
-        Number of the task.
-    host : str
-        Node of its first process; ``""``: unknown.
-    """
-
-    rank: int
-    host: str
+    rank: int  # Number of the task
+    host: str  # Node of its first process; ``""``: unknown
 
 
 @with_filters

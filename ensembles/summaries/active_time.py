@@ -165,14 +165,6 @@ class IoUnion(Summary):
     """A mergeable summary: the times in which at least one thread was in an I/O call.
 
     It holds spans that do not overlap, at most one for each outermost call.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.active_time import IoUnion
-    >>> run = en.open("ensio-ior")
-    >>> 0 < run.summarize(ignoring_run(IoUnion)).time_s < float(run.events.end.max()) * 1e-9
-    True
     """
 
     of_all_calls = True

@@ -59,12 +59,6 @@ def bit_length(value: np.ndarray) -> np.ndarray:
     """Count the bits of each uint64 value.
 
     The count is exact: logarithms of floats would round 2**k - 1 up.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.bins import bit_length
-    >>> bit_length(np.array([0, 1, 255, 256], dtype=np.uint64))
-    array([0, 1, 8, 9])
     """
     value = np.ascontiguousarray(value).astype(np.uint64, copy=False)
     length = np.empty(value.shape, np.int64)

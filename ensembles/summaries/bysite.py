@@ -28,28 +28,15 @@ _TRANSFERS = ("read", "write")
 
 @dataclass(slots=True)
 class SiteCalls:
-    """Totals of the calls of one function from one site.
+    """Totals of the calls of one function from one site."""
 
-    Attributes
-    ----------
-    count, errors : int
-        Number of calls, and of failed calls.
-    bytes : int
-        Bytes read or written, without those that an enclosing call counts.
-    time_ns : int
-        Sum of durations.
-    exclusive_ns : int
-        The same without recorded calls inside.
-    max_ns : int
-        Longest duration.
-    """
-
+    # count, errors: Number of calls, and of failed calls.
     count: int = 0
     errors: int = 0
-    bytes: int = 0
-    time_ns: int = 0
-    exclusive_ns: int = 0
-    max_ns: int = 0
+    bytes: int = 0  # Bytes read or written, without those that an enclosing call counts
+    time_ns: int = 0  # Sum of durations
+    exclusive_ns: int = 0  # The same without recorded calls inside
+    max_ns: int = 0  # Longest duration
 
     def add(self, other: SiteCalls) -> None:
         """Add the totals of further calls."""
@@ -60,21 +47,11 @@ class SiteCalls:
 
 @dataclass(slots=True)
 class SiteTotals(SiteCalls):
-    """Totals of one site.
+    """Totals of one site."""
 
-    Attributes
-    ----------
-    number : int
-        Number of the site; 0: unknown.
-    calls : dict of Call to SiteCalls
-        Totals by function.
-    place : str
-        Function and source line, as of `Run.by_site`; ``""``: not looked up.
-    """
-
-    number: int = 0
-    calls: dict[Call, SiteCalls] = field(default_factory=dict)
-    place: str = ""
+    number: int = 0  # Number of the site; 0: unknown
+    calls: dict[Call, SiteCalls] = field(default_factory=dict)  # Totals by function
+    place: str = ""  # Function and source line, as of `Run.by_site`; ``""``: not looked up
 
     @property
     def only_waits(self) -> bool:

@@ -66,54 +66,24 @@ class CellSummary(Summary):
 
     A cell is a function, a size class and an ordinal class (`ensembles.summaries.bins`).
 
-    Parameters
-    ----------
-    calls : sequence of Call
-        Functions, as in the events.
-    files : sequence of str
-        Paths, as in the events.
-
-    Attributes
-    ----------
-    calls : tuple of Call
-        Functions that the ``call`` of a cell indexes.
-    files : sequence of str
-        Paths that the ``file`` of the longest calls indexes.
-    cells : dict of str to ndarray, shape (cells,)
-        Columns, with the cells sorted by their keys:
-
-        * ``call``, ``size_class``, ``ordinal_class``: the keys
-        * ``count``, ``errors``: number of calls, and of failed calls
-        * ``moved``: bytes moved; ``outer_moved``: the same without bytes that a call around counts
-        * ``time_ns``: sum of durations; ``inner_ns``: its part inside recorded inner calls
-        * ``outer_count``, ``outer_ns``: count and time of calls that are inside no other call
-        * ``min_ns``, ``max_ns``, ``mean_ns``: of the durations; ``m2``, ``m3``, ``m4``: sums of powers of
-          the deviations from the mean, in ns², ns³ and ns⁴
-        * ``min_requested``, ``max_requested``: of the requested bytes
-        * ``start_ns``, ``end_ns``: first entry and last return since the origin of the run
-        * ``without_bin``: calls that the histogram lacks
-    histogram : tuple of ndarray (cell, bin, count), shape (n,) each
-        Number of calls of a cell in a bin of the bin law; only bins with calls.
-    longest : tuple (cell, Events)
-        The `LARGEST` longest calls of each cell as events, without call sites and flights; of
-        equals the earlier ones.
-    durations_known : bool
-        False: the tool that recorded the run kept only sums of durations. Then there are no histogram and no
-        deviations, and ``max_ns`` may be −1 (not known).
-    told_sizes : dict of (str, str) to list of (int, int, int)
-        By layer and operation, request sizes that were recorded apart from the cells: least and largest size
-        in bytes, and the number of calls; an entry may occur several times.
-
-    Examples
-    --------
-    >>> summary = en.open("ensio-ior").summary
-    >>> summary.count, len(summary)
-    (336, 36)
-    >>> int(summary.cells["moved"].sum())
-    335544320
+    `calls`: functions that the ``call`` of a cell indexes.
+    `files`: paths that the ``file`` of the longest calls indexes.
+    `cells`: columns, with the cells sorted by their keys ``call``, ``size_class`` and ``ordinal_class``:
+    ``count`` and ``errors`` of calls; ``moved`` bytes, and ``outer_moved`` without those that a call around
+    counts; ``time_ns``, and ``inner_ns`` of it inside recorded inner calls; ``outer_count`` and ``outer_ns``
+    of calls inside no other; ``min_ns``, ``max_ns``, ``mean_ns`` of durations, and ``m2`` to ``m4``: sums of
+    powers of the deviations from the mean; ``min_requested``, ``max_requested`` bytes; ``start_ns``,
+    ``end_ns``: first entry and last return since the origin; ``without_bin``: calls that the histogram lacks.
+    `histogram`: number of calls of a cell in a bin of the bin law; only bins with calls.
+    `longest`: the `LARGEST` longest calls of each cell as events, without call sites and flights; of equals
+    the earlier ones.
+    `durations_known`: false: the tool that recorded the run kept only sums of durations. Then there are no
+    histogram and no deviations, and ``max_ns`` may be −1 (not known).
     """
 
     durations_known = True
+    # By layer and operation, request sizes that were recorded apart from the cells: least and largest size in
+    # bytes, and the number of calls; an entry may occur several times.
     told_sizes: Mapping[tuple[str, str], list[tuple[int, int, int]]] = MappingProxyType({})
     results = ("calls", "cells", "histogram", "longest")
 
@@ -164,12 +134,9 @@ class CellSummary(Summary):
     def add(self, chunk: Events, ordinals_known: bool = True) -> None:
         """Add events of one run, those of a thread in the order of completion.
 
-        Parameters
-        ----------
-        chunk : Events
-            The events.
-        ordinals_known : bool
-            False: earlier calls of the run are missing, so that the ordinals of these are not known.
+        `chunk`: the events.
+        `ordinals_known`: false: earlier calls of the run are missing, so that the ordinals of these are not
+        known.
         """
         if not len(chunk):
             return
@@ -223,11 +190,8 @@ class CellSummary(Summary):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the summary as arrays, with indices into `calls` and `files`.
 
-        Returns
-        -------
-        dict of str to ndarray
-            The columns of `cells`; ``bin_cell``, ``bin`` and ``bin_count`` of `histogram`; ``longest_cell``
-            and the columns of the longest calls as ``longest_<column>``.
+        The columns of `cells`; ``bin_cell``, ``bin`` and ``bin_count`` of `histogram`; ``longest_cell`` and
+        the columns of the longest calls as ``longest_<column>``.
         """
         cell, events = self.longest
         arrays = dict(self.cells)

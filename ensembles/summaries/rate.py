@@ -28,20 +28,7 @@ class RateCurve(Summary):
     The parts of a call add up to its bytes, so that the area under the curve is exactly the bytes moved.
     `ensembles.summaries.runtotals.direction_of_events` defines which calls count.
 
-    Attributes
-    ----------
-    active : ActiveTime
-        When calls moved bytes, and how many.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.rate import RateCurve
-    >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
-    >>> curve.total_bytes("write")
-    167772160
-    >>> round(curve.rate_bytes_per_s("write").sum() * curve.cell_ns * 1e-9)
-    167772160
+    `active`: when calls moved bytes, and how many.
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
@@ -125,10 +112,7 @@ class RateCurve(Summary):
     def moved_bytes_on(self, other: RateCurve) -> np.ndarray:
         """Return the bytes of this curve in the cells of another one: float64, shape (2, cells of `other`).
 
-        Parameters
-        ----------
-        other : RateCurve
-            With cells that are at least as wide, over the time of this curve.
+        `other`: with cells that are at least as wide, over the time of this curve.
 
         Examples
         --------

@@ -120,13 +120,6 @@ class Requests(Summary):
 
     `requests`: number of requests by operation (`ensembles.model.flights.OPERATIONS`).
     `post_ns`: time in the calls that posted them.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.summaries.sizes import Requests
-    >>> en.open("ensio-ior").summarize(ignoring_run(Requests)).requests
-    {'read': 0, 'write': 0, 'other': 0}
     """
 
     of_all_calls = True

@@ -37,16 +37,7 @@ def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
 
 
 def shuffle(items: np.ndarray, out: np.ndarray) -> bool:
-    """Apply the shuffle filter of HDF5, and pad the result with zeros.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.readers.native.job_file_codec import shuffle
-    >>> out = np.empty(6, "u1")
-    >>> shuffle(np.array([1, 2 + 256], "<u2"), out), out
-    (True, array([1, 2, 0, 0, 1, 0], dtype=uint8))
-    """
+    """Apply the shuffle filter of HDF5, and pad the result with zeros."""
     return _compiled.shuffle(items, items.itemsize, out)
 
 

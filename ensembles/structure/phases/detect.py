@@ -25,7 +25,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers, MessageStarts, steps_of_messages
 from ensembles.structure.phases.gap_rule import TopLevelCalls, infer_phases
 from ensembles.structure.phases.result import RULES, AnnotatedPhases, KeptPhases, Phases
-from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
+from ensembles.structure.phases.sampled_ranks import ExtraSummary, Search, search_in_sample
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
@@ -90,7 +90,13 @@ def detect_phases(
     known = KeptPhases()
     if run.reading.kept.find(request, known) and known.phases is not None:
         return known.phases
-    phases = _detect(run, rule, most_events, some, beside)
+    search = search_phases(run, rule, most_events, some, beside)
+    requests = next(search)
+    try:
+        while True:
+            requests = search.send(run.summarize(requests))
+    except StopIteration as ended:
+        phases: Phases = ended.value
     run.reading.kept.put({request: KeptPhases(phases)})
     return phases
 
@@ -110,14 +116,19 @@ def _no_phases(rule: str | None, most_events: int) -> NoReturn:
     raise NotImplementedError
 
 
-def _detect(
-    run: RecordedRun, rule: str | None, most_events: int, some: Events | None, beside: ExtraSummary | None
-) -> Phases:
+def search_phases(
+    run: RecordedRun,
+    rule: str | None,
+    most_events: int,
+    some: Events | None = None,
+    beside: ExtraSummary | None = None,
+) -> Search:
+    """Search phases without names; the caller makes the passes over all events, of which one is the least."""
     if run.reading.most_events > most_events:
-        return detect_phases_in_sample(run, rule, most_events, some, beside)
-    wanted = {"meetings": Barriers, "calls": TopLevelCalls, "messages": MessageStarts}
-    found = run.summarize({name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()})
-    return _find(found["meetings"], found["calls"], found["messages"], run.info.clock_error_ns, rule)
+        return (yield from search_in_sample(run, rule, most_events, some, beside))
+    wanted = {"meetings": Barriers, "tops": TopLevelCalls, "messages": MessageStarts}
+    found = yield {name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()}
+    return _find(found["meetings"], found["tops"], found["messages"], run.info.clock_error_ns, rule)
 
 
 def _refuse_named(rule: str | None) -> None:

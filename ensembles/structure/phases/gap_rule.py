@@ -213,11 +213,10 @@ def _waited(
     keep = np.ones(len(chosen), bool)
     # Calls come in the order of start. Numbers of 16 bits are sorted by radix.
     order = np.argsort(place.astype(np.uint16) if place.max() < 1 << 16 else place, kind="stable")
+    stretch = _stretch_of(start, gap_to[chosen])[order]
     place, start, end = place[order], start[order], end[order]
     same = place[1:] == place[:-1]
-    idle, before, after = (start[1:] - end[:-1])[same], start[:-1][same], start[1:][same]
-    low = np.searchsorted(gap_to[chosen], before, side="right")
-    high = np.searchsorted(gap_to[chosen], after, side="right")
+    idle, low, high = (start[1:] - end[:-1])[same], stretch[:-1][same], stretch[1:][same]
     within = low == high
     if not len(chosen) or np.count_nonzero(within) < 5:
         return keep
@@ -228,6 +227,13 @@ def _waited(
     typical = idle[across][first + counts // 2]
     keep[gap] = typical > BACK_TO_BACK * usual
     return keep
+
+
+def _stretch_of(start: np.ndarray, gap_to: np.ndarray) -> np.ndarray:
+    """Count the gaps before each call; both rise, and gaps are few."""
+    first = np.searchsorted(start, gap_to, side="left")
+    counted: np.ndarray = np.cumsum(np.bincount(first, minlength=len(start) + 1)[:-1])
+    return counted
 
 
 def _are_narrow(width: np.ndarray, chosen: np.ndarray) -> bool:
@@ -243,7 +249,7 @@ def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int
 
     Ranks that work at different times make gaps too.
     """
-    stretch = np.searchsorted(gap_to, start, side="right")
+    stretch = _stretch_of(start, gap_to)
     members = np.bincount(np.unique(stretch * np.int64(ranks) + place) // ranks, minlength=len(gap_to) + 1)
     return bool(np.mean(2 * members[stretch] >= ranks) > 0.5)
 
@@ -271,7 +277,7 @@ def lockstep_cuts(
     than others.
     """
     ranks = int(place.max()) + 1
-    stretch = np.searchsorted(gap_to, start, side="right")
+    stretch = _stretch_of(start, gap_to)
     calls = np.bincount(stretch, minlength=len(gap_to) + 1)
     best, best_share = np.empty(0, np.int64), -1.0
     groups = np.unique(group)

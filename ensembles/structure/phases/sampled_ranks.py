@@ -87,29 +87,6 @@ class ExtraSummary:
         self.found: CountsOfSeveral | None = None
 
 
-def detect_phases_in_sample(
-    run: RecordedRun,
-    rule: str | None,
-    most_events: int,
-    some: Events | None = None,
-    beside: ExtraSummary | None = None,
-) -> Phases:
-    """Detect phases without names in some ranks, and refine them by the calls of all.
-
-    Steps are found in the calls of some whole ranks. Of each gap between them, the part counts in which no
-    other rank is in I/O either. If more than a tenth of all ranks are in I/O throughout a gap, it is dropped.
-    Memory is proportional to the calls of the sampled ranks and to the collective calls.
-    """
-    search = search_in_sample(run, rule, most_events, some, beside)
-    requests = next(search)
-    while True:
-        try:
-            requests = search.send(run.summarize(requests))
-        except StopIteration as ended:
-            phases: Phases = ended.value
-            return phases
-
-
 def search_in_sample(
     run: RecordedRun,
     rule: str | None,
@@ -117,9 +94,12 @@ def search_in_sample(
     some: Events | None = None,
     beside: ExtraSummary | None = None,
 ) -> Search:
-    """Search phases as `detect_phases_in_sample`, where the caller makes the passes over all events.
+    """Search phases without names in some ranks, and refine them by the calls of all.
 
-    There is at least one pass.
+    Steps are found in the calls of some whole ranks. Of each gap between them, the part counts in which no
+    other rank is in I/O either. If more than a tenth of all ranks are in I/O throughout a gap, it is dropped.
+    Memory is proportional to the calls of the sampled ranks and to the collective calls. The caller makes the
+    passes over all events, of which there is at least one.
     """
     if some is None:
         some = sample_ranks(run, most_events // 2, columns=_COLUMNS)

@@ -251,7 +251,7 @@ def words_of(name: str) -> list[str]:
     """Describe a counter for the program: name, unit, meaning, ``sum`` or ``level``."""
     unit, meaning = COLUMN_MEANINGS[name]
     level = name in LEVELS or name == "cost"
-    return [name, unit or "#", meaning.removesuffix("; -1: not in this sample"), "level" if level else "sum"]
+    return [name, unit or "#", meaning, "level" if level else "sum"]
 
 
 def sample_rows(table: SurroundingsTable) -> np.ndarray:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 _MEANINGS = {
-    "op": "kind of operation",
-    "layer": "layer of the call",
-    "error_name": "name of the error of a failed call",
+    "op": ("", "kind of operation"),
+    "layer": ("", "layer of the call"),
+    "error_name": ("", "name of the error of a failed call"),
 }
 
 
@@ -74,5 +74,5 @@ class ParquetWriter:
 
 
 def _meaning(name: str) -> dict[str, str]:
-    unit, meaning = COLUMN_MEANINGS.get(name) or ("", _MEANINGS[name])
-    return {"unit": unit, "meaning": meaning.removesuffix(": index into the calls")}
+    unit, meaning = (COLUMN_MEANINGS | _MEANINGS)[name]
+    return {"unit": unit, "meaning": meaning}

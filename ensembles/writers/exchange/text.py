@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.model.error_names import error_name
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.surroundings import COLUMN_MEANINGS, UNKNOWN, SurroundingsTable
+from ensembles.model.surroundings import COLUMN_MEANINGS, COUNTERS, NOT_SAMPLED, UNKNOWN, SurroundingsTable
 from ensembles.model.units import seconds_text, size_text
 from ensembles.model.wrapped import WIDTH
 
@@ -238,4 +238,4 @@ def _is_missing(name: str, column: np.ndarray) -> np.ndarray:
 
 def _meaning(name: str) -> tuple[str, str]:
     unit, meaning = COLUMN_MEANINGS[name]
-    return unit, meaning.replace("-1: not", "null: not")
+    return unit, f"{meaning}; null: {NOT_SAMPLED}" if name in COUNTERS else meaning

@@ -20,7 +20,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
+from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, INDICES, Events
 from ensembles.readers.native.job_file_codec import shuffle
 from ensembles.readers.tracefile.chunks import THREADS, find_places
 from ensembles.readers.tracefile.index import ChunkContents, IndexBuilder, TraceIndex
@@ -160,7 +160,8 @@ def _create_column(group: h5py.Group, name: str, rows: int, compression: Filter)
     dataset = group.create_dataset(
         name, shape=(0,), maxshape=(None,), dtype=COLUMNS[name], chunks=(rows,), **compression.options()
     )
-    describe(dataset, *COLUMN_MEANINGS[name])
+    unit, meaning = COLUMN_MEANINGS[name]
+    describe(dataset, unit, f"{meaning}: {INDICES[name]}" if name in INDICES else meaning)
     return dataset
 
 

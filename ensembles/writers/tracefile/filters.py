@@ -11,14 +11,7 @@ from ensembles.model.errors import EnsioError
 
 @dataclass(frozen=True)
 class Filter:
-    """A compression filter.
-
-    Examples
-    --------
-    >>> from ensembles.writers.tracefile.filters import FILTERS
-    >>> FILTERS["gzip"].options()
-    {'compression': 'gzip', 'compression_opts': 1, 'shuffle': True}
-    """
+    """A compression filter."""
 
     name: str
     needs: str  # What a reader of such files needs in addition to HDF5; "": nothing

@@ -28,7 +28,7 @@ from ensembles.model.metadata import KERNEL_BYTES, Process, RunMetadata
 from ensembles.model.regions import COLUMN_MEANINGS as REGION_MEANINGS
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import COLUMN_MEANINGS as SURROUNDINGS_MEANINGS
-from ensembles.model.surroundings import UNKNOWN, SurroundingsTable, surroundings_of
+from ensembles.model.surroundings import COUNTERS, NOT_SAMPLED, UNKNOWN, SurroundingsTable, surroundings_of
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import name_of, seal, to_bytes
 from ensembles.passes.progress import announced, counted
@@ -156,7 +156,9 @@ def _write_surroundings(file: h5py.File, table: SurroundingsTable) -> None:
     group = file.create_group("surroundings")
     for name, column in table.columns.items():
         if (column != UNKNOWN).any():
-            put_column(group, name, column, *SURROUNDINGS_MEANINGS[name])
+            unit, meaning = SURROUNDINGS_MEANINGS[name]
+            meaning += f"; {UNKNOWN}: {NOT_SAMPLED}" if name in COUNTERS else ""
+            put_column(group, name, column, unit, meaning)
 
 
 _PYRAMID_PART = 20

@@ -16,7 +16,7 @@ from ensembles.cli.main import main
 from ensembles.history.check import check
 from ensembles.history.darshan import AT_ONCE, add_logs, experiment_of, find_logs
 from ensembles.history.store import History
-from ensembles.readers.foreign.darshan.batch import CountedLog, read_counters
+from ensembles.readers.foreign.darshan.source import CountedLog, read_counters
 
 PACKAGE = Path(importlib.util.find_spec("darshan").submodule_search_locations[0])  # type: ignore
 LOGS = sorted((PACKAGE / "examples").rglob("*.darshan"))

@@ -7,3 +7,9 @@ import pytest
 def nothing_is_kept(monkeypatch):
     """Switch the cache off, also for the programs that a test starts."""
     monkeypatch.setenv("ENSIO_CACHE", "0")
+
+
+@pytest.fixture(autouse=True)
+def with_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands start worker processes for short runs too."""
+    monkeypatch.setattr("ensembles.cli.options._LEAST_EVENTS_OF_WORKERS", 0)

@@ -270,6 +270,7 @@ def test_a_trace_file_holds_what_info_needs(directory, cache, passes, tmp_path):
     from ensembles.run.information import sums_of
 
     path, _ = collect(str(directory), str(tmp_path / "run.h5"))
+    passes.clear()
     collected = sums_of(en.open(path))
     assert not passes
     fresh = sums_of(en.open(directory))
@@ -284,6 +285,7 @@ def test_a_trace_file_holds_the_phases_of_a_long_run(tmp_path, cache, passes, mo
     monkeypatch.setattr(detect, "MOST_EVENTS", 1600)
     synthetic_run(tmp_path / "run", 8, 300, seed=5, tasks_per_node=2, phases=3, meetings=meetings)
     path, _ = collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))
+    passes.clear()
     kept_phases = en.open(path).phases
     assert not passes
     monkeypatch.setenv("ENSIO_CACHE", "0")
@@ -366,6 +368,7 @@ def with_another_type(file: h5py.File) -> None:
 def test_a_changed_trace_file_is_read(directory, tmp_path, passes, monkeypatch, change):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path, _ = collect(str(directory), str(tmp_path / "run.h5"))
+    passes.clear()
     assert calls(path) == calls(directory)
     assert len(passes) == 1
     rewritten(path, change)
@@ -489,6 +492,7 @@ def test_info_of_a_collected_run_without_messages_makes_no_pass(directory, cache
     from ensembles.run.information import sums_of
 
     path, _ = collect(str(directory), str(tmp_path / "run.h5"))
+    passes.clear()
     run = en.open(path)
     run.reading.source.metadata.summed = True  # as of each MPI program
     assert run.info.summed_calls

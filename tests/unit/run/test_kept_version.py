@@ -21,11 +21,10 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.kept import VERSION, is_kept, key_of, restore, to_bytes
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.information import sums_requests
-from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
 from ensembles.structure.access.uses import IoCalls
 from ensembles.structure.phases.barriers import Barriers, MessageStarts
-from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.structure.phases.critical_path import CriticalIo, CriticalTime
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
 from ensembles.structure.phases.inner_waits import InnerWaits, SyncTime
@@ -112,6 +111,7 @@ MADE = {
     CollectiveTime: CollectiveTime,
     CountsOfSeveral: lambda: CountsOfSeveral([PhaseCounts(CUTS), PhaseCounts(CUTS, keep_odd=True)]),
     CriticalIo: partial(CriticalIo, PHASES),
+    CriticalTime: partial(CriticalTime, PHASES),
     DiagramCalls: partial(DiagramCalls, 20, CALLS, FILES),
     DurationCube: partial(DurationCube, RANKS, (0, 600_000_000), np.arange(300)),
     EventCount: EventCount,
@@ -151,7 +151,6 @@ MADE = {
     TopLevelCalls: TopLevelCalls,
     TimeInCalls: partial(TimeInCalls, PHASES, [(1, 3, 0), (2, 2, 1)]),
     TotalsBy: partial(TotalsBy, "file"),
-    _Extent: _Extent,
     _StartCounts: partial(_StartCounts, CUTS),
 }
 

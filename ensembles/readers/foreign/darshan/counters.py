@@ -68,16 +68,10 @@ class _File:
 class Counters:
     """Sums over the records of the modules; records of MPI-IO must be added first.
 
-    Attributes
-    ----------
-    sums : dict of Call to _Sum
-        Sums by kind of call.
-    table : RankTable
-        Sums of the records of single ranks.
-    shared_records : int
-        Number of records that are sums over all ranks.
-    negative_times : int
-        Number of negative timers, which count as 0.
+    `sums`: sums by kind of call.
+    `table`: sums of the records of single ranks.
+    `shared_records`: number of records that are sums over all ranks.
+    `negative_times`: number of negative timers, which count as 0.
     """
 
     def __init__(self) -> None:
@@ -92,14 +86,9 @@ class Counters:
     ) -> None:
         """Add records of a module.
 
-        Parameters
-        ----------
-        module : str
-        names : (sequence of str, sequence of str)
-            Names of the k counters, and of the l timers.
-        columns : sequence of ndarray
-            File id (uint64, shape (n,)), rank (int64, shape (n,); −1: all ranks), counters (int64, shape
-            (n, k)), timers in seconds (float64, shape (n, l)).
+        `names`: names of the k counters, and of the l timers.
+        `columns`: file id (uint64, shape (n,)), rank (int64, shape (n,); −1: all ranks), counters (int64,
+        shape (n, k)), timers in seconds (float64, shape (n, l)).
         """
         identity, rank, whole, real = columns
         prefix = PREFIX[module]
@@ -217,10 +206,7 @@ class Counters:
     def summary(self, files: Sequence[str]) -> CountedSummary:
         """Make a summary with one cell per kind of call.
 
-        Parameters
-        ----------
-        files : sequence of str
-            Paths of the run.
+        `files`: paths of the run.
         """
         sums = {call: found for call, found in self.sums.items() if found.count}
         starts = [found.start_ns for found in sums.values() if found.start_ns is not None]

@@ -1,12 +1,16 @@
-"""The process in which Darshan's library reads a log. A crash on a damaged log ends only this process.
+"""The process in which Darshan's library reads logs. A crash on a damaged log ends only this process.
 
 The command line is ``python -m`` with this module and the arguments LOG, DESCRIPTOR and SEGMENTS. The process
-writes frames (`frames`) to standard output. It decompresses DXT segments into the shared memory of the
+writes frames (`write_frame`) to standard output. It decompresses DXT segments into the shared memory of the
 descriptor, which has room for SEGMENTS segments. A byte on standard input acknowledges them.
+
+Without arguments it reads the counters of many logs, each in a child process (`read_archive`).
 """
 
 from __future__ import annotations
 
+import gc
+import io
 import mmap
 import os
 import resource
@@ -18,9 +22,10 @@ from typing import Any
 
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.header import ROWS, SEGMENT_BYTES, Header, open_header, write_frame
-from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame
+from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame, warm_up
 
 COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
+SUMMED = ("MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
 TRACED = ("DXT_MPIIO", "DXT_POSIX")
 
 _RECORD = "Qqq64sqq"
@@ -33,16 +38,59 @@ _LEAST_MEMORY = 1 << 29
 _MEMORY_PER_NAME_BYTE = 128
 
 
-def main(path: str, descriptor: int, room: int) -> int:
+def main(path: str, descriptor: str, room: str) -> int:
     """Read the log and write its contents as frames."""
     out = sys.stdout.buffer
     try:
         header = open_header(path)
         limit(os.stat(path).st_size, header)
-        _tell(path, header, out, descriptor, room)
+        _tell(path, header, out, int(descriptor), int(room))
     except Exception as error:
         write_frame(out, error_frame(path, error))
     return 0
+
+
+def read_archive() -> int:
+    """Read the counters of the logs whose paths are on standard input, each after its length of four bytes.
+
+    The library is loaded once; the first frame says whether that works. A damaged log ends only the child
+    that reads it. A frame ``end`` or ``error`` is the last of a log.
+    """
+    out = sys.stdout.buffer
+    try:
+        warm_up()
+    except Exception as error:
+        write_frame(out, error_frame("", error))
+        return 1
+    write_frame(out, {"kind": "ready"})
+    gc.freeze()  # a collection in a child would copy every page
+    while len(head := sys.stdin.buffer.read(4)) == 4:
+        path = os.fsdecode(sys.stdin.buffer.read(struct.unpack("<I", head)[0]))
+        child = os.fork()
+        if child == 0:
+            # After a crash of the library nothing of a log is written: the frames of others stay whole.
+            out.write(_counters_of(path).getbuffer())
+            out.flush()
+            os._exit(0)
+        if os.waitpid(child, 0)[1] != 0:
+            text = f"{path} is damaged: Darshan's library failed on it"
+            write_frame(out, {"kind": "error", "text": text})
+    return 0
+
+
+def _counters_of(path: str) -> io.BytesIO:
+    """Return the frames of a log."""
+    frames = io.BytesIO()
+    try:
+        header, size_bytes = open_header(path), os.stat(path).st_size
+        limit(size_bytes, header)
+        log = Log(path)
+        write_counters(log, write_job(log, header, frames), SUMMED, frames, size_bytes)
+        write_frame(frames, {"kind": "end"})
+    except Exception as error:
+        frames = io.BytesIO()
+        write_frame(frames, error_frame(path, error))
+    return frames
 
 
 def limit(size_bytes: int, header: Header) -> None:
@@ -208,4 +256,4 @@ class _Segments:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(main(*sys.argv[1:]) if sys.argv[1:] else read_archive())

@@ -8,9 +8,11 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import IO, Any
 
 import numpy as np
 
@@ -101,31 +103,31 @@ class DarshanImport(ForeignTrace):
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         child = start_library("sandbox_process", self.path, str(memory), str(max_events), shared=[memory])
-        assert child.stdin is not None
-        assert child.stdout is not None
+        acknowledgements, frames = _pipes(child)
         try:
             while True:
-                head, arrays = read_frame(child.stdout)
+                head, arrays = read_frame(frames)
                 if head.get("kind") == "end":
                     return
-                try:
-                    block = self._taken(head, arrays, shared, max_events)
-                except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
-                    raise FrameError from error
+                block = self.taken(head, arrays, shared, max_events)
                 if block is not None:
                     yield block
                     with suppress(BrokenPipeError):
-                        child.stdin.write(b"+")
-                        child.stdin.flush()
+                        acknowledgements.write(b"+")
+                        acknowledgements.flush()
         finally:
             end_library(child)
 
-    def take(self, head: dict[str, Any], arrays: list[np.ndarray]) -> None:
-        """Take a frame without segments."""
-        if head.get("kind") == "segments":
-            raise FrameError
+    def taken(
+        self,
+        head: dict[str, Any],
+        arrays: list[np.ndarray],
+        shared: mmap.mmap | None = None,
+        room: int = 0,
+    ) -> Mapping[str, np.ndarray] | None:
+        """Take a frame, and return the calls of one with segments."""
         try:
-            self._taken(head, arrays, None, 0)
+            return self._taken(head, arrays, shared, room)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
             raise FrameError from error
 
@@ -219,6 +221,88 @@ class DarshanImport(ForeignTrace):
     def ranks(self) -> RankTable | None:
         """Return the sums by rank and function; None also if the log has sums over all ranks only."""
         return None if self.state.has_segments or self.counters.shared_records else self.counters.table
+
+
+@dataclass(frozen=True)
+class CountedLog:
+    """The counters of a log."""
+
+    path: str
+    command: str
+    job: str
+    uid: str
+    # tasks, start_ns, end_ns: Times since 1970
+    tasks: int
+    start_ns: int
+    end_ns: int
+    files: int
+    summary: counters.CountedSummary  # A cell for each kind of calls
+    has_segments: bool  # Whether the log also has DXT segments, which are not read
+    is_partial: bool  # Whether Darshan lacked memory for some files
+
+
+def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | EnsioError]]:
+    """Read the counters of many logs with one process."""
+    child = None
+    try:
+        for path in paths:
+            if child is None:  # after damage, frames of that log may be left in the pipe
+                child = start_library("sandbox_process")
+                head = read_frame(_pipes(child)[1])[0]
+                if "library" in head:
+                    raise MissingLibrary(head["library"])
+            found: CountedLog | EnsioError
+            try:
+                found = _counted(child, path)
+            except MissingLibrary:
+                raise
+            except EnsioError as error:
+                found = error
+            except DamagedLog as error:
+                found = damaged(path, str(error))
+            except (FrameError, BrokenPipeError):
+                found = damaged(path, "Darshan's library failed on it")
+            if isinstance(found, EnsioError):
+                end_library(child)
+                child = None
+            yield path, found
+    finally:
+        if child is not None:
+            end_library(child)
+
+
+def _pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    return child.stdin, child.stdout
+
+
+def _counted(child: subprocess.Popen[bytes], path: str) -> CountedLog:
+    (requests, frames), name = _pipes(child), os.fsencode(path)
+    requests.write(struct.pack("<I", len(name)) + name)
+    requests.flush()
+    log = DarshanImport(path, keeps_records=False)
+    while True:
+        head, arrays = read_frame(frames)
+        if head.get("kind") == "end":
+            break
+        if head.get("kind") == "segments":
+            raise FrameError
+        log.taken(head, arrays)
+    state, metadata = log.state, log.metadata
+    return CountedLog(
+        path=path,
+        command=state.lives[0][0],
+        job=metadata.job,
+        uid=metadata.uid,
+        tasks=metadata.tasks,
+        start_ns=state.start_ns,
+        end_ns=state.end_ns,
+        files=len(metadata.files) - 1,
+        summary=log.counters.summary(metadata.files),
+        has_segments=any(module.startswith("DXT_") for module in state.modules),
+        is_partial=any(bool(known["partial"]) for known in state.modules.values()),
+    )
 
 
 _PLAIN, _POOLED, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0

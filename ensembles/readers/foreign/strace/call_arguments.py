@@ -140,14 +140,7 @@ class SyscallResult:
 
 
 def time_ns(seconds: str, fraction: str) -> int:
-    """Convert seconds and their decimals to ns, at most `LATEST_NS`.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.strace.call_arguments import time_ns
-    >>> time_ns("1", "25")
-    1250000000
-    """
+    """Convert seconds and their decimals to ns, at most `LATEST_NS`."""
     return min(bounded_number(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
 
 
@@ -222,15 +215,7 @@ def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
 
 
 def submitted(arguments: str) -> list[tuple[str, int, str | None, int, int]]:
-    """Parse the requests of ``io_submit``: kind, descriptor, path that strace printed, bytes, offset.
-
-    Examples
-    --------
-    >>> from ensembles.readers.foreign.strace.call_arguments import submitted
-    >>> one = '{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=7, aio_buf="5", aio_nbytes=4096, aio_offset=8192}'
-    >>> submitted(f"0x7f, 1, [{one}]")
-    [('PWRITE', 7, None, 4096, 8192)]
-    """
+    """Parse the requests of ``io_submit``: kind, descriptor, path that strace printed, bytes, offset."""
     parts = _REQUEST.split(_without_texts(arguments))
     found = []
     for kind, rest in zip(parts[1::2], parts[2::2], strict=True):

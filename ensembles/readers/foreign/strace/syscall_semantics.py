@@ -391,14 +391,7 @@ class Folder:
     path: str = ""
 
     def join(self, path: str, base: str | None = None) -> str:
-        """Make a path absolute as far as the directory is known.
-
-        Examples
-        --------
-        >>> from ensembles.readers.foreign.strace.syscall_semantics import Folder
-        >>> Folder("/home/me").join("../data")
-        '/home/data'
-        """
+        """Make a path absolute as far as the directory is known."""
         base = self.path if base is None else base
         if not path:
             return base

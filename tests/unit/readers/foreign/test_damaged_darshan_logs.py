@@ -17,7 +17,7 @@ from made_darshan_logs import MAGIC, MadeLog, Segment, counted_log, traced_log
 
 import ensembles as en
 from ensembles.model.errors import MissingLibrary
-from ensembles.readers.foreign.darshan.batch import read_counters
+from ensembles.readers.foreign.darshan.source import read_counters
 
 pytestmark = pytest.mark.slow
 

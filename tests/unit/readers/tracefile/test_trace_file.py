@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
-from ensembles.model.events import COLUMN_MEANINGS, COLUMNS
+from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, INDICES
 from ensembles.readers.common import columns
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
@@ -100,7 +100,7 @@ def test_columns_tell_their_unit_and_meaning(rich: Path, tmp_path: Path) -> None
     with h5py.File(tmp_path / "out.h5") as file:
         for name, (unit, meaning) in COLUMN_MEANINGS.items():
             told = [file["events"][name].attrs[key].decode() for key in ("unit", "meaning")]
-            assert told == [unit, meaning]
+            assert told == [unit, f"{meaning}: {INDICES[name]}" if name in INDICES else meaning]
 
 
 def test_the_hdf5_tools_read_the_same_numbers(rich: Path, tmp_path: Path) -> None:
