@@ -44,7 +44,8 @@ def main(quick: bool = False) -> None:
     say(
         "± is one standard error. The t test, at 5 %, is of the mean log duration of runs, or of phases if "
         "there is one run in each group. Widths are medians of high over low. Runs have 1,000 calls of two "
-        f"or three log-normal modes, or phases of 64 calls that are correlated with the phase before; {trials} trials."
+        "or three log-normal modes, or phases of 64 calls that are correlated with the phase before; "
+        f"{trials} trials."
     )
 
 

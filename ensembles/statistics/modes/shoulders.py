@@ -58,10 +58,6 @@ def find_shoulders(
     in adjacent windows of one length (Prékopa): the square of the middle one is at least the product of its
     neighbours. Where this fails significantly, by 15 % or more, calls of another kind begin; a heavier tail
     does not end there. So a shoulder needs a significantly log-concave part beyond, and 2 % of the calls.
-
-    References
-    ----------
-    A. Prékopa, "On logarithmic concave measures and functions", Acta Scientiarum Mathematicarum 34, 1973.
     """
     total = float(cells.counts.sum())
     before = np.concatenate([[0.0], np.cumsum(cells.counts)])
