@@ -17,8 +17,6 @@ _MOST_VALUE = 1400.0
 def chi_square_exceeds(value: float, freedom: float) -> float:
     """Compute the probability that a chi-square variable exceeds a value.
 
-    Notes
-    -----
     For few whole degrees of freedom it is a finite sum of positive terms (Abramowitz and Stegun 1964, 26.4.4
     and 26.4.5), else `scipy.special.chdtrc`.
     """

@@ -44,8 +44,6 @@ _OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
     """Find the last antimode of log duration above the median.
 
-    Notes
-    -----
     Calls are counted in classes of log duration, of several widths. A class is in an antimode if its count is
     lower than one on its left and one on its right, and if at least ten calls are longer. Counts are compared
     by their square roots: the standard deviation of the difference for Poisson counts plus 3/8 is 1 /

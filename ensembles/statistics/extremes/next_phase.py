@@ -78,8 +78,6 @@ class NextPhase:
 def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     """Predict the next value of a series, and each past one from those before it.
 
-    Notes
-    -----
     Seven forecasts of the centre compete: the mean of all phases, exponential smoothing by 0.1, 0.3 and 0.7,
     a first-order autoregression, the mean since the last step, and the last phase. The one whose errors in
     the last 100 phases have the narrowest interval is taken, and the interval is made of these errors. Each

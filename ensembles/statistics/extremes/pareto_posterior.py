@@ -109,8 +109,6 @@ class Nodes:
 def compute_posterior(excesses: Excesses) -> Nodes:
     """Compute the posterior of the tail from excesses.
 
-    Notes
-    -----
     The prior is ``1 / sigma``, and flat in xi on (-1.5, 1). For tails of the logarithm it is flat on (-1.5,
     0.1), and their weight is 0.3.
     """

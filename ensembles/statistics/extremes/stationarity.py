@@ -70,8 +70,6 @@ def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> st
 def unsettled(*series: np.ndarray) -> str | None:
     """Test whether a run has settled.
 
-    Notes
-    -----
     Normal scores of the phases are averaged in 16 consecutive stretches. The last 1, 2, 4, 8 and 12 stretches
     are compared with those before them by Student's t test, and all are tested for a trend; what correlations
     between neighbours leave of 16 independent stretches is estimated. With two series these are twelve tests

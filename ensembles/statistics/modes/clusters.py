@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from ensembles.statistics.modes.density import DEPTH_RATIO, LEAST_CALLS, LEAST_SHARE, LogCells
+from ensembles.statistics.modes.density import (
+    DEPTH_RATIO,
+    LEAST_CALLS,
+    LEAST_SHARE,
+    LogCells,
+    shortest_span,
+)
 
 LEVEL = 0.015
 """Largest p-value of an antimode."""
@@ -89,38 +97,44 @@ def _highest(density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def find_antimodes(cells: LogCells) -> tuple[list[Span], float]:
     """Find intervals of log time in which the density is significantly high and low.
 
-    Notes
-    -----
     The p-value is that of as much evidence in 200 samples of a density without this antimode, which is
     otherwise that of the calls: a smoothed bootstrap of the multiscale statistic. The parts on both sides of
     a significant antimode are searched in turn.
     """
     edges, counts = cells.joined(_MOST_CELLS)
-    least = max(LEAST_CALLS, LEAST_SHARE * counts.sum())
-    return _divided(edges, counts, least, (float(edges[0]), float(edges[-1])))
+    valleys, chance = _valleys(edges, counts, max(LEAST_CALLS, LEAST_SHARE * counts.sum()))
+    first = float(cells.edges[0]), float(cells.edges[0])
+    last = float(cells.edges[-1]), float(cells.edges[-1])
+    highs = [_densest(cells, low, high) for (_, low), (high, _) in pairwise([first, *valleys, last])]
+    return [span for pair in zip(highs, [*valleys, last], strict=True) for span in pair][:-1], chance
 
 
-def _divided(edges: np.ndarray, counts: np.ndarray, least: float, span: Span) -> tuple[list[Span], float]:
-    """Divide cells at significant antimodes; `span` is the high interval if there is none."""
+def _densest(cells: LogCells, low: float, high: float) -> Span:
+    """Return the shortest interval of whole cells that holds half of the calls between two places."""
+    begin, end = shortest_span(cells, low, high, 0.5)
+    first, last = np.searchsorted(cells.edges, begin, "right") - 1, np.searchsorted(cells.edges, end, "left")
+    return max(low, float(cells.edges[first])), min(high, float(cells.edges[max(last, first + 1)]))
+
+
+def _valleys(edges: np.ndarray, counts: np.ndarray, least: float) -> tuple[list[Span], float]:
+    """Return intervals around significant antimodes, and the p-value of the deepest one."""
     if len(counts) < _LEAST_CELLS or counts.sum() < 2 * least:
-        return [span], 1.0
+        return [], 1.0
     scales = Scales(edges, counts, least)
     evidence = scales.evidence(counts[None].astype(np.float64))[:, 0]
-    scale, place = np.unravel_index(int(evidence.argmax()), evidence.shape)
+    scale, place = (int(at) for at in np.unravel_index(int(evidence.argmax()), evidence.shape))
     if not np.isfinite(deepest := float(evidence[scale, place])):
-        return [span], 1.0
-    without = scales.without(counts.astype(np.float64), int(scale), int(place))
+        return [], 1.0
+    without = scales.without(counts.astype(np.float64), scale, place)
     chance = _chance(scales, int(counts.sum()), without, deepest)
     if chance > LEVEL:
-        return [span], chance
+        return [], chance
     density = counts @ scales.kernels[scale][1]
-    tops = int(density[:place].argmax()), int(place + density[place:].argmax())
-    floor = float(density[place])
-    highs = [_around(edges, density >= floor + _DEEP * (density[top] - floor), top) for top in tops]
-    valley = _around(edges, density < floor + _DEEP * (density[list(tops)].min() - floor), int(place))
-    left = _divided(edges[: place + 1], counts[:place], least, highs[0])[0]
-    right = _divided(edges[place:], counts[place:], least, highs[1])[0]
-    return [*left, (max(valley[0], left[-1][1]), min(valley[1], right[0][0])), *right], chance
+    floor, peak = density[place], min(density[:place].max(), density[place:].max())
+    valley = _around(edges, density < floor + _DEEP * (peak - floor), place)
+    left = _valleys(edges[: place + 1], counts[:place], least)[0]
+    right = _valleys(edges[place:], counts[place:], least)[0]
+    return [*left, valley, *right], chance
 
 
 def _around(edges: np.ndarray, inside: np.ndarray, place: int) -> Span:

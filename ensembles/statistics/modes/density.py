@@ -89,8 +89,6 @@ _REACH = 5.0
 def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
     """Draw counts as another run might have given them.
 
-    Notes
-    -----
     With five or more known phases, whole phases are drawn with replacement, because calls of a phase are
     dependent; more than 512 phases are first put into 512 random groups. Otherwise calls are drawn.
     """
@@ -123,8 +121,6 @@ def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np
 class Smoother:
     """Kernel estimate of a density at fixed positions from counts in cells.
 
-    Notes
-    -----
     The kernel is integrated over each cell, in which calls are assumed to be spread evenly.
 
     References

@@ -117,8 +117,6 @@ def find_harmonics(
 ) -> Harmonics | None:
     """Find harmonics among modes.
 
-    Notes
-    -----
     A mode of order k lies within 10 % of 1/k of the fundamental, which is a mode too. Its score is 1 plus the
     logarithm of the ratio of tolerance to distance; distances less than the intervals count as the intervals.
     The p-value is the share of 1,999 random placements of as many modes whose score is at least as high.

@@ -181,8 +181,6 @@ _MOST_CELLS = 64
 def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) -> str | None:
     """Return the shape of a cluster whose density has no peak.
 
-    Notes
-    -----
     The shortest and the longest 1 %, at least one call each, are left out, and so are calls beyond a gap
     that an even density would leave in 1 % of all cases: a few calls far away do not make a cliff a flank,
     and the ends of the rest do not depend on its shape. A peak is a place that is significantly denser than
@@ -263,8 +261,6 @@ def _log_likelihood(fit: np.ndarray, u: np.ndarray, width: np.ndarray, counts: n
 def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: list[Span]) -> list[int]:
     """Return the clusters that are based on few phases.
 
-    Notes
-    -----
     The difference between the densities of a cluster and an antimode is a sum over phases. It is divided by
     the root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k.
     A mode needs 2; of less than eight phases, the root of half their number. Or more than half of the phases,

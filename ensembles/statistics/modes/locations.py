@@ -31,8 +31,6 @@ def fitted_tops(
 ) -> np.ndarray | None:
     """Fit the position of a peak's maximum by local likelihood.
 
-    Notes
-    -----
     Counts are Poisson, and the log density is a cubic within 1.3 sigma, less with very many calls. A kernel
     estimate of the mode is biased towards the heavier flank; the cubic follows the skewness. For gamma and
     Weibull densities the bias is below a third of the standard deviation up to 1e5 to 1e6 calls.
@@ -111,8 +109,6 @@ def measured(
 ) -> ModeEstimates:
     """Estimate location, weight and width of clusters.
 
-    Notes
-    -----
     Estimate and interval come from the same estimator, applied to the calls and to each replicate. With few
     phases, the distance of a percentile of the replicates from the estimate is too short: by the root of
     k / (k - 1), because the variance of k resampled phases has the divisor k; and by the ratio of Student's

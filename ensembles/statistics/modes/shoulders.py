@@ -52,8 +52,6 @@ def find_shoulders(
 ) -> list[Shoulder]:
     """Find shoulders to the left and to the right of a mode.
 
-    Notes
-    -----
     The density of log time of one kind of calls is nearly always log-concave, and so are the numbers of calls
     in adjacent windows of one length (Prékopa): the square of the middle one is at least the product of its
     neighbours. Where this fails significantly, by 15 % or more, calls of another kind begin; a heavier tail

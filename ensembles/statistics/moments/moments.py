@@ -26,8 +26,6 @@ L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
 def l_moments(value: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Compute sample L-moments and their ratios.
 
-    Notes
-    -----
     The unbiased probability-weighted moments are ``b_r = mean of x_(j) (j-1)...(j-r) / ((n-1)...(n-r))``. The
     terms of equal values are added up in closed form: the sum of ``(j-1)...(j-r)`` from j = 1 to k is ``k
     (k-1) ... (k-r) / (r+1)``.

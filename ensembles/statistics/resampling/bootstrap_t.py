@@ -61,8 +61,6 @@ class ResamplingUnits:
     def interval(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Compute the ends of the intervals on the scales of `original`.
 
-        Notes
-        -----
         The standard error is that of the jackknife over units, which is biased upwards (Efron and Stein),
         whereas the linearised one is too small if few units dominate. Quantiles of (g* - g) / se* are those
         of the smoothed bootstrap.

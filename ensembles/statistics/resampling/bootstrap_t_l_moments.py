@@ -24,8 +24,6 @@ _CHUNK = 64
 def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Compute the ends of the intervals of the L-moments.
 
-    Notes
-    -----
     As `ResamplingUnits.interval`: estimates on the scales of `_on_scale`, quantiles of (g* - g) / se* from
     the smoothed bootstrap, and standard errors from the jackknife over phases. Those of calls, which are
     many, are linearised.

@@ -40,8 +40,6 @@ _MOST_MULTIPLES_IN_A_BIN = 24
 def clock_step_s(durations_s: np.ndarray) -> float:
     """Estimate the step of the clock from durations.
 
-    Notes
-    -----
     All durations have to be multiples, to the rounding that made them; modes that are multiples of each other
     are not. The chance that so many different values are multiples of the step by coincidence is below 1e-4.
 
@@ -72,8 +70,6 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
     A step shows in bins that hold fewer or more multiples of it than their neighbours, or none. Only steps of
     known clocks are tested.
 
-    Notes
-    -----
     Of the calls in three neighbouring bins, the expected share of the middle one is its share of their width
     for a fine clock, and its share of the multiples for a coarse clock. With three bins, a slope of the
     density cancels. The step with the largest log-likelihood ratio is taken, if that is at least half of its

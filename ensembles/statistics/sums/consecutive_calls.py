@@ -116,8 +116,6 @@ class ConsecutiveCalls:
     def mean_times_s(self, values_s: np.ndarray, group: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Draw the mean of k calls for as many tasks as a new phase has calls.
 
-        Notes
-        -----
         A task of a new phase takes k consecutive calls of a past task. Each has the place among the durations
         of the new phase that it had in its own phase. All tasks of a new phase begin in the same past phase,
         so that what tasks, nodes and successive calls have in common stays. Calls go on into the following
