@@ -88,10 +88,12 @@ def judge_windows(
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Shares of
     calls and rates vary at least as much as so few calls do, if they are independent: the p-value of a share
     is at least that of a binomial test. Of the
-    common factor and of the place of tails, which vary at random, the median of the window is taken; a single
-    run does not show the common factor, and needs a second one of the tails. Single nights on which everything is slow, which such a median leaves out,
-    are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts. Where
-    there are such nights, two thirds of the window have to show a change, as they may come again.
+    common factor and of the place of tails, which vary at random, the median of the window is taken. Single
+    nights on which everything is slow, which such a median leaves out, are drawn in to `_FAR` standard
+    deviations in the baseline, too: else they would hide what lasts. Where there are such nights, two thirds
+    of the window have to show a change, as they may come again. The latest run has to show half of it: a
+    spell of slow nights that has ended is none. A single run does not show a change of the common factor, and
+    needs a second one of the place of tails.
     Numbers of calls that are the same in each run since a change need no window.
     """
     found: list[Tested] = []

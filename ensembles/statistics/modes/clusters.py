@@ -111,9 +111,12 @@ def find_antimodes(cells: LogCells) -> tuple[list[Span], float]:
 
 def _densest(cells: LogCells, low: float, high: float) -> Span:
     """Return the shortest interval of whole cells that holds half of the calls between two places."""
+    first, last = np.searchsorted(cells.edges, [low, high])
+    if not cells.counts[first : max(last, first + 1)].sum():
+        return low, high
     begin, end = shortest_span(cells, low, high, 0.5)
     first, last = np.searchsorted(cells.edges, begin, "right") - 1, np.searchsorted(cells.edges, end, "left")
-    return max(low, float(cells.edges[first])), min(high, float(cells.edges[max(last, first + 1)]))
+    return max(low, float(cells.edges[first])), min(high, float(cells.edges[last]))
 
 
 def _valleys(edges: np.ndarray, counts: np.ndarray, least: float) -> tuple[list[Span], float]:
@@ -134,7 +137,12 @@ def _valleys(edges: np.ndarray, counts: np.ndarray, least: float) -> tuple[list[
     valley = _around(edges, density < floor + _DEEP * (peak - floor), place)
     left = _valleys(edges[: place + 1], counts[:place], least)[0]
     right = _valleys(edges[place:], counts[place:], least)[0]
-    return [*left, valley, *right], chance
+    low, high = valley
+    if left:  # a mode lies between two antimodes
+        low = max(low, 0.5 * (left[-1][1] + float(edges[place])))
+    if right:
+        high = min(high, 0.5 * (right[0][0] + float(edges[place + 1])))
+    return [*left, (low, high), *right], chance
 
 
 def _around(edges: np.ndarray, inside: np.ndarray, place: int) -> Span:
