@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 import ensembles as en
 from calibration.page import say, show
@@ -16,19 +17,20 @@ from calibration.workers import in_order
 from ensembles.comparison.compare_samples import compare_samples
 from ensembles.comparison.report import Comparison
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_edges_s
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "comparison"))
 
 from compared_runs import THREE_MODES, run_of_modes, run_of_phases  # noqa: E402
 
-Row = tuple[str, str, str, str]
+Row = tuple[str, str, str, str, str]
 Make = Callable[[np.random.Generator], list[list[CountedDurations]]]
 
 
 def main(quick: bool = False) -> None:
     """Print one table: claim, measured, goal."""
-    trials = 20 if quick else 500
+    trials = 20 if quick else 200
     cases = [
         *((alike, number, trials) for number in range(len(ALIKE))),
         *((alike_single_runs, number, trials) for number in range(len(SINGLE))),
@@ -38,10 +40,12 @@ def main(quick: bool = False) -> None:
     ]
     rows = list(in_order(case_of, cases))
     rows += speed()
-    show(rows, ("claim", "measured", "interval of the last mode: width, holds it", "goal"))
+    show(rows, ("claim", "measured", "t test", "interval of the last mode: width, holds it", "goal"))
     say(
-        "± is one standard error. Widths are medians of high over low. Runs have 1,000 calls of two or three "
-        f"log-normal modes, or phases of 64 calls that are correlated with the phase before; {trials} trials."
+        "± is one standard error. The t test, at 5 %, is of the mean log duration of runs, or of phases if "
+        "there is one run in each group. Widths are medians of high over low. Runs have 1,000 calls of two "
+        "or three log-normal modes, or phases of 64 calls that are correlated with the phase before; "
+        f"{trials} trials."
     )
 
 
@@ -88,13 +92,28 @@ def heavy_modes(runs: tuple[int, int]) -> Make:
     return make
 
 
-def measure(seed: int, make: Make, trials: int, truth: float) -> tuple[list[Comparison], str]:
+def t_test(groups: list[list[CountedDurations]]) -> bool:
+    """Return whether Student's t test of mean log durations finds a difference."""
+    edges_s = bin_edges_s()
+    log_s = np.log(np.maximum(0.5 * (edges_s[:-1] + edges_s[1:]), 1e-9))
+
+    def of_phases(runs: list[CountedDurations]) -> list[CountedDurations]:
+        return [runs[0].chosen([at]) for at in range(len(runs[0].n))]
+
+    if len(groups[0]) == len(groups[1]) == 1:
+        groups = [of_phases(runs) for runs in groups]
+    sides = [[float(one.counts @ log_s) / one.total for one in group] for group in groups]
+    return bool(stats.ttest_ind(*sides).pvalue < 0.05)
+
+
+def measure(seed: int, make: Make, trials: int, truth: float) -> tuple[list[Comparison], str, str]:
     """Compare runs many times, and return the width of the interval of the last mode and its coverage.
 
     It is that of the last mode that moved, if one did: modes that moved far are matched anew.
     """
-    rng = np.random.default_rng([2001, seed])
-    found = [compare_samples(make(rng)) for _ in range(trials)]
+    rng = np.random.default_rng([902001, seed])
+    made = [make(rng) for _ in range(trials)]
+    found = [compare_samples(groups) for groups in made]
     widths, inside = [], []
     for one in found:
         places = [part.effects[0] for part in one.parts if part.what == "mode place"]
@@ -105,7 +124,7 @@ def measure(seed: int, make: Make, trials: int, truth: float) -> tuple[list[Comp
             widths.append(effect.high / effect.low)
             inside.append(effect.low <= truth <= effect.high)
     held = f"× {np.median(widths):.2f}, {share(inside)}" if widths else "unknown"
-    return found, held
+    return found, share([t_test(groups) for groups in made]), held
 
 
 ALIKE: dict[str, Make] = {
@@ -128,9 +147,9 @@ ALIKE: dict[str, Make] = {
 def alike(number: int, trials: int) -> Row:
     """Compare groups of runs of one program."""
     name = list(ALIKE)[number]
-    found, held = measure(number, ALIKE[name], trials, 1.0)
+    found, students, held = measure(number, ALIKE[name], trials, 1.0)
     goal = "different ≤ 5 %" + (", same ≥ 80 %" if name.startswith("4 + 4") else "")
-    return f"alike: {name}", told(found), held, goal
+    return f"alike: {name}", told(found), students, held, goal
 
 
 MOVED: dict[str, tuple[Make, float, str]] = {
@@ -157,10 +176,10 @@ def moved(number: int, trials: int) -> Row:
     """Compare groups of runs of which a mode, or all, moved."""
     name = list(MOVED)[number]
     make, truth, goal = MOVED[name]
-    found, held = measure(100 + number, make, trials, truth)
+    found, students, held = measure(100 + number, make, trials, truth)
     right = [one.direction == ("slower" if truth > 1 else "faster") for one in found if one.moved]
     direction = f"; direction right {share(right)}" if right else ""
-    return f"{name}, 5 % between runs", told(found) + direction, held, goal
+    return f"{name}, 5 % between runs", told(found) + direction, students, held, goal
 
 
 SINGLE = (
@@ -180,13 +199,13 @@ SINGLE = (
 def alike_single_runs(number: int, trials: int) -> Row:
     """Compare single runs whose phases are slow or fast, and correlated in time."""
     phases, memory, heavy = SINGLE[number]
-    rng = np.random.default_rng([2002, phases, int(100 * memory)])
-    found = [
-        compare_samples([[run_of_phases(rng, phases, memory=memory, heavy=heavy)] for _ in range(2)])
-        for _ in range(trials)
+    rng = np.random.default_rng([902002, phases, int(100 * memory)])
+    made = [
+        [[run_of_phases(rng, phases, memory=memory, heavy=heavy)] for _ in range(2)] for _ in range(trials)
     ]
+    found = [compare_samples(groups) for groups in made]
     name = f"alike: one run per group, {phases} phases, correlation {memory:g}" + ", heavy tails" * heavy
-    return name, told(found), "", "different ≤ 5 %"
+    return name, told(found), share([t_test(groups) for groups in made]), "", "different ≤ 5 %"
 
 
 SLOWER_SINGLE = ((24, 0.0), (40, 0.0), (160, 0.5), (160, 0.8))
@@ -195,13 +214,13 @@ SLOWER_SINGLE = ((24, 0.0), (40, 0.0), (160, 0.5), (160, 0.8))
 def slower_single_runs(number: int, trials: int) -> Row:
     """Compare single runs of which one takes twice as long."""
     phases, memory = SLOWER_SINGLE[number]
-    rng = np.random.default_rng([2006, phases, int(100 * memory)])
-    found = [
-        compare_samples([[run_of_phases(rng, phases, memory=memory, factor=f)] for f in (1.0, 2.0)])
-        for _ in range(trials)
+    rng = np.random.default_rng([902006, phases, int(100 * memory)])
+    made = [
+        [[run_of_phases(rng, phases, memory=memory, factor=f)] for f in (1.0, 2.0)] for _ in range(trials)
     ]
+    found = [compare_samples(groups) for groups in made]
     name = f"twice as long, one run per group, {phases} phases, correlation {memory:g}"
-    return name, told(found), "", ""
+    return name, told(found), share([t_test(groups) for groups in made]), "", ""
 
 
 REAL = (
@@ -219,16 +238,16 @@ def real_table(name: str, trials: int) -> Row:
     """Compare random halves of a real run's phases, or repetitions of a benchmark."""
     folder = Path(os.environ.get("ENSIO_DATA") or ROOT.parent / "shared" / "data") / "tables"
     if not folder.is_dir():
-        return f"{name}: not measured, since ENSIO_DATA names no folder with tables", "", "", ""
+        return f"{name}: not measured, since ENSIO_DATA names no folder with tables", "", "", "", ""
     if name.startswith("VPIC"):
         return _halves_of_vpic(folder, name, trials)
     table, _, design = name.partition(", ")
     runs = _repetitions(folder / f"{table}.npz")
     if design == "3 + 3":
         found = [en.compare(runs[:3], runs[3:]), en.compare(runs[::2], runs[1::2])]
-        return f"{table}: 3 against 3 repetitions, two ways", told(found), "", "never different"
+        return f"{table}: 3 against 3 repetitions, two ways", told(found), "", "", "never different"
     pairs = [en.compare(a, b) for i, a in enumerate(runs) for b in runs[:i]]
-    return f"{table}: pairs of single repetitions", told(pairs), "", "fewer than 15 of 15 different"
+    return f"{table}: pairs of single repetitions", told(pairs), "", "", "fewer than 15 of 15 different"
 
 
 def _halves_of_vpic(folder: Path, name: str, trials: int) -> Row:
@@ -238,13 +257,13 @@ def _halves_of_vpic(folder: Path, name: str, trials: int) -> Row:
     mine = (table["op"] == op) & (table["length"] == size) & (table["layer"] == 0)
     duration_s = (table["end"] - table["start"])[mine]
     phase = ordinals(table["rank"][mine], table["start"][mine])
-    rng = np.random.default_rng([2004, op, size])
+    rng = np.random.default_rng([902004, op, size])
     found = []
     for _ in range(trials):
         side = rng.permutation(phase.max() + 1) % 2
         sides = [side[phase] == number for number in (0, 1)]
         found.append(en.compare(*(en.Ensemble(duration_s[here], phase=phase[here]) for here in sides)))
-    return f"{name}: {phase.max() + 1} phases dealt out at random", told(found), "", "different ≤ 5 %"
+    return f"{name}: {phase.max() + 1} phases dealt out at random", told(found), "", "", "different ≤ 5 %"
 
 
 def _repetitions(path: Path) -> list[en.Ensemble]:
@@ -269,7 +288,7 @@ def ordinals(rank: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 def speed() -> list[Row]:
     """Measure the processor time of the statistics alone, from samples."""
-    rng = np.random.default_rng(2005)
+    rng = np.random.default_rng(902005)
     many = [[run_of_modes(rng, THREE_MODES, calls=1_000_000) for _ in range(5)] for _ in range(2)]
     phase = np.repeat(np.arange(1000), 1000)
     single = [[CountedDurations.from_durations(rng.lognormal(-7, 0.5, 1_000_000), phase)] for _ in range(2)]
@@ -281,7 +300,9 @@ def speed() -> list[Row]:
         compare_samples(groups)
         before = time.thread_time()
         compare_samples(groups)
-        rows.append((f"processor time: {name}", f"{time.thread_time() - before:.2f} s", "", "about a second"))
+        rows.append(
+            (f"processor time: {name}", f"{time.thread_time() - before:.2f} s", "", "", "about a second")
+        )
     return rows
 
 

@@ -25,6 +25,7 @@ class Nights:
     memory: float = 0.0  # Correlation of that factor with the night before
     # Share of nights on which everything takes twice as long, without a cause in the experiment
     slow: float = 0.0
+    stay: float = 0.0  # Chance that another follows a slow night; such nights take 1.3 to 2.2 times as long
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,13 @@ CHANGES = {
 }
 
 KINDS_OF_NIGHTS = {
-    "independent nights": (0.0, 0.0),
-    "correlation 0.7 from night to night": (0.7, 0.0),
-    "one night of 20 twice as slow": (0.0, 0.05),
+    "independent nights": (0.0, 0.0, 0.0),
+    "correlation 0.7 from night to night": (0.7, 0.0, 0.0),
+    "one night of 20 twice as slow": (0.0, 0.05, 0.0),
+    "spells of slow nights": (0.0, 0.03, 0.6),
 }
 
-SPREADS = (0.05, 0.1, 0.2)
+SPREADS = (0.05, 0.1)
 BEFORE = BASELINE + max(WINDOWS)
 JUDGED = (1, 2, 3, 5, 7)
 """Nights after a change on which a check is made."""
@@ -63,10 +65,10 @@ JUDGED = (1, 2, 3, 5, 7)
 
 def main(quick: bool = False) -> None:
     """Print false alarms, then power, then the dates of change points by other methods."""
-    months, nights, trials = (2, 10, 4) if quick else (56, 18, 30)
+    months, nights, trials = (2, 10, 4) if quick else (14, 18, 30)
     cases = [
-        (100 * number + month, Nights(spread, memory, slow), nights)
-        for number, (memory, slow) in enumerate(KINDS_OF_NIGHTS.values())
+        (900_000 + 100 * number + month, Nights(spread, memory, slow, stay), nights)
+        for number, (memory, slow, stay) in enumerate(KINDS_OF_NIGHTS.values())
         for spread in SPREADS
         for month in range(months)
     ]
@@ -78,7 +80,7 @@ def main(quick: bool = False) -> None:
     show(rows, ("unchanged experiment", "variation", "regression", "improvement", "goal"))
     chosen = [(name, spread) for name in CHANGES for spread in SPREADS]
     tried = [
-        (10_000 + 100 * number + trial, Nights(spread), CHANGES[name])
+        (910_000 + 100 * number + trial, Nights(spread), CHANGES[name])
         for number, (name, spread) in enumerate(chosen)
         for trial in range(trials)
     ]
@@ -111,11 +113,13 @@ def main(quick: bool = False) -> None:
 def factors(rng: np.random.Generator, nights: Nights, count: int) -> np.ndarray:
     """Draw the factors that are common to nights."""
     found = np.empty(count)
-    state = nights.spread * rng.standard_normal()
+    state, is_slow = nights.spread * rng.standard_normal(), False
     for number in range(count):
         own = np.sqrt(1 - nights.memory**2) * nights.spread * rng.standard_normal()
         state = nights.memory * state + own
-        found[number] = np.exp(state) * (2.0 if rng.random() < nights.slow else 1.0)
+        is_slow = rng.random() < (nights.stay if is_slow and nights.stay else nights.slow)
+        times = rng.uniform(1.3, 2.2) if nights.stay else 2.0
+        found[number] = np.exp(state) * (times if is_slow else 1.0)
     return found
 
 

@@ -15,9 +15,9 @@ from scipy import stats
 
 from calibration.page import say, show
 from calibration.workers import in_order
+from ensembles.statistics.modes.clusters import find_antimodes
 from ensembles.statistics.modes.density import DEPTH_RATIO, LogCells
 from ensembles.statistics.modes.harmonics import find_harmonics
-from ensembles.statistics.modes.kinds import find_clusters
 from ensembles.statistics.modes.modes import Mode, fit_modes
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -99,7 +99,7 @@ def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
 
 def _number(sample: CountedDurations) -> int:
     cells = LogCells.from_counts(sample.counts, clock_step_of_counts_s(sample.counts))
-    return (len(find_clusters(sample, cells)[0]) + 1) // 2
+    return (len(find_antimodes(cells)[0]) + 1) // 2
 
 
 def false_modes(quick: bool, rng: np.random.Generator) -> Iterator[Row]:

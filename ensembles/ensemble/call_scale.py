@@ -45,12 +45,6 @@ def moves_bytes(op: str, bytes_: npt.NDArray[np.int64] | None) -> bool:
     """Whether calls move bytes, as far as their operation or their sizes say.
 
     `bytes_`: bytes that each call moved; None: unknown.
-
-    Examples
-    --------
-    >>> from ensembles.ensemble.call_scale import moves_bytes
-    >>> moves_bytes("sync", None), moves_bytes("", np.array([0, 0])), moves_bytes("write", None)
-    (False, False, True)
     """
     if op in OPS and op not in ("read", "write"):
         return False

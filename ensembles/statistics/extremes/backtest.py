@@ -110,16 +110,6 @@ def run_backtest(
 ) -> Backtest:
     """Measure coverage by predicting parts of an ensemble that are left out.
 
-    Parameters
-    ----------
-    tasks : int, optional
-        Number N of calls. If it is less than the calls of a phase, N calls of the phase left out are drawn.
-        If it is greater, the phases that the prediction is based on are thinned instead, so that the ratio of
-        N to their calls is that of ``tasks`` to the calls of a whole phase. Default: as many as each phase
-        has.
-    calls : CallAttributes, optional
-        With ranks, ranks are left out too; with times, calls without phases are left out by blocks of time.
-
     Examples
     --------
     >>> phase = np.repeat(np.arange(40), 100)

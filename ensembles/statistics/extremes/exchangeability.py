@@ -35,22 +35,14 @@ SLOW_CALLS = "slow calls of a phase"
 
 @dataclass(frozen=True, eq=False)
 class CallAttributes:
-    """Attributes of each call besides its duration.
+    """Attributes of each call besides its duration."""
 
-    Attributes
-    ----------
-    durations_s : ndarray of float64, shape (n,)
-        Seconds.
-    phase, rank, ordinal, node, start_ns : ndarray of int64, shape (n,), or None
-        None: unknown.
-    """
-
-    durations_s: np.ndarray
-    phase: np.ndarray | None = None
-    rank: np.ndarray | None = None
-    ordinal: np.ndarray | None = None
-    node: np.ndarray | None = None
-    start_ns: np.ndarray | None = None
+    durations_s: np.ndarray  # Seconds; shape (n,)
+    phase: np.ndarray | None = None  # phase, rank, ordinal, node, start_ns: None: unknown; shape (n,)
+    rank: np.ndarray | None = None  # shape (n,)
+    ordinal: np.ndarray | None = None  # shape (n,)
+    node: np.ndarray | None = None  # shape (n,)
+    start_ns: np.ndarray | None = None  # shape (n,)
 
     def chosen(self, which: np.ndarray) -> CallAttributes:
         """Return the calls of a mask or of an array of positions."""
@@ -127,23 +119,7 @@ class Exchangeability:
 def check_exchangeability(
     sample: CountedDurations, calls: CallAttributes | None = None, seed: int = 0
 ) -> Exchangeability:
-    """Test a sample for its phases, and calls for all known attributes.
-
-    Parameters
-    ----------
-    calls : CallAttributes, optional
-        Of more than 50,000 calls, as many are drawn at random.
-
-    Examples
-    --------
-    Calls of odd phases are slower:
-
-    >>> phase = np.repeat(np.arange(20), 50)
-    >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 1000) * (1 + phase % 2)
-    >>> tested = check_exchangeability(CountedDurations.from_durations(durations_s, phase))
-    >>> tested.exchangeable, tested.broken_by[0].name
-    (False, 'phase')
-    """
+    """Test a sample for its phases, and calls for all known attributes."""
     rng = np.random.default_rng(seed)
     factors: list[Factor] = []
     share = 0.0

@@ -44,16 +44,10 @@ _OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
     """Find the last antimode of log duration above the median.
 
-    Notes
-    -----
     Calls are counted in classes of log duration, of several widths. A class is in an antimode if its count is
     lower than one on its left and one on its right, and if at least ten calls are longer. Counts are compared
     by their square roots: the standard deviation of the difference for Poisson counts plus 3/8 is 1 /
     sqrt(2).
-
-    References
-    ----------
-    F. J. Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika 35, 1948.
     """
     counts = sample.counts
     used = np.flatnonzero(counts)
@@ -116,13 +110,7 @@ _APART = (1, 2, 4)
 
 
 def last_shoulder_s(sample: CountedDurations, significant: float = SHOULDER_SIGNIFICANT) -> float:
-    """Find the lower end of the last kind of calls above the median.
-
-    Parameters
-    ----------
-    significant : float
-        Root of the likelihood ratio from which on a class has too few calls.
-    """
+    """Find the lower end of the last kind of calls above the median."""
     triples = _triples(sample)
     if not triples.shape[1]:
         return 0.0

@@ -16,27 +16,7 @@ _LARGE = 1e5
 
 
 def mean_of_maxima_s(sample: CountedDurations, tasks: int) -> np.ndarray:
-    """Compute the mean of the slowest of N calls drawn without replacement, for each phase.
-
-    Parameters
-    ----------
-    tasks : int
-        Number N of calls, at most those of each phase.
-
-    Returns
-    -------
-    ndarray of float64, shape (p,)
-        In seconds. Bins are taken at their middles, and the longest call of each phase as it is.
-
-    Examples
-    --------
-    One call of four is long: it is drawn with the probability N / 4.
-
-    >>> from ensembles.statistics.extremes.mean_of_maxima import mean_of_maxima_s
-    >>> sample = CountedDurations.from_durations(np.array([1e-3, 1e-3, 1e-3, 1.0]))
-    >>> [round(float(mean_of_maxima_s(sample, tasks)[0]), 2) for tasks in (1, 2, 4)]
-    [0.25, 0.5, 1.0]
-    """
+    """Compute the mean of the slowest of N calls drawn without replacement, for each phase."""
     phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
     n = sample.n[phase].astype(np.float64)
     before = np.cumsum(sample.count) - sample.count

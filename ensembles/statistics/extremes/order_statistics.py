@@ -63,18 +63,7 @@ class Equation1(Printed):
 
 
 def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) -> Equation1:
-    """Evaluate Equation 1 with the empirical distribution of a sample.
-
-    References
-    ----------
-    A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010, Equation 1.
-
-    Examples
-    --------
-    >>> sample = CountedDurations.from_durations(np.arange(1.0, 1001.0))
-    >>> 990 < compute_equation1(sample, tasks=100).median_s < 996
-    True
-    """
+    """Evaluate Equation 1 with the empirical distribution of a sample."""
     side = (1.0 - level) / 2.0
     chance = np.array([side, 0.5, 1.0 - side]) ** (1.0 / tasks)
     curve = UpperOrderStatistics.from_sample(sample)
@@ -93,29 +82,13 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
 
 
 def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return F_N at the edges of the bins.
-
-    Returns
-    -------
-    edges_s, probability : ndarray of float64, shape (BIN_COUNT + 1,)
-    """
+    """Return F_N at the edges of the bins."""
     total = np.concatenate([[0], np.cumsum(sample.counts)]) / sample.total
     return bin_edges_s(), total ** float(tasks)
 
 
 def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.ndarray:
-    """Return the probability that no new call exceeds the ``rank``-th longest call.
-
-    Parameters
-    ----------
-    rank : ndarray
-        From 1; values between integers are interpolated by the gamma function.
-
-    Examples
-    --------
-    >>> chance_below_longest(19, 1, np.array([1.0])).round(3).tolist()
-    [0.95]
-    """
+    """Return the probability that no new call exceeds the ``rank``-th longest call."""
     from ensembles.statistics.special import gammaln
 
     rank = np.minimum(np.asarray(rank, dtype=np.float64), calls)
@@ -130,35 +103,21 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
 
 
 def max_tasks(calls: int, level: float) -> int:
-    """Return the most tasks for which a central interval is within reach of the calls.
-
-    Examples
-    --------
-    >>> max_tasks(1900, level=0.9)
-    100
-    """
+    """Return the most tasks for which a central interval is within reach of the calls."""
     side = (1.0 - level) / 2.0
     return int(calls * side / (1.0 - side) + 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
 class UpperOrderStatistics:
-    """Number of calls that are at least as long as a duration: a decreasing curve.
+    """Number of calls that are at least as long as a duration: a decreasing curve."""
 
-    Attributes
-    ----------
-    duration_s, rank : ndarray of float64, shape (m,)
-        Durations in decreasing order, and the number of calls that are at least as long, from 1.
-    calls : int
-        Number of all calls.
-    known : int
-        Number of durations that belong to calls; the others are edges of bins.
-    """
-
+    # duration_s, rank: Durations in decreasing order, and the number of calls that are at least as
+    # long, from 1
     duration_s: np.ndarray
-    rank: np.ndarray
-    calls: int
-    known: int
+    rank: np.ndarray  # shape (m,)
+    calls: int  # Number of all calls
+    known: int  # Number of durations that belong to calls; the others are edges of bins
 
     @classmethod
     def from_sample(

@@ -35,18 +35,10 @@ _MOST_RATIO = 1e100
 
 @dataclass(frozen=True)
 class Excesses:
-    """Calls above a threshold, in units of it: ``t / threshold - 1``.
+    """Calls above a threshold, in units of it: ``t / threshold - 1``."""
 
-    Attributes
-    ----------
-    exact : ndarray of float64
-        Exactly known excesses.
-    low, high, count : ndarray
-        Intervals of excess, and the number of calls in each.
-    """
-
-    exact: np.ndarray
-    low: np.ndarray
+    exact: np.ndarray  # Exactly known excesses
+    low: np.ndarray  # low, high, count: Intervals of excess, and the number of calls in each
     high: np.ndarray
     count: np.ndarray
 
@@ -67,33 +59,16 @@ class Excesses:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Weighted tails; the weights of both kinds add up to 1.
+    """Weighted tails; the weights of both kinds add up to 1."""
 
-    Attributes
-    ----------
-    shape, scale, weight : ndarray of float64, shape (m,)
-        xi, sigma (in units of the threshold), and posterior probability.
-    logarithmic : ndarray of bool, shape (m,)
-        Whether the tail is one of the logarithm.
-    """
-
+    # shape, scale, weight: xi, sigma (in units of the threshold), and posterior probability
     shape: np.ndarray
-    scale: np.ndarray
-    weight: np.ndarray
-    logarithmic: np.ndarray
+    scale: np.ndarray  # shape (m,)
+    weight: np.ndarray  # shape (m,)
+    logarithmic: np.ndarray  # Whether the tail is one of the logarithm; shape (m,)
 
     def log_survival(self, ratio: np.ndarray) -> np.ndarray:
-        """Return the log probability to be longer, given that the threshold is exceeded.
-
-        Parameters
-        ----------
-        ratio : ndarray of float64, shape (...)
-            Durations over the threshold, at least 1.
-
-        Returns
-        -------
-        ndarray of float64, shape (..., m)
-        """
+        """Return the log probability to be longer, given that the threshold is exceeded."""
         ratio = np.asarray(ratio, dtype=np.float64)[..., None]
         return _log_survival(
             np.where(self.logarithmic, np.log(ratio), ratio - 1.0), self.shape, 1.0 / self.scale
@@ -134,20 +109,8 @@ class Nodes:
 def compute_posterior(excesses: Excesses) -> Nodes:
     """Compute the posterior of the tail from excesses.
 
-    Notes
-    -----
     The prior is ``1 / sigma``, and flat in xi on (-1.5, 1). For tails of the logarithm it is flat on (-1.5,
     0.1), and their weight is 0.3.
-
-    Examples
-    --------
-    Excesses of an exponential distribution have a shape near 0:
-
-    >>> empty = np.zeros(0)
-    >>> exact = np.random.default_rng(1).exponential(1.0, 500)
-    >>> nodes = compute_posterior(Excesses(exact, empty, empty, empty))
-    >>> abs(float(nodes.shape @ nodes.weight)) < 0.2
-    True
     """
     # A density of the logarithm is one of the excess over (1 + excess).
     return kinds_posterior(excesses, excesses.in_logarithm(), float(np.log1p(excesses.exact).sum()))

@@ -20,28 +20,14 @@ _ANDERSON_DARLING = 0.7
 
 @dataclass(frozen=True, eq=False)
 class ParetoTail:
-    """Distribution of the slowest of N new calls from a fitted tail.
+    """Distribution of the slowest of N new calls from a fitted tail."""
 
-    Attributes
-    ----------
-    threshold_s : float
-        Lower end of the tail, in seconds.
-    calls, above : int
-        Number of calls of the sample, and of those above the threshold.
-    nodes : Nodes
-        Tails with their posterior weights.
-    antimode_s : float
-        Lower end of the last kind of calls, in seconds; 0.0: there is only one kind.
-    longest : UpperOrderStatistics
-        The calls themselves, for quantiles below the threshold.
-    """
-
-    threshold_s: float
-    calls: int
+    threshold_s: float  # Lower end of the tail, in seconds
+    calls: int  # calls, above: Number of calls of the sample, and of those above the threshold
     above: int
-    nodes: Nodes
-    antimode_s: float
-    longest: UpperOrderStatistics
+    nodes: Nodes  # Tails with their posterior weights
+    antimode_s: float  # Lower end of the last kind of calls, in seconds; 0.0: there is only one kind
+    longest: UpperOrderStatistics  # The calls themselves, for quantiles below the threshold
 
     @property
     def shape(self) -> float:
@@ -101,18 +87,7 @@ class ParetoTail:
 def fit_pareto_tail(
     sample: CountedDurations, largest_s: np.ndarray | None = None, exceedances: int | None = None
 ) -> ParetoTail | None:
-    """Fit a tail to exchangeable calls.
-
-    Parameters
-    ----------
-    sample : CountedDurations
-        Phases do not matter, except that the slowest call of each is known exactly.
-    largest_s : ndarray of float64, optional
-        Exact durations of all calls longer than the shortest of these. Of other calls the bin is known, and
-        the exact duration of the slowest of each phase.
-    exceedances : int, optional
-        Number of calls above the threshold. Default: chosen from the data.
-    """
+    """Fit a tail to exchangeable calls."""
     antimode_s = last_shoulder_s(sample)
     at_least = sample.counts[::-1].cumsum()[::-1]
     edges = bin_edges_s()
@@ -147,11 +122,6 @@ def goodness_of_fit(tail: ParetoTail, longest: UpperOrderStatistics) -> bool:
 
     The Anderson-Darling statistic must be below 0.7, which 10 to 20 % of simulated samples of a fitted
     generalised Pareto distribution exceed.
-
-    References
-    ----------
-    V. Choulakian and M. A. Stephens, "Goodness-of-fit tests for the generalized Pareto distribution",
-    Technometrics 43, 2001.
     """
     nodes = tail.nodes
     rank = np.arange(tail.above) + 1.0

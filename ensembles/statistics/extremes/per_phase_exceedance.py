@@ -27,18 +27,7 @@ _UNIT_S = 1e-3
 
 
 def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: int) -> np.ndarray | None:
-    """Predict the slowest of ``tasks`` calls in each phase, as equally probable cases.
-
-    Parameters
-    ----------
-    log_median : ndarray of float64, shape (p,)
-        Logarithm of the median of each phase, in seconds.
-
-    Returns
-    -------
-    ndarray of float64, shape (p, parts), or None
-        Logarithms of seconds. None: the calls of a phase show no separate last mode.
-    """
+    """Predict the slowest of ``tasks`` calls in each phase, as equally probable cases."""
     edges = bin_edges_s()
     middle = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-10))[sample.bin]
     group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))

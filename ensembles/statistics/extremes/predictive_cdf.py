@@ -21,19 +21,13 @@ CHANCES = (0.01, 0.025, *(step / 20 for step in range(1, 20)), 0.975, 0.99)
 
 @dataclass(frozen=True, eq=False)
 class PredictiveCdf:
-    """Probability that the slowest of N calls is faster than a duration.
+    """Probability that the slowest of N calls is faster than a duration."""
 
-    Attributes
-    ----------
-    answer : Tail
-        Prediction at the requested level.
-    duration_s, chance : ndarray of float64, shape (k,)
-        Durations in seconds and probabilities, both increasing; empty if the prediction is refused.
-    """
-
-    answer: Tail
+    answer: Tail  # Prediction at the requested level
+    # duration_s, chance: Durations in seconds and probabilities, both increasing; empty if the
+    # prediction is refused
     duration_s: np.ndarray
-    chance: np.ndarray
+    chance: np.ndarray  # shape (k,)
 
     @classmethod
     def from_sample(

@@ -24,11 +24,6 @@ def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) ->
     """Divide calls into consecutive blocks of time with ``tasks`` calls each.
 
     If that gives fewer than 20 blocks, blocks are shorter, down to a sixteenth.
-
-    Returns
-    -------
-    CountedDurations or None
-        Its phases are the blocks. None: there are too few calls, or times are unknown.
     """
     n = len(calls.durations_s)
     if calls.start_ns is None:
@@ -52,7 +47,7 @@ higher than 1 %.
 FEWEST_PHASES = 16
 
 _STRETCHES = 16
-_LAST = (1, 2, 4, 8)
+_LAST = (1, 2, 4, 8, 12)
 
 
 def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> str | None:
@@ -60,11 +55,6 @@ def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> st
 
     Properties of a phase are its median and the duration that a twentieth of its calls exceeds, which do not
     depend on how many calls it has.
-
-    Returns
-    -------
-    str or None
-        As of `unsettled`.
     """
     inside = sample.phase >= 0
     grouped: CountedDurations | None = None
@@ -80,28 +70,10 @@ def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> st
 def unsettled(*series: np.ndarray) -> str | None:
     """Test whether a run has settled.
 
-    Parameters
-    ----------
-    *series : ndarray of float64, shape (p,)
-        Properties of the phases in the order of time: their slowest calls, their medians.
-
-    Returns
-    -------
-    str or None
-        Why it has not settled, in one sentence; None: it has, as far as the test shows.
-
-    Notes
-    -----
-    Normal scores of the phases are averaged in 16 consecutive stretches, so that correlations between
-    neighbours average out. The last 1, 2, 4 and 8 stretches are compared with those before them by Student's
-    t test, and all are tested for a trend. With two series these are ten tests, whose level is divided by ten
+    Normal scores of the phases are averaged in 16 consecutive stretches. The last 1, 2, 4, 8 and 12 stretches
+    are compared with those before them by Student's t test, and all are tested for a trend; what correlations
+    between neighbours leave of 16 independent stretches is estimated. With two series these are twelve tests
     (Bonferroni). Fewer than 16 phases are not tested.
-
-    Examples
-    --------
-    >>> steady = np.random.default_rng(1).normal(size=64)
-    >>> unsettled(steady) is None, unsettled(steady + np.linspace(0.0, 4.0, 64))
-    (True, 'the run has not settled: ...')
     """
     tested = [one for one in series if len(one) >= FEWEST_PHASES and np.ptp(one) > 0]
     chances = np.array([_chances(_means(one)) for one in tested]).reshape(-1, len(_LAST) + 1)
@@ -127,17 +99,23 @@ def _means(values: np.ndarray) -> np.ndarray:
 
 
 def _chances(means: np.ndarray) -> np.ndarray:
-    """Return p-values: the last stretches compared with those before them, and a trend."""
+    """Return p-values: the last stretches compared with those before them, and a trend.
+
+    The number of independent stretches is that of an autoregression of the residuals; its correlation is
+    corrected for bias, and one standard error is added.
+    """
     from ensembles.statistics.special import stdtr
 
-    n = len(means)
-    students = []
-    for k in _LAST:
-        late, early = means[-k:], means[:-k]
-        within = ((late - late.mean()) ** 2).sum() + ((early - early.mean()) ** 2).sum()
-        error = np.sqrt(max(within, 1e-12) / (n - 2) * (1 / k + 1 / (n - k)))
-        students.append((late.mean() - early.mean()) / error)
-    correlation = np.clip(np.corrcoef(np.arange(n), means)[0, 1] if np.ptp(means) > 0 else 0.0, -1, 1)
-    students.append(correlation * np.sqrt((n - 2) / max(1 - correlation**2, 1e-12)))
-    chances: np.ndarray = 2 * stdtr(n - 2, -np.abs(np.array(students)))
-    return chances
+    n, place, chances = len(means), np.arange(len(means)), []
+    for shape in (*(place >= n - k for k in _LAST), place):
+        change = shape - shape.mean()
+        size = float(change @ means / (change @ change))
+        rest = means - means.mean() - size * change
+        squares = max(float(rest @ rest), 1e-12)
+        likely = float(rest[1:] @ rest[:-1]) / squares
+        likely += (1 + 4 * likely) / n
+        memory = np.clip(likely + np.sqrt(max(1 - likely**2, 0.0) / n), 0.0, 0.95)
+        share = (1 - memory) / (1 + memory)
+        student = abs(size) * np.sqrt(change @ change * share * (n - 2) / squares)
+        chances.append(2 * float(stdtr(max(n * share - 2, 1.0), -student)))
+    return np.array(chances)

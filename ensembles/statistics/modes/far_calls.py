@@ -53,26 +53,7 @@ class FarCalls:
 def find_far_calls(
     sample: CountedDurations, places_s: Sequence[float], told_to_s: float = 0.0
 ) -> FarCalls | None:
-    """Find calls far beyond the modes.
-
-    Parameters
-    ----------
-    told_to_s : float
-        Shorter calls are reported as a cluster that is not a mode.
-
-    Returns
-    -------
-    FarCalls or None
-        None: there are none, or they took less than `LEAST_TIME` of the time.
-
-    Examples
-    --------
-    >>> durations_s = np.repeat([1e-4, 0.02], [252, 4])
-    >>> sample = CountedDurations.from_durations(durations_s)
-    >>> found = find_far_calls(sample, [1e-4])
-    >>> found.calls, round(found.time_share, 2)
-    (4, 0.76)
-    """
+    """Find calls far beyond the modes."""
     if not places_s:
         return None
     edges_s = bin_edges_s()

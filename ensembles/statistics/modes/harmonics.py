@@ -117,26 +117,11 @@ def find_harmonics(
 ) -> Harmonics | None:
     """Find harmonics among modes.
 
-    Parameters
-    ----------
-    low_s, t_s, high_s : sequence of float, shape (m,)
-        Durations of the modes and their confidence intervals, in seconds.
-    range_log : float
-        Width of the range of log duration (natural logarithm) in which modes can lie.
-
-    Notes
-    -----
     A mode of order k lies within 10 % of 1/k of the fundamental, which is a mode too. Its score is 1 plus the
     logarithm of the ratio of tolerance to distance; distances less than the intervals count as the intervals.
     The p-value is the share of 1,999 random placements of as many modes whose score is at least as high.
     Positions are uniform in log time over the range of the calls, at distances at which modes of these widths
     are distinguished. Without these distances the p-value would be too small.
-
-    Examples
-    --------
-    >>> low_s, t_s, high_s = [0.99, 1.98, 3.96], [1.0, 2.0, 4.0], [1.01, 2.02, 4.04]
-    >>> find_harmonics(low_s, t_s, high_s, range_log=6.0).orders
-    (1, 2, 4)
     """
     place = np.log(np.asarray(t_s, dtype=np.float64))
     if len(place) < 2:
@@ -170,14 +155,7 @@ def find_harmonics(
 
 
 def _counted(place: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Score each mode as a fundamental.
-
-    Returns
-    -------
-    score : ndarray, shape (r, m)
-    nearest, distance : ndarray, shape (r, m, orders)
-        Mode nearest to each order, and its distance in log time.
-    """
+    """Score each mode as a fundamental."""
     wanted = place[:, :, None] - np.log(ORDERS)
     apart = np.abs(wanted[..., None] - place[:, None, None, :])
     nearest = apart.argmin(axis=-1)
@@ -191,16 +169,7 @@ def _counted(place: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def find_fair_share(
     t_s: Sequence[float], limit_bytes_per_s: float, tasks: int, bytes_per_call: float
 ) -> FairShare:
-    """Compare modes with the fair share of a limit.
-
-    Examples
-    --------
-    Four tasks share 400 MB/s, and a call moves 100 MB:
-
-    >>> share = find_fair_share([0.5, 1.0], limit_bytes_per_s=400e6, tasks=4, bytes_per_call=100e6)
-    >>> share.duration_s, share.speed
-    (1.0, (2.0, 1.0))
-    """
+    """Compare modes with the fair share of a limit."""
     if not (limit_bytes_per_s > 0 and tasks > 0 and bytes_per_call > 0):
         raise EnsioError("a fair share needs a limit, a number of tasks and a size of calls above zero")
     rate = limit_bytes_per_s / tasks

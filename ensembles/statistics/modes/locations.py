@@ -31,20 +31,9 @@ def fitted_tops(
 ) -> np.ndarray | None:
     """Fit the position of a peak's maximum by local likelihood.
 
-    Returns
-    -------
-    ndarray of float64, shape (r,), or None
-        None: the peak fills too few cells, or has no maximum there.
-
-    Notes
-    -----
     Counts are Poisson, and the log density is a cubic within 1.3 sigma, less with very many calls. A kernel
     estimate of the mode is biased towards the heavier flank; the cubic follows the skewness. For gamma and
     Weibull densities the bias is below a third of the standard deviation up to 1e5 to 1e6 calls.
-
-    References
-    ----------
-    C. R. Loader, "Local likelihood density estimation", Annals of Statistics 24, 1996.
     """
     calls = drawn[0, slice(*np.searchsorted(cells.edges, [low, high]))].sum()
     reach = _REACH * sigma * min(1.0, (_MOST_CALLS_AT_FULL_REACH / max(calls, 1.0)) ** (1 / 11))
@@ -76,14 +65,7 @@ def _tops(u: np.ndarray, width: np.ndarray, counts: np.ndarray, at: np.ndarray) 
 def fit_log_density(
     u: np.ndarray, width: np.ndarray, counts: np.ndarray, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fit a polynomial to the log density by Poisson likelihood.
-
-    Returns
-    -------
-    fit : ndarray of float64, shape (r, degree + 1)
-        Coefficients of the powers of u, increasing.
-    converged : ndarray of bool, shape (r,)
-    """
+    """Fit a polynomial to the log density by Poisson likelihood."""
     powers = np.vander(u, 2 * degree + 1, increasing=True)
     design = powers[:, : degree + 1]
     sums = np.add.outer(np.arange(degree + 1), np.arange(degree + 1))
@@ -114,20 +96,12 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class ModeEstimates:
-    """Estimates of each cluster with the ends of their intervals.
+    """Estimates of each cluster with the ends of their intervals."""
 
-    Attributes
-    ----------
-    place, weight, width : ndarray of float64, shape (m, 3)
-        Estimate, low, high; locations in log seconds.
-    bounds : ndarray of float64, shape (m + 1,)
-        First edge, antimodes and last edge, in log seconds.
-    """
-
-    place: np.ndarray
-    weight: np.ndarray
-    width: np.ndarray
-    bounds: np.ndarray
+    place: np.ndarray  # place, weight, width: Estimate, low, high; locations in log seconds; shape (m, 3)
+    weight: np.ndarray  # shape (m, 3)
+    width: np.ndarray  # shape (m, 3)
+    bounds: np.ndarray  # First edge, antimodes and last edge, in log seconds; shape (m + 1,)
 
 
 def measured(
@@ -135,8 +109,6 @@ def measured(
 ) -> ModeEstimates:
     """Estimate location, weight and width of clusters.
 
-    Notes
-    -----
     Estimate and interval come from the same estimator, applied to the calls and to each replicate. With few
     phases, the distance of a percentile of the replicates from the estimate is too short: by the root of
     k / (k - 1), because the variance of k resampled phases has the divisor k; and by the ratio of Student's

@@ -46,26 +46,7 @@ class SizeShares:
 def shares_by_size(
     sizes: np.ndarray, durations_s: np.ndarray, ranges_s: Sequence[tuple[float, float]]
 ) -> tuple[SizeShares, ...]:
-    """Count the calls of each size in each mode.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (n,)
-        Bytes of each call, above zero.
-    durations_s : ndarray of float64, shape (n,)
-        Durations, or durations per MiB.
-
-    Returns
-    -------
-    tuple of SizeShares
-        One for each size; of more than eight sizes, one for each octave.
-
-    Examples
-    --------
-    >>> rows = shares_by_size(np.array([4, 4, 8]), np.array([1.0, 1.1, 5.0]), [(1.0, 2.0), (2.0, 6.0)])
-    >>> [(row.low_bytes, row.calls, row.shares) for row in rows]
-    [(4, 2, (1.0, 0.0)), (8, 1, (0.0, 1.0))]
-    """
+    """Count the calls of each size in each mode."""
     kind = np.unique(sizes)
     number = np.searchsorted(kind, sizes)
     if len(kind) > _MOST_SIZES:

@@ -72,14 +72,7 @@ class TimeSlices:
 
 
 def slice_text(slice_s: float) -> str:
-    """Return a time slice as text: a whole number of milliseconds.
-
-    Examples
-    --------
-    >>> from ensembles.statistics.modes.time_slices import slice_text
-    >>> slice_text(0.004), slice_text(0.0025)
-    ('4 ms', '2.50 ms')
-    """
+    """Return a time slice as text: a whole number of milliseconds."""
     whole = 1e3 * slice_s
     return f"{whole:.0f} ms" if math.isclose(whole, round(whole)) else seconds_text(slice_s)
 
@@ -89,26 +82,10 @@ def find_time_slices(
 ) -> TimeSlices | None:
     """Find modes at equal distances that are a tick of the scheduler.
 
-    Parameters
-    ----------
-    low_s, t_s, high_s : sequence of float, shape (m,)
-        Durations of the modes and their confidence intervals, in seconds.
-    crowded : str
-        Which tasks share processors; ``""``: none, or not known.
-
-    Notes
-    -----
     Of a mode at t, the distance d to the nearest multiple of a slice s is uniform between 0 and s/2 if t has
     nothing to do with s. So -ln(2 d/s) is exponential, and its sum over the modes from s/2 to 8.5 s has a
     gamma distribution, which gives the p-value, times the number of ticks that are tried. Distances less than
     half the confidence interval count as that. Two different multiples at least must be within a tenth of s.
-
-    Examples
-    --------
-    >>> from ensembles.statistics.modes.time_slices import find_time_slices
-    >>> t_s = [0.0008, 0.00405, 0.00798, 0.0121, 0.0159]
-    >>> find_time_slices([0.99 * t for t in t_s], t_s, [1.01 * t for t in t_s]).multiples
-    (1, 2, 3, 4)
     """
     t, error = np.asarray(t_s, np.float64), (np.asarray(high_s) - np.asarray(low_s)) / 2
     found: list[TimeSlices] = []

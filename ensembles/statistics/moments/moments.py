@@ -26,34 +26,9 @@ L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
 def l_moments(value: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Compute sample L-moments and their ratios.
 
-    Parameters
-    ----------
-    value : ndarray of float64, shape (m,)
-        Increasing.
-    count : ndarray of float64, shape (..., m)
-        Multiplicity of each value, in one ensemble or in several.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., 5)
-        First and second L-moment, their ratio (L-CV), L-skewness and L-kurtosis; NaN if there are too few
-        values, or all are equal.
-
-    Notes
-    -----
     The unbiased probability-weighted moments are ``b_r = mean of x_(j) (j-1)...(j-r) / ((n-1)...(n-r))``. The
     terms of equal values are added up in closed form: the sum of ``(j-1)...(j-r)`` from j = 1 to k is ``k
     (k-1) ... (k-r) / (r+1)``.
-
-    References
-    ----------
-    J. R. M. Hosking, "L-moments: Analysis and estimation of distributions using linear combinations of order
-    statistics", Journal of the Royal Statistical Society B 52, 1990, section 3.
-
-    Examples
-    --------
-    >>> l_moments(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4)).round(3).tolist()
-    [2.5, 0.833, 0.333, 0.0, 0.0]
     """
     after = np.cumsum(count, axis=-1)
     n = after[..., -1:]
@@ -215,18 +190,7 @@ def without_wide_interval(estimate: Estimate, log: bool = False) -> Estimate:
 
 
 def too_wide_text(estimates: dict[str, Estimate], atoms: WeightedValues) -> tuple[str, ...]:
-    """Say which estimates have too wide an interval, and what to record to have a narrower one.
-
-    Parameters
-    ----------
-    estimates : dict of str to Estimate
-        By name; those whose names begin with ``log`` are logarithms.
-
-    Returns
-    -------
-    tuple of str
-        One sentence, or none.
-    """
+    """Say which estimates have too wide an interval, and what to record to have a narrower one."""
     width = {name: _width(each, name.startswith("log ")) for name, each in estimates.items()}
     wide = {name: ratio for name, ratio in width.items() if ratio > MOST_WIDTH}
     if not wide:

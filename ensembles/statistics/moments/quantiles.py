@@ -142,16 +142,6 @@ def quantile_s(atoms: WeightedValues, quantiles: ArrayLike, total: np.ndarray | 
     """Compute quantiles between order statistics, as `numpy.quantile` does.
 
     Each atom is spread evenly over its range.
-
-    Parameters
-    ----------
-    total : ndarray of float64, shape (m,), optional
-        Number of calls of each atom. Default: those of all phases.
-
-    Returns
-    -------
-    ndarray of float64, shape (k,)
-        Seconds; NaN without calls.
     """
     total = atoms.total if total is None else total
     after = np.cumsum(total)

@@ -23,25 +23,13 @@ _MOST_LEFT_OUT = 100_000
 
 @dataclass(frozen=True, eq=False)
 class ResamplingUnits:
-    """Independent units, phases or calls, as sums of powers of their durations.
+    """Independent units, phases or calls, as sums of powers of their durations."""
 
-    Attributes
-    ----------
-    sums : ndarray of float64, shape (k, 5)
-        Sums of the powers 0 to 4 of (value - middle) / scale, for each unit.
-    often : ndarray of float64, shape (k,)
-        Multiplicity of each unit.
-    middle, scale : float
-        Location and scale of the values.
-    log : bool
-        True: values are logarithms. False: durations, which have a coefficient of variation.
-    """
-
-    sums: np.ndarray
-    often: np.ndarray
-    middle: float
+    sums: np.ndarray  # Sums of the powers 0 to 4 of (value - middle) / scale, for each unit; shape (k, 5)
+    often: np.ndarray  # Multiplicity of each unit; shape (k,)
+    middle: float  # middle, scale: Location and scale of the values
     scale: float
-    log: bool
+    log: bool  # True: values are logarithms
 
     @cached_property
     def found(self) -> np.ndarray:
@@ -73,20 +61,9 @@ class ResamplingUnits:
     def interval(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Compute the ends of the intervals on the scales of `original`.
 
-        Returns
-        -------
-        low, high : ndarray of float64, shape (5,)
-            NaN: undetermined.
-
-        Notes
-        -----
         The standard error is that of the jackknife over units, which is biased upwards (Efron and Stein),
         whereas the linearised one is too small if few units dominate. Quantiles of (g* - g) / se* are those
         of the smoothed bootstrap.
-
-        References
-        ----------
-        B. Efron and C. Stein, "The jackknife estimate of variance", Annals of Statistics 9, 1981.
         """
         error = self._error()
         if self.units < LEAST_UNITS:

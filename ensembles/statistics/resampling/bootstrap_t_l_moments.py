@@ -24,13 +24,6 @@ _CHUNK = 64
 def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Compute the ends of the intervals of the L-moments.
 
-    Returns
-    -------
-    low, high : ndarray of float64, shape (5,)
-        In the order of `l_moments`; NaN: undetermined.
-
-    Notes
-    -----
     As `ResamplingUnits.interval`: estimates on the scales of `_on_scale`, quantiles of (g* - g) / se* from
     the smoothed bootstrap, and standard errors from the jackknife over phases. Those of calls, which are
     many, are linearised.
@@ -50,24 +43,12 @@ def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.nd
 
 @dataclass(frozen=True, eq=False)
 class _Population:
-    """Units that share values.
+    """Units that share values."""
 
-    Attributes
-    ----------
-    value : ndarray of float64, shape (m,)
-        Increasing.
-    table : csr_array, shape (k, m)
-        Multiplicity of each value in each unit.
-    often : ndarray of float64, shape (k,)
-        Multiplicity of each unit; adds up to `units`.
-    units : int
-        Number of units.
-    """
-
-    value: np.ndarray
-    table: csr_array
-    often: np.ndarray
-    units: int
+    value: np.ndarray  # Increasing; shape (m,)
+    table: csr_array  # Multiplicity of each value in each unit; shape (k, m)
+    often: np.ndarray  # Multiplicity of each unit; adds up to `units`; shape (k,)
+    units: int  # Number of units
 
     @classmethod
     def from_values(cls, atoms: WeightedValues) -> _Population:
@@ -163,19 +144,6 @@ def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
     the shares of the calls and F the shares below, b_r = Σ p x F^r; the influence of a call at x on b_r is x
     F^r + r Σ_{y > x} p y F^(r-1) - (r + 1) b_r. F^r of equal calls is its mean over their ranks, as with few
     values (a coarse clock) the power of the mean rank is another number.
-
-    Parameters
-    ----------
-    value : ndarray of float64, shape (m,)
-    counts : ndarray of float64, shape (b, m)
-
-    Returns
-    -------
-    ndarray of float64, shapes (b, 5) and (b, 5, m)
-
-    References
-    ----------
-    R. J. Serfling, Approximation Theorems of Mathematical Statistics, 1980, chapter 8: L-estimates.
     """
     share = counts / counts.sum(axis=1, keepdims=True)
     after = np.cumsum(share, axis=1)

@@ -21,22 +21,6 @@ def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
     """Choose the bandwidth of a normal kernel by the rule of thumb.
 
     It is 1.06 n^(-1/5) times the smaller of the standard deviation and the interquartile range over 1.349.
-
-    Parameters
-    ----------
-    place : ndarray of float64, shape (k,)
-        Locations of units, mostly the logarithm of their mean.
-    often : ndarray of float64, shape (k,)
-        Multiplicity of each unit.
-
-    Returns
-    -------
-    float
-        0 with more than `MOST_SMOOTHED` units, or if most are equal.
-
-    References
-    ----------
-    B. W. Silverman, Density Estimation, 1986, section 3.4.
     """
     units = often.sum()
     if units > MOST_SMOOTHED:
@@ -53,16 +37,6 @@ def nodes(units: float) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights of a standard normal kernel, by Gauss quadrature.
 
     Moments are exact up to the ninth, for many units up to the fifth.
-
-    Returns
-    -------
-    steps, weights : ndarray of float64, shape (5,) or (3,)
-
-    Examples
-    --------
-    >>> steps, weights = nodes(10)
-    >>> float((weights @ steps**2).round(6)), float((weights @ steps**4).round(6))
-    (1.0, 3.0)
     """
     steps, weights = np.polynomial.hermite_e.hermegauss(5 if units <= _MANY else 3)
     return steps, weights / weights.sum()

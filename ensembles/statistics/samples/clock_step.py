@@ -40,18 +40,6 @@ _MOST_MULTIPLES_IN_A_BIN = 24
 def clock_step_s(durations_s: np.ndarray) -> float:
     """Estimate the step of the clock from durations.
 
-    Parameters
-    ----------
-    durations_s : array_like of float, shape (n,)
-        Seconds; values that are not finite and positive are ignored. Of many, an evenly spaced part is used.
-
-    Returns
-    -------
-    float
-        Seconds; 0.0: no step (a fine clock, a single value, or calls much longer than the step).
-
-    Notes
-    -----
     All durations have to be multiples, to the rounding that made them; modes that are multiples of each other
     are not. The chance that so many different values are multiples of the step by coincidence is below 1e-4.
 
@@ -61,12 +49,6 @@ def clock_step_s(durations_s: np.ndarray) -> float:
     3. Above such a fine step, a round one that all durations are within a quarter of: two clock readings
        that were each rounded to the fine step.
     4. Of short durations, a tick of a fractional number of ns, to the rounding to ns.
-
-    Examples
-    --------
-    >>> durations_s = np.round(np.random.default_rng(1).lognormal(-12.0, 0.5, 5000), 6)
-    >>> round(clock_step_s(durations_s) * 1e6, 3)
-    1.0
     """
     durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
     part = durations_s[:: max(1, len(durations_s) // _MOST_CALLS)]
@@ -88,13 +70,6 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
     A step shows in bins that hold fewer or more multiples of it than their neighbours, or none. Only steps of
     known clocks are tested.
 
-    Parameters
-    ----------
-    counts : ndarray of integers, shape (BIN_COUNT,)
-        Number of calls in each bin.
-
-    Notes
-    -----
     Of the calls in three neighbouring bins, the expected share of the middle one is its share of their width
     for a fine clock, and its share of the multiples for a coarse clock. With three bins, a slope of the
     density cancels. The step with the largest log-likelihood ratio is taken, if that is at least half of its
@@ -150,13 +125,7 @@ def _mostly(true: np.ndarray) -> bool:
 
 
 def multiples_in_bins(step_ns: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return which multiples of a step, rounded to whole ns, each bin contains.
-
-    Returns
-    -------
-    first, last : ndarray of float64, shape (BIN_COUNT,)
-        Integers; a bin with first > last contains none.
-    """
+    """Return which multiples of a step, rounded to whole ns, each bin contains."""
     edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     first = np.ceil((edges_ns - 0.5) / step_ns)
     first[0] = 0

@@ -27,19 +27,7 @@ MOST_DENSE = 1024
 
 
 def bin_phase_index(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count calls by group and bin.
-
-    Parameters
-    ----------
-    group : ndarray of int64, shape (n,)
-        Group of each call.
-    duration_ns : ndarray of int64, shape (n,)
-
-    Returns
-    -------
-    place, count : ndarray of int64
-        Group times BIN_COUNT plus bin, of those with calls, increasing; and the number of calls.
-    """
+    """Count calls by group and bin."""
     if groups > MOST_DENSE:
         return unique_counts(group * BIN_COUNT + bin_index(duration_ns))
     found = PhaseCounts(np.arange(1, groups))
@@ -65,64 +53,27 @@ LARGEST_S = 2.0**62 * 1e-9
 
 @dataclass(frozen=True, eq=False)
 class CountedDurations:
-    """Durations of calls, counted by phase and bin.
+    """Durations of calls, counted by phase and bin."""
 
-    Attributes
-    ----------
-    phase : ndarray of int64, shape (p,)
-        Numbers of the phases, in the order of time. If phases are unknown, all calls are in one phase.
-    n : ndarray of int64, shape (p,)
-        Number of calls of each phase, at least one.
-    min_s, max_s : ndarray of float64, shape (p,)
-        Exact duration of the shortest and the longest call of each phase, in seconds.
-    begin : ndarray of int64, shape (p + 1,)
-        Index of the first entry of each phase in `bin` and `count`; the last element is m.
-    bin : ndarray of int64, shape (m,)
-        Bins of the bin law that hold calls of a phase, increasing within it.
-    count : ndarray of int64, shape (m,)
-        Number of calls in each.
-    resolution_s : float
-        Step of the clock in seconds, if it is visible; 0.0: finer than the bins.
-    phases_known : bool
-        False: phases are unknown, and all calls are in one phase.
-    mean_s, variance_s2 : ndarray of float64, shape (p,), or None
-        Exact mean and variance (divisor n) of each phase; None: known from the bins only.
-
-    Examples
-    --------
-    >>> sample = CountedDurations.from_durations(np.array([0.1, 0.2, 0.4]), np.array([1, 1, 2]))
-    >>> sample.n.tolist(), sample.max_s.tolist()
-    ([2, 1], [0.2, 0.4])
-    """
-
-    phase: np.ndarray
-    n: np.ndarray
+    phase: np.ndarray  # Numbers of the phases, in the order of time; shape (p,)
+    n: np.ndarray  # Number of calls of each phase, at least one; shape (p,)
+    # min_s, max_s: Exact duration of the shortest and the longest call of each phase, in seconds
     min_s: np.ndarray
-    max_s: np.ndarray
-    begin: np.ndarray
-    bin: np.ndarray
-    count: np.ndarray
-    resolution_s: float = 0.0
-    phases_known: bool = True
+    max_s: np.ndarray  # shape (p,)
+    begin: np.ndarray  # Index of the first entry of each phase in `bin` and `count`; the last element is m
+    bin: np.ndarray  # Bins of the bin law that hold calls of a phase, increasing within it; shape (m,)
+    count: np.ndarray  # Number of calls in each; shape (m,)
+    resolution_s: float = 0.0  # Step of the clock in seconds, if it is visible; 0.0: finer than the bins
+    phases_known: bool = True  # False: phases are unknown, and all calls are in one phase
+    # mean_s, variance_s2: Exact mean and variance (divisor n) of each phase; None: known from the bins only
     mean_s: np.ndarray | None = None
-    variance_s2: np.ndarray | None = None
+    variance_s2: np.ndarray | None = None  # shape (p,)
 
     @classmethod
     def from_durations(
         cls, durations_s: np.ndarray, phase: np.ndarray | None = None, resolution_s: float = 0.0
     ) -> CountedDurations:
-        """Count durations.
-
-        Parameters
-        ----------
-        phase : array_like of int, shape (n,), optional
-            Phase of each call, numbered in the order of time.
-
-        Raises
-        ------
-        EnsioError
-            A duration is negative, not a number, or longer than 146 years.
-        """
+        """Count durations."""
         durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
         try:
             counts, stats = kernels.count_seconds(durations_s, LARGEST_S)
@@ -165,13 +116,7 @@ class CountedDurations:
     def from_phase_counts(
         cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
     ) -> CountedDurations:
-        """Make a sample of the counts of one pass over a run.
-
-        Parameters
-        ----------
-        phase : ndarray of int64, shape (g,), or None
-            Phase of each group of the counts; None: unknown.
-        """
+        """Make a sample of the counts of one pass over a run."""
         arrays = found.arrays
         n = arrays["counts"].sum(axis=1)
         used = np.flatnonzero(n)
@@ -207,20 +152,7 @@ class CountedDurations:
         variance_s2: float | None = None,
         resolution_s: float = 0.0,
     ) -> CountedDurations:
-        """Make a sample of a histogram, without phases.
-
-        Parameters
-        ----------
-        counts : ndarray of integers, shape (BIN_COUNT,)
-            Number of calls in each bin of the bin law.
-        mean_s, variance_s2 : float, optional
-            Exact mean and variance (divisor n), if they are known.
-
-        Raises
-        ------
-        ValueError
-            The number of counts is not that of the bins, or one is negative.
-        """
+        """Make a sample of a histogram, without phases."""
         counts = np.asarray(counts, dtype=np.int64)
         if counts.shape != (BIN_COUNT,) or counts.min() < 0:
             raise ValueError(f"a histogram has {BIN_COUNT} counts, none of them negative")
@@ -270,11 +202,6 @@ class CountedDurations:
 
         Durations are assumed to be spread evenly over the whole ns of a bin. The error is less than 3.1 %,
         the width of a bin; quantiles are exact below 64 ns, at level 0 and at level 1.
-
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Seconds; NaN without calls.
         """
         levels = np.asarray(levels, dtype=np.float64)
         if not self.total:
@@ -290,12 +217,7 @@ class CountedDurations:
         return quantile
 
     def chosen(self, phases: np.ndarray) -> CountedDurations:
-        """Return the sample of some phases.
-
-        Parameters
-        ----------
-        phases : ndarray of bool, shape (p,), or of positions
-        """
+        """Return the sample of some phases."""
         positions = np.arange(len(self.phase))[phases]
         lengths = np.diff(self.begin)[positions]
         entry = np.arange(lengths.sum()) + np.repeat(

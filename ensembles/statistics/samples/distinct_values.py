@@ -26,32 +26,19 @@ _NARROW_BINS = 48
 
 @dataclass(frozen=True, eq=False)
 class WeightedValues:
-    """Values (atoms) with multiplicities.
+    """Values (atoms) with multiplicities."""
 
-    Attributes
-    ----------
-    value_s : ndarray of float64, shape (m,)
-        Seconds, increasing.
-    low_s, high_s : ndarray of float64, shape (m,)
-        Range of the durations that an atom represents; both are ``value_s`` if it is exact.
-    group, atom, count : ndarray of int64, shape (k,)
-        Number of calls of an atom in a group: a phase or, if there are many, several phases.
-    groups : int
-        Number of groups.
-    phases : int
-        Number of phases; 0: unknown.
-    step_s : float
-        Step of the clock; a duration represents all that are nearer to it than to the next tick.
-    """
-
-    value_s: np.ndarray
+    value_s: np.ndarray  # Seconds, increasing; shape (m,)
+    # low_s, high_s: Range of the durations that an atom represents; both are ``value_s`` if it is exact
     low_s: np.ndarray
-    high_s: np.ndarray
+    high_s: np.ndarray  # shape (m,)
+    # group, atom, count: Number of calls of an atom in a group: a phase or, if there are many, several phases
     group: np.ndarray
-    atom: np.ndarray
-    count: np.ndarray
-    groups: int
-    phases: int
+    atom: np.ndarray  # shape (k,)
+    count: np.ndarray  # shape (k,)
+    groups: int  # Number of groups
+    phases: int  # Number of phases; 0: unknown
+    # Step of the clock; a duration represents all that are nearer to it than to the next tick
     step_s: float = 0.0
 
     @classmethod
@@ -84,13 +71,6 @@ class WeightedValues:
         """Make atoms of known single durations.
 
         Atoms are exact if durations are few, and finer than bins if the durations fill only a few bins.
-
-        Parameters
-        ----------
-        durations_s : ndarray of float64, shape (n,)
-            Seconds.
-        phase : ndarray of int64, shape (n,), or None
-            Phase of each call; None: unknown.
         """
         few = len(durations_s) <= MOST_EXACT
         if few or np.ptp(sample.bin) >= _NARROW_BINS:
@@ -143,13 +123,7 @@ class WeightedValues:
         return self.groups if self.by_phases else self.n
 
     def resampled(self, size: int, seed: int) -> np.ndarray:
-        """Draw ensembles with replacement, phase by phase or else call by call.
-
-        Returns
-        -------
-        ndarray of float64, shape (size, m)
-            Number of calls of each atom.
-        """
+        """Draw ensembles with replacement, phase by phase or else call by call."""
         weights = self.weights(size, seed)
         return weights @ self.table if self.by_phases else weights
 

@@ -24,11 +24,6 @@ class Estimate(Printed):
         NaN: the data do not determine it.
     low, high : float
         Ends of the interval; infinite if the data give no bound on that side, NaN if on neither.
-
-    Examples
-    --------
-    >>> print(Estimate(1.0, 0.9, 1.2))
-    1 (0.9 to 1.2)
     """
 
     value: float
@@ -52,18 +47,7 @@ def finite(value: float) -> float | None:
 
 
 def interval_text(low: float, high: float, text: Callable[[float], str], least: float = -math.inf) -> str:
-    """Format an interval whose ends may be unknown.
-
-    Parameters
-    ----------
-    least : float
-        No value is below it: an end there is not a bound.
-
-    Examples
-    --------
-    >>> interval_text(1.0, 2.0, str), interval_text(-math.inf, 2.0, str)
-    ('1.0 to 2.0', '2.0 or less')
-    """
+    """Format an interval whose ends may be unknown."""
     bounded_low, bounded_high = math.isfinite(low) and low > least, math.isfinite(high)
     if bounded_low and bounded_high:
         return f"{text(low)} to {text(high)}"

@@ -71,12 +71,6 @@ def compute_histogram(
 ) -> Histogram:
     """Compute the histogram of an ensemble.
 
-    Parameters
-    ----------
-    bins : int, optional
-        On the log scale bins per octave, 1 to 32 (default 8). On the linear scale the number of bins
-        (default: in proportion to the root of the number of calls, 24 to 120).
-
     Examples
     --------
     >>> sample = CountedDurations.from_durations(np.array([1.0, 1.0, 4.0]))

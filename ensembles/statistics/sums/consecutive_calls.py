@@ -43,23 +43,13 @@ def _runs_of_calls(rank: np.ndarray, phase: np.ndarray, start_ns: np.ndarray | N
 
 @dataclass(frozen=True, eq=False)
 class ConsecutiveCalls:
-    """Calls of each task in the order in which the task made them.
+    """Calls of each task in the order in which the task made them."""
 
-    Attributes
-    ----------
-    duration_s, rank, phase : ndarray, shape (n,)
-        Sorted by rank, phase and start; seconds.
-    begin : ndarray of int64, shape (g + 1,)
-        Index of the first call of each pair of rank and phase; the last element is n.
-    phases_known : bool
-        False: phases are unknown, and all calls have phase 0.
-    """
-
-    duration_s: np.ndarray
-    rank: np.ndarray
-    phase: np.ndarray
-    begin: np.ndarray
-    phases_known: bool
+    duration_s: np.ndarray  # duration_s, rank, phase: Sorted by rank, phase and start; seconds; shape (n,)
+    rank: np.ndarray  # shape (n,)
+    phase: np.ndarray  # shape (n,)
+    begin: np.ndarray  # Index of the first call of each pair of rank and phase; the last element is n
+    phases_known: bool  # False: phases are unknown, and all calls have phase 0
 
     @classmethod
     def from_calls(
@@ -69,23 +59,7 @@ class ConsecutiveCalls:
         phase: np.ndarray | None = None,
         start_ns: np.ndarray | None = None,
     ) -> ConsecutiveCalls:
-        """Sort calls by rank, phase and start.
-
-        Parameters
-        ----------
-        durations_s, rank : ndarray, shape (n,)
-            Seconds; task of each call.
-        phase : ndarray, shape (n,), optional
-            None: phases are unknown.
-        start_ns : ndarray, shape (n,), optional
-            None: the calls of a rank are already in the order of time.
-
-        Examples
-        --------
-        >>> calls = ConsecutiveCalls.from_calls(np.array([0.3, 0.1, 0.2]), np.array([1, 0, 0]))
-        >>> calls.duration_s.tolist(), calls.begin.tolist()
-        ([0.1, 0.2, 0.3], [0, 2, 3])
-        """
+        """Sort calls by rank, phase and start."""
         known = phase is not None
         phase = np.zeros(len(durations_s), np.int64) if phase is None else phase
         some = _runs_of_calls(rank, phase, start_ns)
@@ -142,18 +116,6 @@ class ConsecutiveCalls:
     def mean_times_s(self, values_s: np.ndarray, group: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Draw the mean of k calls for as many tasks as a new phase has calls.
 
-        Parameters
-        ----------
-        values_s, group : ndarray, shape (m,)
-            Durations of the calls of new phases, in seconds, rising in each phase, and their phase from 0.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            Seconds.
-
-        Notes
-        -----
         A task of a new phase takes k consecutive calls of a past task. Each has the place among the durations
         of the new phase that it had in its own phase. All tasks of a new phase begin in the same past phase,
         so that what tasks, nodes and successive calls have in common stays. Calls go on into the following

@@ -132,19 +132,6 @@ def predict_split(
 ) -> Split:
     """Predict the time of a phase in which every task makes k calls instead of one.
 
-    Parameters
-    ----------
-    successive : ConsecutiveCalls, optional
-        Calls of tasks in their order. None: unknown; calls of a phase are then assumed to be independent, and
-        a note says so.
-    why_not : str, optional
-        Reason why smaller calls do not take less time; then the prediction is refused with it.
-
-    Raises
-    ------
-    EnsioError
-        A number of calls or tasks, or the level, is out of range.
-
     References
     ----------
     A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010.
@@ -218,27 +205,7 @@ def times_of_tasks(
     *,
     attributes: CallAttributes | None = None,
 ) -> dict[int, CountedDurations]:
-    """Return the times of single tasks from which `predict_split` predicts the slowest.
-
-    Returns
-    -------
-    dict of int to CountedDurations
-        By k: the times in which a task makes k calls of a k-th each, counted by phase.
-
-    Raises
-    ------
-    EnsioError
-        A number of calls or tasks is out of range.
-
-    Examples
-    --------
-    The mean stays, the spread falls:
-
-    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).exponential(1.0, 20_000))
-    >>> times = times_of_tasks(sample, [1, 2])
-    >>> [round(float(times[k].variance_s2[0] / times[1].variance_s2[0]), 1) for k in times]
-    [1.0, 0.5]
-    """
+    """Return the times of single tasks from which `predict_split` predicts the slowest."""
     calls, tasks = check_calls(calls), check_tasks(tasks)
     if not sample.total:
         return {}
