@@ -60,13 +60,7 @@ compare = shown_as(comparison.compare, lambda: ShownComparison)
 def answer_comparisons(
     found: Sequence[Comparison], judged: Gate | None = None, asked: str = ""
 ) -> PlainAnswer:
-    """Answer by the comparisons of several kinds of calls, of which those that differ come first.
-
-    Parameters
-    ----------
-    judged : Gate or None
-        What the gate of the command found, which `asked` names; None: it was not asked.
-    """
+    """Answer by the comparisons of several kinds of calls, of which those that differ come first."""
     first, head = found[0], [] if judged is None else [_judged(judged, asked)]
     head += _of_whole_runs(first)
     if first.blocked is not None or not any(one.shown() for one in first.differences):

@@ -222,15 +222,7 @@ diagnose = shown_as(diagnosis.diagnose, lambda: answer_diagnosis)
 
 
 def finding_facts(finding: Finding, cause: str = "", *, is_whole: bool = False) -> Facts:
-    """Return a finding with labels.
-
-    Parameters
-    ----------
-    cause : str
-        Id of the finding that explains it: then it is a note whatever it gains alone.
-    is_whole : bool
-        With all evidence.
-    """
+    """Return a finding with labels."""
     head = {name: getattr(finding, name) for name in ("severity", "id", "confidence")}
     rows: list[tuple[str, Statement | str]] = [("what", finding.title), ("where", str(finding.where))]
     for number, check in enumerate(finding.checks if is_whole else ()):

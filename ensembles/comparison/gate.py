@@ -36,13 +36,6 @@ class Gate:
 def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> Gate:
     """Judge whether comparisons fail.
 
-    Parameters
-    ----------
-    fail_on : float
-        0: any difference fails; else the factor from which on what takes longer fails.
-    of_whole_runs : bool
-        Whether whole runs count; with filters, only the chosen calls do.
-
     Notes
     -----
     A group fails if its runs did less of everything; if they certainly take longer in I/O: on the critical

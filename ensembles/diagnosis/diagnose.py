@@ -136,13 +136,7 @@ _NEEDS: dict[str, _Need] = {
 
 
 def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplicable | None:
-    """Return why a run cannot have a cause; None: it may have it, as far as is known.
-
-    Parameters
-    ----------
-    refusal : NotApplicable or None
-        Why the rule could not be applied, if so. What it says to record stays said.
-    """
+    """Return why a run cannot have a cause; None: it may have it, as far as is known."""
     need = _NEEDS.get(cause)
     if need is None or need.is_there(case):
         return None
@@ -258,13 +252,7 @@ class DiagnosisPass:
             self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
-        """Evaluate the rules on filled summaries.
-
-        Parameters
-        ----------
-        group : SummaryGroup or None
-            Filled summaries of `requests`, and perhaps others. None: there are no requests.
-        """
+        """Evaluate the rules on filled summaries."""
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []
         hints: list[str] = []

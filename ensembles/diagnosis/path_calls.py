@@ -152,13 +152,7 @@ def _asks_only(failed: dict[str, np.ndarray], table: dict[str, np.ndarray], agai
 
 
 def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
-    """Find lookups of paths that the task looked up before, and the closes and calls that go with opens.
-
-    Parameters
-    ----------
-    temporary : Avoidable
-        Calls of `removed_again`: a file that was removed has to be made anew.
-    """
+    """Find lookups of paths that the task looked up before, and the closes and calls that go with opens."""
     posix = case.layer == "posix"
     before, earlier = case.rows["repeats"], np.rint(_of_same_paths(case, uses) * case.rows["n"])
     waits = polled(case, uses)

@@ -114,13 +114,7 @@ def _view(case: Case, uses: FileUses, by_quarters: bool, by_time: bool) -> View 
 def find_outlier(
     case: Case, view: View, node: np.ndarray | None, by_node: bool, certain: bool = True
 ) -> Outlier | None:
-    """Return the slowest task, or node, of a view, if it is slower than chance explains.
-
-    Parameters
-    ----------
-    certain : bool
-        False: it is not significant, but at least `SUSPECT_Z` standard deviations slower than the others.
-    """
+    """Return the slowest task, or node, of a view, if it is slower than chance explains."""
     slower, present, weight = view.slower, view.present, view.weight
     slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
     one_each = node is not None and one_for_each_node(case, node)
@@ -369,12 +363,6 @@ def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float,
     Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
     of fewer than `LEAST_TASKS` tasks are left out, and so are collective calls, calls inside others, and
     syncs after other bytes.
-
-    Parameters
-    ----------
-    members : ndarray of bool, shape (tasks,)
-    alike : ndarray of bool, shape (n,)
-        Rows that compare (`flushes_alike`).
     """
     alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek") & alike
     outermost = alone & (case.rows["depth"] == 0)

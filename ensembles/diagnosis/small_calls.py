@@ -44,13 +44,7 @@ _FILLING = 0.4
 
 
 def small_calls(case: Case) -> dict[str, np.ndarray]:
-    """Divide the rows of small requests by cause.
-
-    Returns
-    -------
-    dict of str to ndarray of bool, shape (n,)
-        By the cause that they are evidence of.
-    """
+    """Divide the rows of small requests by cause."""
     if small_calls not in case.shared:
         case.shared[small_calls] = _divided(case)
     found: dict[str, np.ndarray] = case.shared[small_calls]
@@ -96,14 +90,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
 
 
 def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None = None) -> Remedy | None:
-    """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves.
-
-    Parameters
-    ----------
-    exchanged : ndarray of float64, shape (n,), optional
-        Share of each row's calls whose pieces lie between those of other tasks: to join them, tasks exchange
-        them first. Default: none.
-    """
+    """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves."""
     rows_of = case.rows
     chosen = small_calls(case)[cause]
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))

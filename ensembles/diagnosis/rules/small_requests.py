@@ -38,11 +38,6 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     """Compute what joining small calls of libraries saves inside these libraries.
 
     Their time without the calls inside, beyond what filters take for the bytes, is a cost of each call.
-
-    Parameters
-    ----------
-    again : ndarray of bool, shape (n,)
-        Rows of work on bytes that a library moves again, which has its finding.
     """
     rows = np.isin(case.layer, _LAYERS) & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     data = (case.layer == "netcdf") | np.char.startswith(case.name, "H5D")
