@@ -18,8 +18,8 @@ from ensembles.diagnosis.principles import (
     UNDECIDED,
     WAITING,
     cause_of,
+    remedy_of,
 )
-from ensembles.diagnosis.trials import remedy_of
 from ensembles.faces.answer import Answer, PlainAnswer, shown_as
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Paragraph, Part, Statement
@@ -171,7 +171,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
             ("Bytes at this machine's rate", account.of(RATE), ()),
             ("Undecided", account.of(UNDECIDED), (UNDECIDED,)),
         ):
-            if time_s >= WORTH_A_LINE * run_s:
+            if time_s >= self.SMALL_SHARE * run_s:
                 inside = [_entry(each, io_s) for each in notable if each.is_in_io and each.principle in names]
                 values = {"what": what, "share": time_s / io_s, "is_first": not parts, "entries": inside}
                 parts.append(Statement("diagnose.part", values))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.account import Account, CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
@@ -50,7 +51,6 @@ from ensembles.diagnosis.rules import (
     slow_target,
     small_requests,
     stdio_buffer,
-    stragglers,
     sync_per_write,
     write_back,
 )
@@ -167,8 +167,8 @@ RULES: tuple[Rule, ...] = (
     metadata_storm.rule,
     sync_per_write.rule,
     imbalance.rule,
-    stragglers.task,
-    stragglers.node,
+    slow_calls.task,
+    slow_calls.node,
     slow_target.rule,
     redundant_reads.rule,
     collective_coordination.rule,

@@ -1,17 +1,20 @@
-"""What the calls of a slow task or node would save: the remedy of two rules."""
+"""Rules ``straggler-task`` and ``straggler-node``: a task, or those of a node, are slow in every phase."""
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case, p_of_largest
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.flushes import flushes_alike
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.summed.case import check_straggler
 from ensembles.diagnosis.target_load import load_of_targets
 from ensembles.diagnosis.with_meetings import NORMAL_90
 from ensembles.model.units import seconds_text, share_text
@@ -429,3 +432,9 @@ def _refuse_if_undecided(
 def _host_of(case: Case, members: np.ndarray) -> str:
     rank = int(case.ranks[np.flatnonzero(members)[0]])
     return next((process.host for process in case.run.info.processes if process.rank == rank), "")
+
+
+task, node = (
+    EvidenceRule(name, partial(find_slow, by_node=by_node), FILE_USES, summed=check_straggler)
+    for name, by_node in (("straggler-task", False), ("straggler-node", True))
+)
