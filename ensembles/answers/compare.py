@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ensembles.comparison import compare as comparison
@@ -15,6 +14,7 @@ from ensembles.comparison.whole_runs import groups_of_fewer_tasks
 from ensembles.faces.answer import PlainAnswer, shown_as
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
+from ensembles.faces.words import cell
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Column, Part, Statement, Table
 from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text
@@ -60,13 +60,7 @@ compare = shown_as(comparison.compare, lambda: ShownComparison)
 def answer_comparisons(
     found: Sequence[Comparison], judged: Gate | None = None, asked: str = ""
 ) -> PlainAnswer:
-    """Answer by the comparisons of several kinds of calls, of which those that differ come first.
-
-    Parameters
-    ----------
-    judged : Gate or None
-        What the gate of the command found, which `asked` names; None: it was not asked.
-    """
+    """Answer by the comparisons of several kinds of calls, of which those that differ come first."""
     first, head = found[0], [] if judged is None else [_judged(judged, asked)]
     head += _of_whole_runs(first)
     if first.blocked is not None or not any(one.shown() for one in first.differences):
@@ -80,7 +74,7 @@ def answer_comparisons(
     if len(found) == 1 or first.verdict == "different":
         parts += [(Statement("compare.detail"),)] * (len(found) > 1)
         parts += _parts_of_kind(first)
-    values = _json(found, minor) | ({} if judged is None else {"gate": asdict(judged)})
+    values = _json(found, minor) | ({} if judged is None else {"gate": _gate_json(judged)})
     return PlainAnswer("compare", tuple(parts), values)
 
 
@@ -89,6 +83,12 @@ def _judged(gate: Gate, asked: str) -> Statement:
     values: dict[str, Any] = {"asked": asked, "what": "fails" if gate.failed else "passes"}
     values["why"] = gate.failed[0] if gate.failed and not gate.whole_runs_fail else None
     return Statement("compare.judged", values | {"is_open": bool(gate.undecided and not gate.failed)})
+
+
+def _gate_json(gate: Gate) -> dict[str, Any]:
+    """Return the names of the attributes with the sentences of the reasons."""
+    said = {name: [cell(why, "") for why in getattr(gate, name)] for name in ("failed", "undecided")}
+    return {**said, "whole_runs_fail": gate.whole_runs_fail}
 
 
 def _json(found: Sequence[Comparison], minor: Sequence[Comparison]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from ensembles.diagnosis.principles import (
     UNDECIDED,
     WAITING,
     cause_of,
+    remedy_of,
 )
-from ensembles.diagnosis.trials import remedy_of
 from ensembles.faces.answer import Answer, PlainAnswer, shown_as
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Paragraph, Part, Statement
@@ -171,7 +171,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
             ("Bytes at this machine's rate", account.of(RATE), ()),
             ("Undecided", account.of(UNDECIDED), (UNDECIDED,)),
         ):
-            if time_s >= WORTH_A_LINE * run_s:
+            if time_s >= self.SMALL_SHARE * run_s:
                 inside = [_entry(each, io_s) for each in notable if each.is_in_io and each.principle in names]
                 values = {"what": what, "share": time_s / io_s, "is_first": not parts, "entries": inside}
                 parts.append(Statement("diagnose.part", values))
@@ -222,15 +222,7 @@ diagnose = shown_as(diagnosis.diagnose, lambda: answer_diagnosis)
 
 
 def finding_facts(finding: Finding, cause: str = "", *, is_whole: bool = False) -> Facts:
-    """Return a finding with labels.
-
-    Parameters
-    ----------
-    cause : str
-        Id of the finding that explains it: then it is a note whatever it gains alone.
-    is_whole : bool
-        With all evidence.
-    """
+    """Return a finding with labels."""
     head = {name: getattr(finding, name) for name in ("severity", "id", "confidence")}
     rows: list[tuple[str, Statement | str]] = [("what", finding.title), ("where", str(finding.where))]
     for number, check in enumerate(finding.checks if is_whole else ()):

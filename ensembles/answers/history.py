@@ -116,13 +116,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@&-])")
 
 
 def junit_xml(found: Sequence[Check]) -> bytes:
-    """Format checks as a JUnit test suite: an experiment is a test case, and a regression a failure.
-
-    Returns
-    -------
-    bytes
-        XML in UTF-8. An experiment with too few runs is skipped.
-    """
+    """Format checks as a JUnit test suite: an experiment is a test case, and a regression a failure."""
     failures = [one for one in found if one.fails]
     skipped = [one for one in found if one.verdict == "too-few-runs"]
     suite = ElementTree.Element(

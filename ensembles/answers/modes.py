@@ -100,13 +100,7 @@ def answer_modes(
     limit_bytes_per_s: float | None = None,
     tasks: int | None = None,
 ) -> PlainAnswer:
-    """Find the modes of an ensemble; see `ensembles.ensemble.ensemble.Ensemble.modes`.
-
-    Parameters
-    ----------
-    limit_bytes_per_s, tasks : float and int, optional
-        For a comparison with the fair share of a task.
-    """
+    """Find the modes of an ensemble; see `ensembles.ensemble.ensemble.Ensemble.modes`."""
     modes = ModesAnswer(**vars(ensemble.modes(limit_bytes_per_s=limit_bytes_per_s, tasks=tasks)))
     values = {**modes.to_json(), "run": run.path, "per": ensemble.per}
     values |= {"quantity": selection.quantity} if selection.quantity != "duration" else {}

@@ -304,22 +304,7 @@ def durations_by_ordinal(
     selection: Selection,
     within: Literal["file", "phase"] = "file",
 ) -> RunOrdinals:
-    """Order the durations of one kind of calls by call index.
-
-    Parameters
-    ----------
-    selection : Selection
-        Without an operation: of reads and writes, the one that took the most time. Without sizes, and if
-        calls of one index have several: the size class of this operation with most time (`main_group`).
-        Calls are numbered among those of all sizes.
-    within : {"file", "phase"}
-        Count the calls of a task on each file, or in each phase.
-
-    Raises
-    ------
-    EnsioError
-        Nothing is selected, or the run keeps sums that do not know what is asked.
-    """
+    """Order the durations of one kind of calls by call index."""
     if run.info.has(Holds.ALL_CALLS):
         found = _from_events(run, selection, within)
     else:

@@ -27,13 +27,7 @@ _FILES |= {"aligned": "bytes exactly", "again": "bytes", "overlap": "bytes"}
 
 
 def answer_pattern(run: Run, selection: Selection, most: int) -> PlainAnswer:
-    """Find the access pattern.
-
-    Raises
-    ------
-    EnsioError
-        The run has no single calls, or none is selected.
-    """
+    """Find the access pattern."""
     run.reading.need(Holds.SOME_CALLS, "sums do not know the order of calls")
     nested = bool(selection.layers)
     wanted = {"access": AccessSummary, "others": IoCalls}

@@ -193,18 +193,6 @@ class PhasesAnswer(Answer):
 def answer_phases(run: Run, selection: Selection | None = None, by: str | None = None) -> PhasesAnswer:
     """Find the phases of a run, and add up the calls of each.
 
-    Parameters
-    ----------
-    selection : Selection, optional
-        Calls that are added up; the phases are those of the whole run. Default: all.
-    by : {"named", "barriers", "steps"}, optional
-        Source of the phases. Default: the first of these that the run has.
-
-    Raises
-    ------
-    EnsioError
-        The run does not keep what separates phases, or a file of it can no longer be read.
-
     Examples
     --------
     >>> from ensembles.answers.phases import answer_phases
@@ -273,16 +261,7 @@ def _is_within(number: int, ranges: Sequence[tuple[int, int]] | None) -> bool:
 
 
 def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
-    """Return the stretches of successive phases in which no bytes moved.
-
-    Returns
-    -------
-    list of dict
-        Stretches of two phases or more: ``from`` and ``to`` (numbers of their first and last phase),
-        ``phases`` (how many), ``calls``, ``tasks`` (most of a phase), ``fewest_tasks``, ``start_s``,
-        ``time_s`` and ``lost_s`` (sums over the phases). Empty if no phase moved bytes, or if the program
-        named the phases.
-    """
+    """Return the stretches of successive phases in which no bytes moved."""
     if not any(_moved(entry) for entry in totals) or any(entry.name for entry in totals):
         return []
     stretches: list[list[PhaseTotals]] = [[]]

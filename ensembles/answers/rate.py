@@ -77,13 +77,7 @@ class RunRates:
 
 
 def compute_rates(run: Run, selection: Selection) -> RunRates:
-    """Compute the data rates of the selected calls.
-
-    Raises
-    ------
-    EnsioError
-        Not every call is an event, or no read or write is selected.
-    """
+    """Compute the data rates of the selected calls."""
     run.reading.need(
         Holds.UNBIASED_CALLS, "a data rate needs the times of all calls (ensio info has the totals)"
     )

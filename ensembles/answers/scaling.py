@@ -162,17 +162,6 @@ class Scaling:
 def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters]) -> RunRate:
     """Compute the rate of a run.
 
-    Parameters
-    ----------
-    **filters
-        Calls that count, as of `ensembles.run.run.Run.select`: ``file="*.h5"`` for the part of a benchmark
-        that uses HDF5, or ``phase=3``.
-
-    Raises
-    ------
-    EnsioError
-        The run moved no bytes in this direction, or does not keep every call as an event.
-
     Examples
     --------
     >>> from ensembles.answers.scaling import run_rate
@@ -227,22 +216,6 @@ def scaling(
 ) -> Scaling:
     """Compute rates against the number of tasks, nodes or writers.
 
-    Parameters
-    ----------
-    runs : iterable of Run
-        They are read one after the other. Runs with equal numbers, layer and files are repetitions.
-    direction : {"write", "read"}
-    by : {"tasks", "nodes", "writers"}
-    maximum_bytes_per_s : float, optional
-        Rate that the file system can reach. Default: the highest rate of these runs.
-    **filters
-        As for `run_rate`.
-
-    Raises
-    ------
-    EnsioError
-        As for `run_rate`; or there are no runs.
-
     Examples
     --------
     >>> from ensembles.answers.scaling import scaling
@@ -283,11 +256,6 @@ def runs_in_series(rates: Sequence[RunRate]) -> list[RunRate]:
     """Put runs of a single task into the series of runs with several tasks that there are.
 
     Files that one task uses are both shared files and files for each task.
-
-    Returns
-    -------
-    list of RunRate
-        A run of one task is there once for each series of its layer; without any, as it was.
 
     Examples
     --------

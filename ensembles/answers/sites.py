@@ -37,13 +37,7 @@ _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 
 
 def answer_sites(run: Run, selection: Selection) -> PlainAnswer:
-    """Add up the calls of each site.
-
-    Raises
-    ------
-    EnsioError
-        The run has no events, so that its sites are not known.
-    """
+    """Add up the calls of each site."""
     run.reading.need(Holds.SOME_CALLS, "sums do not know call sites")
     by_site = run.summarize(ignoring_run(BySite), selection=selection.for_run(run))
     sites = by_site.grouped(run.info.label_of_site)

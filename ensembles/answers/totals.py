@@ -91,13 +91,7 @@ def _answer(
 
 
 def waiting_s(run: Run) -> float:
-    """Return the time of all ranks in calls that wait for others, messages included.
-
-    Returns
-    -------
-    float
-        In seconds, without inner calls; 0: the run has no sums.
-    """
+    """Return the time of all ranks in calls that wait for others, messages included."""
     import numpy as np
 
     if not run.reading.has_summary:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.trials import remedy_of
+from ensembles.diagnosis.principles import remedy_of
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement, Table

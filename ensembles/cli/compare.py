@@ -115,6 +115,7 @@ def execute(args: argparse.Namespace) -> int:
     selection = selection_from_args(args)
     from ensembles.answers.compare import answer_comparisons
     from ensembles.comparison.compare import compare_runs
+    from ensembles.faces.words import cell
 
     count = sum(map(len, groups))
     runs = [[open_run(args, path, count) for path in group] for group in groups]
@@ -136,9 +137,9 @@ def execute(args: argparse.Namespace) -> int:
             warn(f"--fail-on {asked} cannot be answered: {lacking[0]}")
         return 2 * bool(asked)
     for reason in judged.failed:
-        warn(f"failed: {reason}")
+        warn(f"failed: {cell(reason, '')}")
     for reason in judged.undecided:
-        warn(f"not decided: {reason}")
+        warn(f"not decided: {cell(reason, '')}")
     return int(bool(judged.failed))
 
 

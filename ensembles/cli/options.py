@@ -37,13 +37,7 @@ def add_output(
     default: str | None = None,
     required: bool = False,
 ) -> None:
-    """Declare the output path.
-
-    Parameters
-    ----------
-    what : str
-        Noun for the output in the message about an empty path.
-    """
+    """Declare the output path."""
     parser.add_argument(
         "-o",
         "--output",
@@ -270,13 +264,7 @@ def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
-    """Open a run with the executor and the memory that the options select.
-
-    Parameters
-    ----------
-    runs : int
-        Number of runs that are open at the same time and share the memory.
-    """
+    """Open a run with the executor and the memory that the options select."""
     from ensembles.passes.executors import executor_for
     from ensembles.passes.memory import Budget
     from ensembles.run.open import open_as

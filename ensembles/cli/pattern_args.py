@@ -106,13 +106,7 @@ def parse_overrides(args: argparse.Namespace) -> dict[str, int | str]:
 
 
 def find_pattern(name: str) -> Path:
-    """Return the file of a pattern.
-
-    Parameters
-    ----------
-    name : str
-        A path, or the name of a pattern in ``share/ensio/patterns`` of an installation.
-    """
+    """Return the file of a pattern."""
     from ensembles.workloads.patterns.toml_tables import named_file
 
     return named_file("pattern", name)

@@ -22,16 +22,6 @@ _NEARLY = 0.98
 def find_shifts(counts: np.ndarray) -> np.ndarray:
     """Find the factor of each run by which its distribution of log duration fits that of the others.
 
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (r, BIN_COUNT)
-        Histogram of each run.
-
-    Returns
-    -------
-    ndarray of float64, shape (r,)
-        In octaves, relative to the run that resembles all others most.
-
     Notes
     -----
     The cross-correlation of the smoothed histograms is largest at the shift. The reference is the run that
@@ -80,18 +70,7 @@ def _top(fit: np.ndarray, step: int) -> int:
 
 
 def shifted(counts: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Divide the durations of histograms by factors, to the nearest bin.
-
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (u, BIN_COUNT)
-    shift : ndarray of float64, shape (u,)
-        log2 of each factor.
-
-    Returns
-    -------
-    ndarray of float64, shape (u, BIN_COUNT)
-    """
+    """Divide the durations of histograms by factors, to the nearest bin."""
     octaves = bin_octaves()
     between = (octaves[1:] + octaves[:-1]) / 2
     moved = counts.copy()

@@ -70,18 +70,7 @@ class ComparedCalls:
 
 
 def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
-    """Group the selected calls of a run by layer and operation.
-
-    Parameters
-    ----------
-    single : bool
-        The run is the only one of its group: phases, ranks and times of calls are needed.
-
-    Raises
-    ------
-    EnsioError
-        The run does not record what the selection asks for, or cannot be read.
-    """
+    """Group the selected calls of a run by layer and operation."""
     events = single_calls(run, selection) if single else None
     if events is not None:
         return _in_memory(events, selection)

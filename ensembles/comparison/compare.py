@@ -118,15 +118,7 @@ def compare_runs(
     selection: Selection | None = None,
     **filters: Unpack[Filters],
 ) -> list[Comparison]:
-    """Compare groups of runs for each kind of calls.
-
-    Returns
-    -------
-    list of Comparison
-        One for each operation and layer that occur in every group, or in some group often enough. Those that
-        differ come first, sorted by how much their time changed, then the others, sorted by their time.
-        Operations that wait are left out unless a filter names them.
-    """
+    """Compare groups of runs for each kind of calls."""
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
     read = [[read_run(run, selection, single) for run in group] for group in groups]
@@ -162,18 +154,7 @@ def _causes_s(run: Run) -> dict[str, float]:
 
 
 def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
-    """Read what a comparison needs of a run.
-
-    Parameters
-    ----------
-    single : bool
-        The run is the only one of its group: phases, ranks and times of calls are needed.
-
-    Raises
-    ------
-    EnsioError
-        The run does not record what the selection asks for, or cannot be read.
-    """
+    """Read what a comparison needs of a run."""
     calls = group_calls(run, selection.for_run(run, from_summary=True), single)
     posts = [
         f"{count_text(sums.requests, op)} only post a request, for which another call waits: compare the "
@@ -195,15 +176,7 @@ def compare_read_runs(
     is_whole: bool = True,
     per_byte: bool = False,
 ) -> list[Comparison]:
-    """Compare groups of runs that were read before, perhaps from a history.
-
-    Parameters
-    ----------
-    is_whole : bool
-        Whether the selected calls are all calls of the runs of their kinds.
-    per_byte : bool
-        Whether durations are per MiB, so that times a run do not decide.
-    """
+    """Compare groups of runs that were read before, perhaps from a history."""
     single = all(len(group) == 1 for group in groups)
     read = [[run.calls for run in group] for group in groups]
     names = list(names) if names is not None else [runs_name([run.path for run in group]) for group in groups]

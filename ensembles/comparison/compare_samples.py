@@ -75,20 +75,7 @@ def compare_samples(
     seed: int = 0,
     unit: str = "phases",
 ) -> Comparison:
-    """Compare groups of runs for one kind of calls.
-
-    Parameters
-    ----------
-    groups, unit
-        As for `Kind`.
-    names, margin, level, seed
-        As for `compare_kinds`.
-
-    Raises
-    ------
-    EnsioError
-        There are fewer than two groups, one is empty, or an option is out of range.
-    """
+    """Compare groups of runs for one kind of calls."""
     kind = Kind(groups, unit=unit)
     return compare_kinds([kind], names=names, margin=margin, level=level, seed=seed)[0]
 
@@ -101,33 +88,7 @@ def compare_kinds(
     level: float = LEVEL,
     seed: int = 0,
 ) -> list[Comparison]:
-    """Compare groups of runs for several kinds of calls.
-
-    Parameters
-    ----------
-    kinds : sequence of Kind
-    names : sequence of str, optional
-        Names of the groups.
-    margin : float
-        Groups are the same if no location moved beyond 1 − `margin` or its inverse, neither a weight nor the
-        share of the tail by more than `margin` (of all calls) or than what moves the mean of all calls by
-        that, and no width by more than what moves the mean of the slower half of its mode by that.
-    level : float
-        Probability of a false "different" for all kinds together; each interval has the confidence level
-        1 − `level`.
-    seed : int
-        Seed of the permutations and the bootstrap.
-
-    Returns
-    -------
-    list of Comparison
-        One for each kind.
-
-    Raises
-    ------
-    EnsioError
-        There are fewer than two groups, one is empty, or an option is out of range.
-    """
+    """Compare groups of runs for several kinds of calls."""
     for kind in kinds:
         if len(kind.groups) < 2 or not all(len(group) for group in kind.groups):
             raise EnsioError("a comparison needs at least two groups with at least one run each")

@@ -186,14 +186,7 @@ def _tail(
 
 
 def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
-    """Compute quantiles of histograms, in log2 of ns.
-
-    Returns
-    -------
-    ndarray of float64, shape (u,)
-        Calls are assumed to be spread evenly within a bin. A quantile between two calls is in the middle
-        between their bins. nan without calls.
-    """
+    """Compute quantiles of histograms, in log2 of ns."""
     edges_ns = bin_edges_s() * 1e9
     before = np.cumsum(counts, axis=1)
     wanted = level * before[:, -1:]

@@ -34,13 +34,7 @@ independent.
 
 
 def unit_counts(sample: CountedDurations, most: int = _MOST_UNITS) -> np.ndarray:
-    """Return the histograms of phases; many phases are merged with their neighbours.
-
-    Returns
-    -------
-    ndarray of float64, shape (u, BIN_COUNT)
-        In the order of time, each with at least one call.
-    """
+    """Return the histograms of phases; many phases are merged with their neighbours."""
     # Units have equal numbers of calls, so that many tiny phases do not weigh as much as few large ones.
     phases = len(sample.n)
     middle = (np.cumsum(sample.n) - sample.n / 2) / max(sample.total, 1)

@@ -284,13 +284,7 @@ def make_differences(
     margin: float = MARGIN,
     keys: Sequence[Key] | None = None,
 ) -> list[Difference]:
-    """Subtract the accounts of the runs of the first group from those of each other group.
-
-    Parameters
-    ----------
-    keys : sequence of (str, str), optional
-        Kinds of calls that are entries. Default: those that do not wait for other tasks.
-    """
+    """Subtract the accounts of the runs of the first group from those of each other group."""
     if keys is None:
         of_runs = (key for group in groups for run in group for key in run.calls.time_s)
         keys = [key for key in dict.fromkeys(of_runs) if key not in WAITS_FOR_TASKS]

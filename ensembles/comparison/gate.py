@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ensembles.comparison.difference import Difference
 from ensembles.comparison.model import ASSUMED_SPREAD
@@ -11,7 +12,7 @@ from ensembles.comparison.report import DIFFERENT, Comparison
 from ensembles.comparison.times import TimeChange, runs_that_decide
 from ensembles.comparison.whole_runs import groups_of_fewer_tasks
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import ratio_text, share_text
+from ensembles.model.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -20,28 +21,21 @@ class Gate:
 
     Attributes
     ----------
-    failed : list of str
+    failed : list of Statement
         Why the comparison fails; empty: it passes.
-    undecided : list of str
+    undecided : list of Statement
         What is longer by as much in these runs, but not certainly.
     whole_runs_fail : bool
         Whether it fails because whole runs take longer, and not only some kind of calls.
     """
 
-    failed: list[str] = field(default_factory=list)
-    undecided: list[str] = field(default_factory=list)
+    failed: list[Statement] = field(default_factory=list)
+    undecided: list[Statement] = field(default_factory=list)
     whole_runs_fail: bool = False
 
 
 def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> Gate:
     """Judge whether comparisons fail.
-
-    Parameters
-    ----------
-    fail_on : float
-        0: any difference fails; else the factor from which on what takes longer fails.
-    of_whole_runs : bool
-        Whether whole runs count; with filters, only the chosen calls do.
 
     Notes
     -----
@@ -53,27 +47,31 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
     accident.
     """
     if not fail_on:
-        return Gate([f"{_kind(each)} is different" for each in found if each.verdict == DIFFERENT])
+        return Gate(
+            [_reason("gate.different", "", kind=_kind(each)) for each in found if each.verdict == DIFFERENT]
+        )
     several = len(found[0].groups) > 2
-    failed: list[str] = []
-    undecided: list[str] = []
+    failed: list[Statement] = []
+    undecided: list[Statement] = []
     whole_runs_fail = False
     fewer = {one.group for one in groups_of_fewer_tasks(found[0]) if one.is_slower(fail_on)}
     for one in _differences(found[0]):
-        of = f"{sanitize_text(one.group)}: " if several else ""
+        of = one.group * several
         if of_whole_runs and (one.did_less or one.group in fewer or one.longer_runs(fail_on)):
-            why = "fewer tasks do the I/O, and it is longer on the critical path; " * (one.group in fewer)
-            failed.append(f"{of}{why}{one.sentence()}")
+            failed.append(_reason("gate.runs", of, is_of_fewer=one.group in fewer, how=one.sentence()))
             whole_runs_fail = True
-        elif kinds := [text for each in found if (text := _of_kind(each, one, fail_on, of_whole_runs))]:
-            failed += [of + text for text in kinds]
+        elif kinds := [why for each in found if (why := _of_kind(each, one, of, fail_on, of_whole_runs))]:
+            failed += kinds
         else:
-            undecided += [of + text for text in _undecided(found, one, fail_on, of_whole_runs)]
+            undecided += _undecided(found, one, of, fail_on, of_whole_runs)
     if failed and any(each.is_of_single_runs for each in (*found[0].run_times, *found[0].times)):
-        failed.append(
-            "these are single runs, which do not show how much they vary: compare several per group"
-        )
+        failed.append(_reason("gate.single_runs", ""))
     return Gate(failed, undecided, whole_runs_fail)
+
+
+def _reason(name: str, group: str, **values: Any) -> Statement:
+    """Make the statement of a reason; of several groups, it names the one."""
+    return Statement(name, {"group": group or None, **values})
 
 
 def _differences(found: Comparison) -> list[Difference]:
@@ -86,52 +84,51 @@ def _differences(found: Comparison) -> list[Difference]:
     ]
 
 
-def _of_kind(found: Comparison, one: Difference, fail_on: float, of_whole_runs: bool) -> str:
-    """Return that a kind of calls takes longer a run, by enough of the time in I/O; else ""."""
+def _of_kind(
+    found: Comparison, one: Difference, of: str, fail_on: float, of_whole_runs: bool
+) -> Statement | None:
+    """Return that a kind of calls takes longer a run, by enough of the time in I/O; else None."""
     slowdown = found.slowdown_of(one.group)
     change = next((each for each in found.times if each.group == one.group), None)
+    is_slower = slowdown > 1 and slowdown >= fail_on
     if change is None:  # times per MiB, or ensembles
-        return f"{_kind(found)} is slower, {ratio_text(slowdown)}" * (slowdown > 1 and slowdown >= fail_on)
+        return _reason("gate.slower", of, kind=_kind(found), ratio=slowdown) if is_slower else None
     loss = next((each for each in one.added(of_whole_runs) if each.id == _kind(found)), None)
     if loss is None:
-        return ""
+        return None
     is_certain = change.is_certain(found.level)
-    if slowdown > 1 and slowdown >= fail_on and (is_certain or not change.is_of_one_new_run):
+    if is_slower and (is_certain or not change.is_of_one_new_run):
         evidence = change.evidence if is_certain else _evidence_of_durations(found, change)
-        return f"{loss.text}; {evidence}" + (f"; {one.sentence()}" if of_whole_runs else "")
-    return loss.text if not of_whole_runs and change.ratio is None and found.counts_differ else ""
+        how = one.sentence() if of_whole_runs else None
+        return _reason("gate.kind", of, loss=loss.text, evidence=evidence, how=how)
+    is_new = not of_whole_runs and change.ratio is None and found.counts_differ
+    return _reason("gate.kind", of, loss=loss.text, evidence=None, how=None) if is_new else None
 
 
-def _evidence_of_durations(found: Comparison, change: TimeChange) -> str:
+def _evidence_of_durations(found: Comparison, change: TimeChange) -> Statement:
     """Say that durations moved although the time a run is not certain, with p and what it assumes."""
-    p = f"by its durations, p {found.tests['p']:.2g}" if found.tests else "by its durations"
-    return p + (f" if they vary by {share_text(ASSUMED_SPREAD)}" if change.is_of_single_runs else "")
+    spread = ASSUMED_SPREAD if change.is_of_single_runs else None
+    return _reason("gate.durations", "", p=found.tests["p"] if found.tests else None, spread=spread)
 
 
 def _undecided(
-    found: Sequence[Comparison], one: Difference, fail_on: float, of_whole_runs: bool
-) -> list[str]:
+    found: Sequence[Comparison], one: Difference, of: str, fail_on: float, of_whole_runs: bool
+) -> list[Statement]:
     """Return what is longer by as much, and by more than the margin, but not certainly."""
     least = max(fail_on, 1 / (1 - one.margin))
     said = [(one.label(each.what), each) for each in one.times[:1] if of_whole_runs]
     if not said:
         said = [(_kind(each), time) for each in found[:1] for time in each.times if time.group == one.group]
-    return [
-        f"{label}: {each.text}, which variation from run to run may explain ({each.evidence}): compare "
-        + _more_runs(each, one.level)
-        for label, each in said
-        if each.ratio is not None
-        and each.ratio >= least
-        and each.p is not None
-        and not each.is_certain(one.level)
-    ]
-
-
-def _more_runs(change: TimeChange, level: float) -> str:
-    enough = runs_that_decide(change, level)
-    if enough is None or enough <= min(change.runs):
-        return "more runs per group"
-    return f"{enough} runs per group to know"
+    open_ = []
+    for what, each in said:
+        is_open = each.ratio is not None and each.ratio >= least and each.p is not None
+        if is_open and not each.is_certain(one.level):
+            runs = runs_that_decide(each, one.level) or 0
+            values = {"what": what, "how": each.text, "evidence": each.evidence}
+            is_unknown = runs <= min(each.runs)
+            values |= {"is_unknown": is_unknown, "runs": None if is_unknown else runs}
+            open_.append(_reason("gate.open", of, **values))
+    return open_
 
 
 def _kind(found: Comparison) -> str:

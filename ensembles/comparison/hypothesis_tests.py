@@ -27,22 +27,6 @@ _SAME = 1e-9
 def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
     """Compute a rank test of groups that have values.
 
-    Parameters
-    ----------
-    values : sequence of ndarray
-        At least one finite value for each of two or more groups.
-
-    Returns
-    -------
-    method : str
-        ``Wilcoxon-Mann-Whitney`` for two groups, ``Kruskal-Wallis`` for more.
-    statistic : float
-        U of the first group; H, corrected for ties. If all values are equal: half of the pairs; 0.
-    p : float
-        Two-sided p-value, exact of two groups without ties and with fewer than `MOST_EXACT` values each, or
-        with ties and few enough values to divide them in all ways; else by the normal distribution with a
-        correction for continuity. 1 if all values are equal.
-
     Examples
     --------
     >>> rank_statistic([np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])])
@@ -77,15 +61,6 @@ def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
 
 def mean_ranks(values: np.ndarray) -> np.ndarray:
     """Compute ranks from 1 on; equal values have the mean of their ranks.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-        Without nan.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
 
     Notes
     -----
@@ -126,11 +101,6 @@ def _exact_p_with_ties(one: np.ndarray, other: np.ndarray) -> float:
 def rank_test(values: Sequence[np.ndarray]) -> float:
     """Compute the two-sided p-value of a rank test.
 
-    Returns
-    -------
-    float
-        As `rank_statistic`; nan if a group has no finite value.
-
     Examples
     --------
     >>> rank_test([np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])])
@@ -143,24 +113,12 @@ def rank_test(values: Sequence[np.ndarray]) -> float:
 
 
 def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
-    """Compute the p-value of each pair of groups, with Holm's correction.
-
-    Returns
-    -------
-    dict of (int, int) to float
-        By the positions of the groups, the lower one first; nan if a group is empty.
-    """
+    """Compute the p-value of each pair of groups, with Holm's correction."""
     return {pair: holm_p for pair, (_, _, holm_p) in dunn_pairs(values).items()}
 
 
 def dunn_pairs(values: Sequence[np.ndarray]) -> dict[tuple[int, int], tuple[float, float, float]]:
     """Compute Dunn's test of each pair of groups.
-
-    Returns
-    -------
-    dict of (int, int) to (float, float, float)
-        By the positions of the groups, the lower one first: z (positive: the first group has the higher
-        ranks), the two-sided p-value, and the p-value with Holm's correction; nan if a group is empty.
 
     References
     ----------
@@ -193,11 +151,6 @@ def dunn_pairs(values: Sequence[np.ndarray]) -> dict[tuple[int, int], tuple[floa
 def smallest_rank_p(sizes: Sequence[int]) -> float:
     """Return the smallest p-value that a rank test of two groups can give.
 
-    Returns
-    -------
-    float
-        For more than two groups, the share of arrangements that look alike.
-
     Examples
     --------
     >>> smallest_rank_p([3, 3]), smallest_rank_p([4, 1])
@@ -208,21 +161,7 @@ def smallest_rank_p(sizes: Sequence[int]) -> float:
 
 
 def rank_tests(by_unit: np.ndarray, group: np.ndarray, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Compute rank tests of each part, with Holm's correction for their number.
-
-    Parameters
-    ----------
-    by_unit : ndarray of float64, shape (u, m)
-        Values of the units; nan: the unit has no such calls.
-    group : ndarray of int64, shape (u,)
-        Group of each unit.
-
-    Returns
-    -------
-    list of dict
-        For each part ``rank_p`` and ``rank_holm_p`` (None: unknown) and, of more than two groups,
-        ``dunn_holm_p``.
-    """
+    """Compute rank tests of each part, with Holm's correction for their number."""
     by_group = [[column[group == g] for g in range(len(names))] for column in by_unit.T]
     rank_p = [rank_test(groups) for groups in by_group]
     found: list[dict[str, Any]] = []
@@ -236,13 +175,7 @@ def rank_tests(by_unit: np.ndarray, group: np.ndarray, names: Sequence[str]) -> 
 
 
 def kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:
-    """Compute the largest difference of two distribution functions, 0 to 1.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (BIN_COUNT,)
-        Number of calls in each bin; at least one call.
-    """
+    """Compute the largest difference of two distribution functions, 0 to 1."""
     return float(np.abs(_distribution(first) - _distribution(second)).max())
 
 
@@ -251,11 +184,6 @@ def wasserstein_octaves(first: np.ndarray, second: np.ndarray) -> float:
 
     It is the mean distance, in octaves, by which calls of one have to be moved to equal the other; 1 octave
     is a factor of two.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (BIN_COUNT,)
-        Number of calls in each bin; at least one call.
     """
     gap = np.abs(_distribution(first) - _distribution(second))
     return float(gap[:-1] @ np.diff(bin_octaves()))

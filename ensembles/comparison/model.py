@@ -114,16 +114,6 @@ class Effects:
 
         Two one-sided t tests: the probability of a wrong "within" is at most `level`.
 
-        Parameters
-        ----------
-        margin : ndarray of float64, shape (m,)
-            Largest move to either side.
-
-        Returns
-        -------
-        ndarray of bool, shape (groups − 1, m)
-            False if the error is unknown.
-
         References
         ----------
         D. J. Schuirmann, "A comparison of the two one-sided tests procedure and the power approach for
@@ -188,19 +178,7 @@ def fit_effects(runs: RunValues) -> Effects:
 
 
 def separation_p(gap: float) -> float:
-    """Return the p-value of two single runs whose durations do not overlap.
-
-    Parameters
-    ----------
-    gap : float
-        Octaves from the longest duration of the one to the shortest of the other. The runs moved by that at
-        least, however much they vary within themselves.
-
-    Returns
-    -------
-    float
-        Of a move beyond what the variation `ASSUMED_SPREAD` between runs explains; 1 if durations overlap.
-    """
+    """Return the p-value of two single runs whose durations do not overlap."""
     from ensembles.statistics.special import ndtr
 
     return float(2 * ndtr(-max(gap, 0.0) / _assumed_error()))
@@ -335,13 +313,6 @@ def _t_test(value: np.ndarray, error: np.ndarray, freedom: np.ndarray, grain: np
 def runs_needed(spread: float, margin: float, level: float, same_level: float) -> int | None:
     """Return how many runs per group find or exclude a move by the margin.
 
-    Parameters
-    ----------
-    margin : float
-        Move to find if it is there, and to exclude if nothing moved, each with the probability `POWER`.
-    level, same_level : float
-        Level of the two-sided t test, adjusted for the number of tests, and of the test of equivalence.
-
     Examples
     --------
     >>> from ensembles.comparison.model import runs_needed
@@ -363,10 +334,6 @@ def runs_needed(spread: float, margin: float, level: float, same_level: float) -
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjust p-values for their number.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
 
     References
     ----------

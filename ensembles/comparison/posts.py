@@ -54,13 +54,7 @@ class _Posts(Summary):
 
 
 def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
-    """Count the selected calls that only post a request, by layer and operation.
-
-    Returns
-    -------
-    dict of (str, str) to int
-        Empty if the run has no requests with a known flight, or if not every call is an event.
-    """
+    """Count the selected calls that only post a request, by layer and operation."""
     if not run.info.flights:
         return {}
     return run.summarize(ignoring_run(_Posts), selection=selection.for_run(run)).posts
@@ -68,11 +62,6 @@ def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
 
 def is_replaced(posts: Sequence[Sequence[tuple[int, int]]]) -> bool:
     """Test whether calls are posts in some groups and blocking in others.
-
-    Parameters
-    ----------
-    posts : sequence of sequences of (int, int)
-        Of each run of each group: how many calls post requests, and how many there are.
 
     Examples
     --------
@@ -97,11 +86,6 @@ def with_replaced(
     """Judge kinds whose calls are posts in some groups only: by their time with the waits of their layer.
 
     The waits of the layer are part of that, and inconclusive alone.
-
-    Parameters
-    ----------
-    posts, times_s : sequence of sequences of mappings
-        Number of posts, and time in s, by kind, of each run of each group.
     """
     layers = {layer: [op for one, op in replaced if one == layer] for layer, _ in replaced}
     result = []

@@ -48,13 +48,6 @@ def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:
 
     Phases are used if each run has `FEWEST_PHASES` of them. Otherwise slices of time or ranks are used,
     whichever the calls depend on more: means of log duration over a twelfth of the pieces vary more.
-
-    Returns
-    -------
-    samples : list of CountedDurations
-        Their phases are the pieces.
-    what : str
-        ``phases``, ``slices of time`` or ``ranks``; ``""``: calls cannot be divided.
     """
     phases = [phase for run in runs if (phase := _phases(run)) is not None]
     if len(phases) == len(runs):

@@ -125,11 +125,6 @@ def make_run_test(
 ) -> RunTest:
     """Test whether a time of runs is the same in all groups.
 
-    Parameters
-    ----------
-    values_s : sequence of sequences of float
-        The time in each run of each group, in seconds; at least `FEWEST_RUNS` each.
-
     References
     ----------
     N. Cliff, "Dominance statistics: ordinal analyses to answer ordinal questions", Psychological Bulletin
@@ -168,23 +163,7 @@ def compute_run_tests(
     times_s: Sequence[Sequence[Mapping[tuple[str, str], float]]],
     steps_s: Sequence[Sequence[Sequence[float]]],
 ) -> list[RunTest]:
-    """Test the times of runs: of the whole run, of each kind of calls, and of each step.
-
-    Parameters
-    ----------
-    sums : sequence of sequences of mapping
-        Totals of each run of each group by name, as in `ensembles.comparison.totals.ComparedSums`.
-    times_s : sequence of sequences of mapping
-        Time in each kind of calls by layer and operation; kinds that a run lacks took no time.
-    steps_s : sequence of sequences of sequences of float
-        Time in I/O of each step. Steps are tested if all runs have the same number of them.
-
-    Returns
-    -------
-    list of RunTest
-        Empty unless each group has two runs or more. A total that no run has, or that is 0 in every run, has
-        no test.
-    """
+    """Test the times of runs: of the whole run, of each kind of calls, and of each step."""
     if not has_repetitions([len(group) for group in sums]):
         return []
     tests: list[RunTest] = []

@@ -149,11 +149,6 @@ class TimeChange:
 def runs_that_decide(change: TimeChange, level: float) -> int | None:
     """Return how many runs per group would show a change of this size, at the variation that its p is for.
 
-    Returns
-    -------
-    int or None
-        Found with a probability of 80 %; None: not tested, no change, or more than 1,000 runs.
-
     Examples
     --------
     Of two runs, assumed to vary by 25 %, one takes 1.8 times as long:
@@ -180,20 +175,6 @@ def time_changes(
     of_whole_runs: bool = False,
 ) -> dict[str, list[TimeChange]]:
     """Test whether times a run of groups differ from those of the first group.
-
-    Parameters
-    ----------
-    times_s : mapping of str to sequence of sequences of float
-        By name, the time of each run of each group, in seconds.
-    tested : sequence of str
-        Names of the times that are tested. Their number corrects the p-values.
-    of_whole_runs : bool
-        The times are of whole runs: the first decides whether the others are tested.
-
-    Returns
-    -------
-    dict of str to list of TimeChange
-        By name, one for each group but the first.
 
     Examples
     --------
@@ -288,15 +269,7 @@ def kinds_to_test(
     calls: Mapping[str, Sequence[Sequence[float]]],
     least_share: float = LEAST_SHARE,
 ) -> list[str]:
-    """Return the kinds of calls that take enough of the time in I/O in some group.
-
-    Parameters
-    ----------
-    calls : mapping of str to sequence of sequences of float
-        Number of calls, alike. Of a few calls a run, one takes several times as long as usual now and then.
-    least_share : float
-        Least share of the time in I/O; of kinds of less than `LEAST_CALLS` calls at least `LEAST_ADDED`.
-    """
+    """Return the kinds of calls that take enough of the time in I/O in some group."""
     means = {what: [float(np.mean(group)) for group in values] for what, values in times_s.items()}
     if not means:
         return []

@@ -95,11 +95,6 @@ def make_total(what: str, values: Sequence[Sequence[float]], margin: float, leve
 def counts_text(totals: Sequence[Total], names: Sequence[str] = ()) -> str:
     """Return how many calls of a kind the groups make, with their sizes if these differ.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of all groups. If there are more than two, those that make as many calls as the first are left out.
-
     Examples
     --------
     >>> calls = make_total("calls", [[128], [2048]], margin=0.1, level=0.05)
@@ -153,15 +148,7 @@ class ComparedSums:
 def totals_of_runs(
     groups: Sequence[Sequence[ComparedSums]], margin: float, level: float
 ) -> tuple[list[Total], dict[tuple[str, str], list[Total]]]:
-    """Compute the totals of whole runs, and bytes and sizes of their reads and writes.
-
-    Returns
-    -------
-    of_runs : list of Total
-        Without those that are not known of every run.
-    of_kinds : dict of (str, str) to list of Total
-        ``bytes`` and ``mean_size_bytes`` by layer and operation.
-    """
+    """Compute the totals of whole runs, and bytes and sizes of their reads and writes."""
     found = [[run.totals for run in group] for group in groups]
     names = [name for name in found[0][0] if all(name in one for group in found for one in group)]
     of_runs = [

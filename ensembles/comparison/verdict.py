@@ -30,11 +30,6 @@ def margins_of_parts(parts: Sequence[Component], margin: float) -> np.ndarray:
     Shares of the calls and the location of the tail may change so far that the mean of all calls moves by
     less than the margin: of a mode that is a hundred times slower, a hundredth of its share counts. A width
     may change so far that the mean of the slower half of the mode's calls moves by the margin.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        Octaves of places, widths and ratios, whose margin is twice as wide; differences of shares.
     """
     mean_s = sum(part.weight * part.t_s for part in parts if part.what == PLACE)
     octaves = -np.log2(1 - margin)
@@ -89,13 +84,7 @@ def direction_of(moves: Sequence[Move], margin: float, mean_ratios: Sequence[flo
 def enough_runs(
     parts: Sequence[Component], fitted: Effects, margin: np.ndarray, level: float, units: Units
 ) -> int | None:
-    """Return how many runs per group would find or exclude a move beyond the margin of every part.
-
-    Returns
-    -------
-    int or None
-        None: more than 1,000, or the spread between runs is not known at all.
-    """
+    """Return how many runs per group would find or exclude a move beyond the margin of every part."""
     needed = [2]
     for i, part in enumerate(parts):
         if part.what == RATIO or not margin[i]:

@@ -12,13 +12,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[QuantileRatio]:
-    """Compute the ratios of the quantiles of two runs.
-
-    Returns
-    -------
-    list of QuantileRatio
-        One for each of `LEVELS`; empty if a run has no calls.
-    """
+    """Compute the ratios of the quantiles of two runs."""
     if not (before.total and after.total):
         return []
     pairs = zip(LEVELS, before.quantile_s(LEVELS).tolist(), after.quantile_s(LEVELS).tolist(), strict=True)
@@ -55,13 +49,7 @@ class FewerTasks:
 
 
 def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
-    """Find the groups in which fewer tasks do the I/O than in the first, without a shorter critical path.
-
-    Returns
-    -------
-    list of FewerTasks
-        Groups all of whose runs have fewer tasks with I/O than any run of the first.
-    """
+    """Find the groups in which fewer tasks do the I/O than in the first, without a shorter critical path."""
     totals = {total.what: total for total in found.run_totals}
     if "io_tasks" not in totals or "critical_path_s" not in totals:
         return []

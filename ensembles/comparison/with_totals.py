@@ -18,11 +18,6 @@ def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange])
 
     Another number or size of calls makes the kind different without a test of durations, and so does another
     time a run by its test. The direction is that of the time a run, where it is certain.
-
-    Parameters
-    ----------
-    totals : list of Total
-        ``calls`` and ``time_s``, and ``bytes`` and ``mean_size_bytes`` if they are known.
     """
     found = replace(found, totals=totals, times=times)
     longer, times_text = _direction_of(times, found.level), _times_text(found)

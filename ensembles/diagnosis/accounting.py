@@ -28,18 +28,7 @@ _STEPS = 30  # of the bisection
 
 
 def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None, Mended]:
-    """Give the lost time to findings, and find symptoms.
-
-    Returns
-    -------
-    findings : list of Finding
-        With `Finding.share_s` and `Finding.symptoms`, the causes first. A symptom is a note.
-    unexplained_s : float or None
-        Time for which the tasks of a phase wait for its slowest one, less what the findings explain; None:
-        the run does not show who waits for whom.
-    mended : Mended
-        The remedies of all findings but symptoms.
-    """
+    """Give the lost time to findings, and find symptoms."""
     known = [_beside_main(_with_savings(finding, case), case) for finding in findings]
     findings = _without_time_of_clients(known, case)
     rest = [finding for finding in findings if finding.saved_ns is not None]

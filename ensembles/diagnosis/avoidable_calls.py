@@ -30,16 +30,7 @@ MOST_FILE_BYTES = 1 << 20
 
 
 def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ...], Check | None]:
-    """Compute which share of the opens and closes others make for the same small files.
-
-    Returns
-    -------
-    share : ndarray of float64, shape (n,)
-        Of the time of each row of the case.
-    files : tuple of str
-    check : Check or None
-        None: there are no such files.
-    """
+    """Compute which share of the opens and closes others make for the same small files."""
     table = uses.table.columns()
     calls = case.run.calls
     op = np.array([call.op for call in calls] or [""])[table["call"]]

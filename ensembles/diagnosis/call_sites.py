@@ -41,11 +41,6 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
 
     One pass over the events counts for all findings with rows of the shared evidence, one for others, and
     those that concern some ordinals take another one.
-
-    Parameters
-    ----------
-    run : Run
-        Without known call sites, the findings stay as they are.
     """
     found = list(findings)
     if len(run.info.sites) < 2:
@@ -111,13 +106,7 @@ def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, Sit
 
 
 def python_hint(run: Run) -> str:
-    """Say how to see the lines of a Python script, where call sites are in its interpreter or its modules.
-
-    Returns
-    -------
-    str
-        A sentence without its end; ``""``: nothing of Python made calls, or its lines are known.
-    """
+    """Say how to see the lines of a Python script, where call sites are in its interpreter or its modules."""
     if reads_python_lines(run.info.environment):
         return ""
     modules = {frame.module for site in run.info.sites[1:] for frame in site.frames}
@@ -158,13 +147,7 @@ def _place_of_frame(frame: Frame) -> str:
 
 
 def symbol_hint(run: Run, findings: Sequence[Finding]) -> str:
-    """Say how to see functions or lines, where findings name programs without them.
-
-    Returns
-    -------
-    str
-        A sentence without its end; ``""``: the places are known, or the interpreter of Python hides them.
-    """
+    """Say how to see functions or lines, where findings name programs without them."""
     named = {label for finding in findings for label, _ in finding.where.sites}
     frames = [site.frames[0] for site in run.info.sites[1:] if site.frames and place_of(site) in named]
     modules = sorted(

@@ -74,13 +74,6 @@ def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
 
     The others may have nothing to move, as while a header is written or behind aggregators. One run does not
     show whether they could have moved a part.
-
-    Parameters
-    ----------
-    moved : ndarray of int64, shape (windows, tasks)
-        Bytes.
-    least : float
-        Share of the tasks from which on a phase is of many.
     """
     few = (moved > 0).any(axis=1) & ((moved > 0).mean(axis=1) < least)
     rows = np.isin(case.op, ("read", "write", "sync")) & (case.rows["depth"] == 0)
@@ -101,15 +94,7 @@ def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
 
 
 def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
-    """Refuse a run whose tasks sync few bytes in each of many steps: the program may need that, or not.
-
-    Parameters
-    ----------
-    rows : ndarray of bool, shape (n,)
-        Syncs after few bytes, few in a phase.
-    least : int
-        Phases with such syncs from which on it is a habit.
-    """
+    """Refuse a run whose tasks sync few bytes in each of many steps: the program may need that, or not."""
     steps = len(np.unique(case.rows["phase"][rows]))
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     at_most_s = case.most_s(time_ns)

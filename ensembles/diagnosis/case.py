@@ -160,14 +160,7 @@ class Case:
         return self.model.most_s(time_ns)
 
     def spread_ns(self, saved_ns: np.ndarray, of_tasks: Callable[..., np.ndarray] = np.mean) -> np.ndarray:
-        """Let all tasks of a window save what the tasks save on average: they wait at the same servers.
-
-        Parameters
-        ----------
-        saved_ns : ndarray of float64, shape (n,)
-        of_tasks : callable
-            ``np.max``: all save what the one with the largest saving does, after whom they queue.
-        """
+        """Let all tasks of a window save what the tasks save on average: they wait at the same servers."""
         saved = self.by_cell(saved_ns)
         together = np.where(self.present, saved, 0.0 if of_tasks is np.max else np.nan)
         usual = np.max(together, axis=1) if of_tasks is np.max else np.nanmean(together, axis=1)
@@ -243,13 +236,6 @@ class Case:
         Those of more than `OUTLIER` times the median are rare if fewer than `LEAST_CALLS` a task make up the
         time: they wait for a processor, or for the disk. Of calls with bytes, they are also if fewer than
         one in `OUTLIER` is so long: the bytes remain. Of other calls, nothing does.
-
-        Parameters
-        ----------
-        rows : ndarray of bool, shape (n,)
-            Those that are looked at.
-        bearing : ndarray of float64, shape (n,), optional
-            How many calls of each row bear it: the slowest of the function. Default: all.
         """
         time_ns = self.rows["time_ns"].astype(np.float64)
         bearing = self.rows["n"] if bearing is None else bearing
@@ -349,12 +335,6 @@ class Case:
         A row is compared with the median over the tasks of the same phase, function and size class; what
         larger requests, or more bytes of the task in the phase, would explain is taken off. Shape (windows,
         tasks), 0 where nothing compares.
-
-        Parameters
-        ----------
-        by_time : bool
-            Compare the logarithm of the mean duration instead of the mean logarithm: where the first calls
-            of a slow task are slow, and memory takes its last ones while others wait.
         """
         rows = {name: column[chosen] for name, column in self.rows.items()}
         if by_time:
@@ -370,11 +350,6 @@ class Case:
 
         Both have the shape (quarters of phases, tasks). A run with few long phases shows with its quarters
         whether a task is slow all the time.
-
-        Parameters
-        ----------
-        chosen : ndarray of bool, shape (n,)
-            Rows that are compared.
         """
         table = self.evidence.quarters.columns()
         names = ("phase", "rank", "call", "size", "depth")
@@ -468,13 +443,7 @@ def p_of_chance(seen: float, drawn: Callable[[np.random.Generator], float], draw
 
 
 def p_of_largest(values: np.ndarray, present: np.ndarray, draws: int = DRAWS) -> float:
-    """Compute the p-value of the largest mean of a column, by permutation within rows.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (windows, units)
-        Under the null hypothesis, the units of a window are exchangeable, and windows are independent.
-    """
+    """Compute the p-value of the largest mean of a column, by permutation within rows."""
     filled = np.where(present, values, 0.0)
     seen = float(filled.mean(axis=0).max()) - 1e-12
     return p_of_chance(seen, lambda rng: float(rng.permuted(filled, axis=1).mean(axis=0).max()), draws)

@@ -46,13 +46,7 @@ class Crowded(NamedTuple):
 
 
 def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
-    """Find calls on shared files of one stripe, for which several targets would have work.
-
-    Parameters
-    ----------
-    table : dict of str to ndarray, shape (m,)
-        Columns of `FileUses.table`.
-    """
+    """Find calls on shared files of one stripe, for which several targets would have work."""
     layouts = [case.run.info.striping_of(path) for path in case.run.files]
     counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
     if not counts.any():
@@ -108,11 +102,6 @@ def _targets_with_more_stripes(
     Tasks whose parts lie whole rounds of stripes apart begin on the same target. If it serves all alike, they
     go on to the next at about the same time, as long as their parts do not reach over all stripes. A close
     or a sync waits for the writes of all phases.
-
-    Returns
-    -------
-    all_targets, first_targets : ndarray of float64, shape (k,)
-        Of all writes of the phase, and of the first ones of the tasks, where tasks do not reach all stripes.
     """
     file = table["file"][uses]
     _, where = distinct_rows(file, table["phase"][uses])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.account import Account, CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
@@ -50,7 +51,6 @@ from ensembles.diagnosis.rules import (
     slow_target,
     small_requests,
     stdio_buffer,
-    stragglers,
     sync_per_write,
     write_back,
 )
@@ -136,13 +136,7 @@ _NEEDS: dict[str, _Need] = {
 
 
 def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplicable | None:
-    """Return why a run cannot have a cause; None: it may have it, as far as is known.
-
-    Parameters
-    ----------
-    refusal : NotApplicable or None
-        Why the rule could not be applied, if so. What it says to record stays said.
-    """
+    """Return why a run cannot have a cause; None: it may have it, as far as is known."""
     need = _NEEDS.get(cause)
     if need is None or need.is_there(case):
         return None
@@ -173,8 +167,8 @@ RULES: tuple[Rule, ...] = (
     metadata_storm.rule,
     sync_per_write.rule,
     imbalance.rule,
-    stragglers.task,
-    stragglers.node,
+    slow_calls.task,
+    slow_calls.node,
     slow_target.rule,
     redundant_reads.rule,
     collective_coordination.rule,
@@ -258,13 +252,7 @@ class DiagnosisPass:
             self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
-        """Evaluate the rules on filled summaries.
-
-        Parameters
-        ----------
-        group : SummaryGroup or None
-            Filled summaries of `requests`, and perhaps others. None: there are no requests.
-        """
+        """Evaluate the rules on filled summaries."""
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []
         hints: list[str] = []

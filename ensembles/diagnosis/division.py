@@ -18,17 +18,7 @@ def divide(
     outside: Iterable[Entry] = (),
     is_of_run: bool = False,
 ) -> Account:
-    """Divide the time of a run, of any kind of record.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        They have `Finding.share_s`, or take the middle of their gain as far as I/O is left.
-    inside : sequence of Entry
-        What divides the I/O that findings leave, in proportion to these times.
-    outside : iterable of Entry
-        What is outside of I/O calls: each takes its time as far as it is left. The rest is `OUTSIDE`.
-    """
+    """Divide the time of a run, of any kind of record."""
     io_s = min(io_s, run_s)
     left_s, found = io_s, []
     for each in findings:

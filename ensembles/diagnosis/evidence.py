@@ -214,12 +214,7 @@ def _gaps_before(chunk: Events) -> dict[str, np.ndarray]:
 
 
 def stripes_of(run: Run) -> np.ndarray:
-    """Read the layouts of the files of a run, as `Evidence` takes them.
-
-    Returns
-    -------
-    ndarray of int64, shape (files, 4)
-    """
+    """Read the layouts of the files of a run, as `Evidence` takes them."""
     found = np.zeros((max(len(run.files), 1), 4), np.int64)
     if not any("lustre.lov" in facts for facts in run.info.file_facts.values()):
         return found

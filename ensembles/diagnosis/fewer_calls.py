@@ -30,13 +30,7 @@ from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
 
 
 def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
-    """Find calls of storage without bytes, and small calls of libraries whose storage calls were recorded.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        Of the rules: what ``metadata-storm`` explains is not named twice.
-    """
+    """Find calls of storage without bytes, and small calls of libraries whose storage calls were recorded."""
     run = case.run
     cells, layers = run.summary.cells, np.array([call.layer for call in run.summary.calls])
     inner_ns = np.bincount(cells["call"], cells["inner_ns"], len(layers))
@@ -86,15 +80,7 @@ _MOSTLY_LEFT = 0.5
 def with_fewer_calls(
     findings: Sequence[Finding], mended: Mended, case: Case, uses: FileUses, libraries: frozenset[str]
 ) -> list[Finding]:
-    """Add the calls that no finding explains and that cost time whatever they move.
-
-    Parameters
-    ----------
-    mended : Mended
-        All of their remedies; that of the new finding is added.
-    libraries : frozenset of str
-        Layers whose own time is known, as the storage calls inside them were recorded.
-    """
+    """Add the calls that no finding explains and that cost time whatever they move."""
     found = []
     remedy = _remedy(case, uses, (1 - mended.left_share()) * case.rows["time_ns"], libraries)
     for finding in [] if remedy is None else make_finding(case, FEWER_CALLS, remedy):
@@ -165,15 +151,7 @@ def told(
     paths: Sequence[str] = (),
     scans: bool = False,
 ) -> tuple[str, tuple[Check, ...], str]:
-    """Return title, checks and advice of functions, of each of which a sentence tells number and time.
-
-    Parameters
-    ----------
-    files, paths : sequence of str
-        Those of the calls, and of the run.
-    scans : bool
-        The tasks read folders (`reads_folders`).
-    """
+    """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
     on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
         Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),

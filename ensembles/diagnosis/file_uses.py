@@ -53,21 +53,7 @@ class Enclosing:
         return self._held is not None
 
     def complete(self, rows: Rows, last: bool = False) -> Rows:
-        """Return the rows whose enclosing calls are all known, with what was found.
-
-        Parameters
-        ----------
-        rows : dict of str to ndarray, shape (n,)
-            The next calls, with the column ``flags`` (bits).
-        last : bool
-            There are no more: rows that wait for an enclosing call have none.
-
-        Returns
-        -------
-        dict of str to ndarray
-            The columns, sorted by rank and thread, and ``parent`` (position of the next enclosing call, or
-            -1), ``around`` (flags of all enclosing calls) and ``own_ns`` (duration without enclosed calls).
-        """
+        """Return the rows whose enclosing calls are all known, with what was found."""
         if self._held is None and not rows["depth"].any():
             n = len(rows["depth"])
             return rows | {
@@ -340,17 +326,7 @@ def _is_posix(calls: Sequence[Call]) -> np.ndarray:
 
 
 def chunks_from_cache(table: Rows, calls: Sequence[Call]) -> np.ndarray:
-    """Find the rows of `CACHED` writes that are data: ``H5Dwrite`` took it, and wrote less by itself.
-
-    Parameters
-    ----------
-    table : dict of str to ndarray, shape (m,)
-        Columns of `FileUses.table`.
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
-    """
+    """Find the rows of `CACHED` writes that are data: ``H5Dwrite`` took it, and wrote less by itself."""
     data = np.array([call.name.startswith("H5Dwrite") for call in calls])[table["call"]]
     posix = (_is_posix(calls) & (op_of_calls(calls) == _WRITE))[table["call"]]
     cached = table["kind"] == CACHED
@@ -366,21 +342,7 @@ def chunks_from_cache(table: Rows, calls: Sequence[Call]) -> np.ndarray:
 def share_of_rows(
     case: Case, table: Rows, chosen: np.ndarray, weight: np.ndarray | None = None, of: str = "time_ns"
 ) -> np.ndarray:
-    """Compute which share of the time of each row of a case lies in chosen rows of the table.
-
-    Parameters
-    ----------
-    table : dict of str to ndarray, shape (m,)
-        Columns of `FileUses.table`.
-    chosen : ndarray of bool, shape (m,)
-    weight : ndarray of float64, shape (m,), optional
-        Part of each chosen row that counts. Default: all.
-
-    Returns
-    -------
-    ndarray of float64, shape (len(case),)
-        Rows of the same phase, task and function have the same share.
-    """
+    """Compute which share of the time of each row of a case lies in chosen rows of the table."""
     names = ("phase", "rank", "call")
     _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
     theirs, mine = number[: len(chosen)], number[len(chosen) :]
@@ -393,20 +355,7 @@ def share_of_rows(
 
 
 def tasks_at_once(table: Rows, chosen: np.ndarray) -> np.ndarray:
-    """Compute how many tasks are in calls on a file at once, phase by phase.
-
-    Parameters
-    ----------
-    table : dict of str to ndarray, shape (m,)
-        Columns of `FileUses.table`.
-    chosen : ndarray of bool, shape (m,)
-        Rows that count, k of them.
-
-    Returns
-    -------
-    ndarray of float64, shape (k,)
-        Time in calls over the time from the first to the last of them.
-    """
+    """Compute how many tasks are in calls on a file at once, phase by phase."""
     _, where = distinct_rows(table["file"][chosen], table["phase"][chosen])
     groups = int(where.max(initial=-1)) + 1
     begin, end = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, np.int64)

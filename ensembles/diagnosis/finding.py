@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ensembles.diagnosis.principles import Cause, cause_of
-from ensembles.diagnosis.trials import remedy_of
+from ensembles.diagnosis.principles import Cause, cause_of, remedy_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, share_text

@@ -27,18 +27,6 @@ OUTLIER = 16.0
 def fixed_costs_ns(mean_bytes: np.ndarray, floors_ns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Take the time of the bytes off durations.
 
-    Parameters
-    ----------
-    mean_bytes : ndarray of float64, shape (n,)
-        Mean size of the requests of each row.
-    floors_ns : sequence of three ndarray of float64, shape (n,)
-        Least, likely and greatest duration of a request.
-
-    Returns
-    -------
-    list of three ndarray of float64, shape (n,)
-        Least, likely and greatest fixed cost of a request, in ns.
-
     Examples
     --------
     >>> import numpy as np

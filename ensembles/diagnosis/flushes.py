@@ -25,11 +25,6 @@ def bytes_to_flush(case: Case, uses: FileUses) -> np.ndarray:
 
     They are what the task wrote to the file since the phase of its sync or close of this file before. Layers
     see the same bytes, so that the one with most of them counts.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Mean by call, in bytes; 0 for other calls.
     """
     table = uses.table.columns()
     calls = case.run.calls
@@ -62,14 +57,7 @@ def bytes_to_flush(case: Case, uses: FileUses) -> np.ndarray:
 
 
 def flushes_alike(case: Case, uses: FileUses) -> np.ndarray:
-    """Find the rows that compare with those of other tasks: syncs and closes only after the same bytes.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True for calls that flush nothing. A sync or close had to flush as much as that of the median task in
-        the phase, within `MOST_RATIO`; `SMALL_FLUSH_BYTES` cost what none do.
-    """
+    """Find the rows that compare with those of other tasks: syncs and closes only after the same bytes."""
     if flushes_alike not in case.shared:
         alike = np.ones(len(case), bool)
         rows = np.flatnonzero(np.isin(case.op, _FLUSHING))
@@ -110,13 +98,7 @@ class Flush(NamedTuple):
 
 
 def flush_of_closes(case: Case, rows: np.ndarray) -> Flush:
-    """Estimate how long each row's closes write what the cache holds.
-
-    Parameters
-    ----------
-    rows : ndarray of bool, shape (n,)
-        Rows of closes.
-    """
+    """Estimate how long each row's closes write what the cache holds."""
     writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
     fast = np.where(writes, case.absorbed_share, 0.0)
     closes = case.by_cell(np.where(rows, case.rows["n"], 0))

@@ -73,14 +73,7 @@ _ONE_CHANGE = (
 
 
 def with_habits(findings: Sequence[Finding], case: Case) -> list[Finding]:
-    """Join findings that are one habit: files opened for each line, or a journal for each change.
-
-    Returns
-    -------
-    list of Finding
-        The same, with `Finding.habit`, and advice on the habit. The strongest has at least the severity of
-        all together.
-    """
+    """Join findings that are one habit: files opened for each line, or a journal for each change."""
     by_id = {finding.id: finding for finding in findings}
     storm = by_id.get("metadata-storm")
     if storm is None or storm.rows is None:

@@ -55,20 +55,7 @@ def parts_of_work(own_ns: float, moved_bytes: float) -> tuple[float, float]:
 def bytes_of_files(
     table: Mapping[str, np.ndarray], data: np.ndarray, disk: np.ndarray, files: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Add up bytes of each file: asked for by the program, moved by storage calls, and needed at most.
-
-    Parameters
-    ----------
-    table : dict of str to ndarray, shape (m,)
-        Columns of `ensembles.diagnosis.file_uses.FileUses.table`.
-    data, disk : ndarray of bool, shape (m,)
-        Rows of the program's calls, and of storage calls.
-
-    Returns
-    -------
-    asked, moved, needed : ndarray, shape (files,)
-        ``needed``: what the program asked for, or the extent of the storage calls if that is larger.
-    """
+    """Add up bytes of each file: asked for by the program, moved by storage calls, and needed at most."""
     asked, moved = (np.bincount(table["file"][rows], table["bytes"][rows], files) for rows in (data, disk))
     low, high = np.full(files, np.iinfo(np.int64).max), np.full(files, -1)
     np.minimum.at(low, table["file"][disk], table["low"][disk])
@@ -99,12 +86,6 @@ def filter_ns_per_byte(given: np.ndarray, moved: np.ndarray) -> np.ndarray:
 
     Storage calls that move fewer bytes than the program show that there is a filter, which takes
     `FILTER_NS_PER_BYTE`. Else copies on a busy machine must not count: twice as much.
-
-    Parameters
-    ----------
-    given, moved : ndarray, shape (files,)
-        Bytes of the program's calls, and of storage calls. Where the latter are fewer than compression can
-        make, they were not all recorded, and the result is infinite.
     """
     each = np.where(moved < COMPRESSED * given, FILTER_NS_PER_BYTE, 2 * FILTER_NS_PER_BYTE)
     found: np.ndarray = np.where(moved * MOST_COMPRESSED < given, np.inf, each)
@@ -114,13 +95,7 @@ def filter_ns_per_byte(given: np.ndarray, moved: np.ndarray) -> np.ndarray:
 def other_data_calls(
     case: Case, mine: Sequence[int] | np.ndarray = (), layer: str = "hdf5", prefix: str = "H5D"
 ) -> tuple[str, ...]:
-    """Return the reads and writes of a library that a run made, without some of them.
-
-    Parameters
-    ----------
-    layer, prefix : str
-        Of the names of the library's reads and writes of data.
-    """
+    """Return the reads and writes of a library that a run made, without some of them."""
     others = np.setdiff1d(case.rows["call"], np.asarray(mine, np.int64))
     calls = [case.run.calls[number] for number in others.tolist()]
     data = [call.name for call in calls if call.layer == layer and call.op in ("read", "write")]
@@ -128,13 +103,7 @@ def other_data_calls(
 
 
 def refill_advice(case: Case, writes: bool, reads_back: bool) -> str:
-    """Return what lets HDF5 move bytes once, the cause that the run shows first.
-
-    Parameters
-    ----------
-    reads_back : bool
-        It reads bytes back inside H5Dwrite: chunks left its cache too early, whatever fill values there are.
-    """
+    """Return what lets HDF5 move bytes once, the cause that the run shows first."""
     flushes = int(case.rows["n"][(case.op == "sync") & (case.layer == "hdf5")].sum())
     flush = [FLUSHES] * (writes and flushes >= LEAST_CALLS)
     advice = [CHUNKS, *flush, *[FILL] * writes] if reads_back else [*[FILL] * writes, CHUNKS, *flush]

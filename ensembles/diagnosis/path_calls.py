@@ -25,6 +25,9 @@ _FILE_CALLS = (
 ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
 """Functions of the operation ``meta`` that take an open file: they ask for no path."""
 
+ON_OPEN = ("fcntl", "fstat", "lseek", "posix_fadvise")
+"""Functions without bytes that go with an open: a file that is kept open needs them once."""
+
 REMOVING = frozenset(("remove", "unlink", "unlinkat"))
 MOVING = frozenset(("rename", "renameat", "renameat2"))
 _CHANGES = "link linkat mkdir mkdirat mkfifo mkfifoat mknod mknodat mkstemp rmdir symlink symlinkat"
@@ -152,13 +155,7 @@ def _asks_only(failed: dict[str, np.ndarray], table: dict[str, np.ndarray], agai
 
 
 def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
-    """Find lookups of paths that the task looked up before, and the closes and calls that go with opens.
-
-    Parameters
-    ----------
-    temporary : Avoidable
-        Calls of `removed_again`: a file that was removed has to be made anew.
-    """
+    """Find lookups of paths that the task looked up before, and the closes and calls that go with opens."""
     posix = case.layer == "posix"
     before, earlier = case.rows["repeats"], np.rint(_of_same_paths(case, uses) * case.rows["n"])
     waits = polled(case, uses)
@@ -171,9 +168,9 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
     share = np.where(rows, repeats / case.rows["n"], 0.0)
     if not rows.any():
         return Avoidable(share, rows, None)
-    # A file that stays open is neither closed nor asked about.
+    # A file that stays open is not closed, and neither asked about nor moved to its end again.
     opens = case.by_cell(np.where(rows & (case.op == "open"), repeats, 0))
-    for with_opens in (posix & (case.op == "close"), posix & (case.name == "fstat")):
+    for with_opens in (posix & (case.op == "close"), *(posix & (case.name == name) for name in ON_OPEN)):
         calls = case.by_cell(np.where(with_opens, case.rows["n"], 0))
         part = np.divide(opens, calls, out=np.zeros_like(opens), where=calls > 0)
         share += np.where(with_opens, np.minimum(case.of_cells(part), 1.0), 0.0)

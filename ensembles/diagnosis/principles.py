@@ -39,6 +39,8 @@ class Cause(NamedTuple):
         What texts call an entry that is not a finding; ``{who}`` is the task for which others wait.
     in_io : bool
         The time is in I/O calls.
+    trial : str
+        The remedy of ``ensio try`` that tests it; ``""``: that of the operation of its calls (`remedy_of`).
     """
 
     principle: str
@@ -50,6 +52,7 @@ class Cause(NamedTuple):
     most_severe: str = "critical"
     words: str = ""
     in_io: bool = True
+    trial: str = ""
 
 
 CAUSES = {
@@ -61,6 +64,7 @@ CAUSES = {
             "NetCDF: larger chunks)"
         ),
         of_ranks=", or use collective I/O (romio_cb_write=enable)",
+        trial="join=1MiB",
     ),
     "seek-heavy": Cause(
         FEWER_CALLS,
@@ -79,6 +83,7 @@ CAUSES = {
             "NULL), in Fortran the compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in "
             "Python open(..., buffering=1 << 20); or move large pieces with read(2) and write(2)"
         ),
+        trial="join=1MiB",
     ),
     "o-sync": Cause(FEWER_CALLS, of_each_call=True),
     "hdf5-metadata": Cause(FEWER_CALLS, of_each_call=True),
@@ -91,7 +96,10 @@ CAUSES = {
             "them over tasks"
         ),
     ),
-    "sync-per-write": Cause(FEWER_CALLS),
+    "sync-per-write": Cause(
+        FEWER_CALLS,
+        trial="sync=end",
+    ),
     "metadata-storm": Cause(
         FEWER_CALLS,
         advice=(
@@ -107,6 +115,7 @@ CAUSES = {
             "fewer tasks close it (one file for a node), or sync before the close in a place where "
             "the program does not wait"
         ),
+        trial="keep-open",
     ),
     "fewer-calls": Cause(FEWER_CALLS, most_severe="warning"),
     "strided-readahead": Cause(
@@ -129,6 +138,7 @@ CAUSES = {
             "many tasks of one node, a copy on node-local storage"
         ),
         of_ranks="; with MPI, MPI_Bcast and collective reads send them",
+        trial="once",
     ),
     "misaligned-requests": Cause(
         FEWER_BYTES,
@@ -207,7 +217,10 @@ CAUSES = {
             "client or its memory is slow"
         ),
     ),
-    "single-large-call": Cause(WAITING),
+    "single-large-call": Cause(
+        WAITING,
+        trial="split=8",
+    ),
     "collective-coordination": Cause(
         COMMUNICATION,
         advice=(
@@ -320,3 +333,13 @@ ADVICE_OF_PATHS = {
 def cause_of(name: str) -> Cause:
     """Return what an id stands for; rules of others have no principle that is known."""
     return CAUSES.get(name, Cause(UNDECIDED))
+
+
+_TRIAL_OF_OP = {"open": "keep-open", "close": "keep-open", "sync": "sync=end", "meta": "once"}
+"""Remedies of ``ensio try`` for calls that could be fewer, by the operation of these calls."""
+
+
+def remedy_of(cause: str, op: str | None) -> str:
+    """Return the remedy of ``ensio try`` that tests a finding; ``""``: no replay can test it."""
+    by_op = _TRIAL_OF_OP.get(op or "", "") if cause in ("metadata-storm", FEWER_CALLS) else ""
+    return cause_of(cause).trial or by_op

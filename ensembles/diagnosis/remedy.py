@@ -208,18 +208,7 @@ def finding_of_bounds(
     evidence: dict[str, Any],
     advice: str = "",
 ) -> Finding | None:
-    """Make a finding from sums or counters.
-
-    Parameters
-    ----------
-    cause, where, title, evidence, advice
-        As of `ensembles.diagnosis.finding.Finding`; no `advice`: as the table of causes has it.
-
-    Returns
-    -------
-    Finding or None
-        None: a check fails, or next to nothing would be gained.
-    """
+    """Make a finding from sums or counters."""
     low, likely, high = bounds_s
     confidence = rate_confidence(tuple(checks))
     interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))

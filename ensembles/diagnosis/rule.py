@@ -32,22 +32,10 @@ class Rule(Protocol):
     def NEEDS(self) -> Mapping[str, SummaryRequest]: ...
 
     def preconditions(self, run: Run) -> Rule | None:
-        """Check the metadata of a run, before its events are read.
-
-        Returns
-        -------
-        Rule or None
-            The rule to apply in place of this one, to a run that does not hold all calls; None: this one.
-        """
+        """Check the metadata of a run, before its events are read."""
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule.
-
-        Returns
-        -------
-        list of Finding
-            Mostly none or one: a cause that concerns many files or tasks is one finding.
-        """
+        """Evaluate the rule."""
 
 
 def every_call_needed(run: Run) -> None:

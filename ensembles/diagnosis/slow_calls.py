@@ -1,17 +1,20 @@
-"""What the calls of a slow task or node would save: the remedy of two rules."""
+"""Rules ``straggler-task`` and ``straggler-node``: a task, or those of a node, are slow in every phase."""
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case, p_of_largest
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.flushes import flushes_alike
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.summed.case import check_straggler
 from ensembles.diagnosis.target_load import load_of_targets
 from ensembles.diagnosis.with_meetings import NORMAL_90
 from ensembles.model.units import seconds_text, share_text
@@ -114,13 +117,7 @@ def _view(case: Case, uses: FileUses, by_quarters: bool, by_time: bool) -> View 
 def find_outlier(
     case: Case, view: View, node: np.ndarray | None, by_node: bool, certain: bool = True
 ) -> Outlier | None:
-    """Return the slowest task, or node, of a view, if it is slower than chance explains.
-
-    Parameters
-    ----------
-    certain : bool
-        False: it is not significant, but at least `SUSPECT_Z` standard deviations slower than the others.
-    """
+    """Return the slowest task, or node, of a view, if it is slower than chance explains."""
     slower, present, weight = view.slower, view.present, view.weight
     slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
     one_each = node is not None and one_for_each_node(case, node)
@@ -369,12 +366,6 @@ def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float,
     Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
     of fewer than `LEAST_TASKS` tasks are left out, and so are collective calls, calls inside others, and
     syncs after other bytes.
-
-    Parameters
-    ----------
-    members : ndarray of bool, shape (tasks,)
-    alike : ndarray of bool, shape (n,)
-        Rows that compare (`flushes_alike`).
     """
     alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek") & alike
     outermost = alone & (case.rows["depth"] == 0)
@@ -441,3 +432,9 @@ def _refuse_if_undecided(
 def _host_of(case: Case, members: np.ndarray) -> str:
     rank = int(case.ranks[np.flatnonzero(members)[0]])
     return next((process.host for process in case.run.info.processes if process.rank == rank), "")
+
+
+task, node = (
+    EvidenceRule(name, partial(find_slow, by_node=by_node), FILE_USES, summed=check_straggler)
+    for name, by_node in (("straggler-task", False), ("straggler-node", True))
+)

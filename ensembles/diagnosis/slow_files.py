@@ -97,17 +97,7 @@ def _slope(load: np.ndarray, slower: np.ndarray) -> float:
 
 
 def _slowness(table: dict[str, np.ndarray], known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compare the time in each file with that in others of the same phase and size class.
-
-    Returns
-    -------
-    files : ndarray of int64
-        Files that compare with others.
-    slower : ndarray of float64
-        Mean logarithm of their slowness; phases count by their length.
-    moved : ndarray of float64
-        Bytes.
-    """
+    """Compare the time in each file with that in others of the same phase and size class."""
     rows = np.flatnonzero(known)
     cell, first = groups_of_rows([table["file"][rows], table["phase"][rows]])
     time_ns, moved = (np.bincount(cell, table[name][rows]) for name in ("time_ns", "bytes"))

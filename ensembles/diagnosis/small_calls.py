@@ -44,13 +44,7 @@ _FILLING = 0.4
 
 
 def small_calls(case: Case) -> dict[str, np.ndarray]:
-    """Divide the rows of small requests by cause.
-
-    Returns
-    -------
-    dict of str to ndarray of bool, shape (n,)
-        By the cause that they are evidence of.
-    """
+    """Divide the rows of small requests by cause."""
     if small_calls not in case.shared:
         case.shared[small_calls] = _divided(case)
     found: dict[str, np.ndarray] = case.shared[small_calls]
@@ -96,14 +90,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
 
 
 def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None = None) -> Remedy | None:
-    """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves.
-
-    Parameters
-    ----------
-    exchanged : ndarray of float64, shape (n,), optional
-        Share of each row's calls whose pieces lie between those of other tasks: to join them, tasks exchange
-        them first. Default: none.
-    """
+    """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves."""
     rows_of = case.rows
     chosen = small_calls(case)[cause]
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
@@ -148,7 +135,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
         )
     weights = rows_of["n"][rows]
     size = float(np.average(mean_bytes[rows], weights=weights))
-    calls_text = _calls_by_size(rows_of, rows)
+    calls_text, is_mean = _calls_by_size(rows_of, rows)
     each_s, mean_s, usual_s = (
         float(np.average(values[rows], weights=weights)) * 1e-9 for values in (each_ns, mean_ns, usual_ns)
     )
@@ -169,7 +156,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
             if each_s > 0
             else "these calls usually take no longer than their bytes in memory: only some of them are slow",
         ),
-        Check("many", True, f"{calls_text}{' on average' * (not calls_text.endswith(')'))}"),
+        Check("many", True, f"{calls_text}{' on average' * is_mean}"),
     )
     return Remedy(
         rows,
@@ -190,20 +177,22 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     )
 
 
-def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> str:
-    """Return how many calls of which size there are: of different sizes a mean is the size of none."""
+def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[str, bool]:
+    """Return how many calls of which size there are, and whether that is a mean: not of several sizes."""
     _, of = np.unique(table["size"][rows], return_inverse=True)
     calls, moved = (np.bincount(of, table[name][rows]) for name in ("n", "bytes"))
     total, order = int(calls.sum()), np.argsort(-calls, kind="stable")
     mean_bytes = moved.sum() / total
     if calls[order[0]] > _MOSTLY * total and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < _ALIKE:
-        return f"{total:,} calls of {bytes_text(round(mean_bytes))}"
+        return f"{total:,} calls of {bytes_text(round(mean_bytes))}", True
     sizes = [
         f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:_MOST_SIZES]
     ]
     if len(order) > _MOST_SIZES:
         sizes.append(f"{int(calls[order[_MOST_SIZES:]].sum()):,} of other sizes")
-    return f"{total:,} calls ({', '.join(sizes)})" if len(sizes) > 1 else f"{total:,} calls of {sizes[0]}"
+    if len(sizes) == 1:
+        return f"{total:,} calls of {sizes[0]}", True
+    return f"{total:,} calls ({', '.join(sizes)})", False
 
 
 def between_others(case: Case, uses: FileUses) -> np.ndarray:

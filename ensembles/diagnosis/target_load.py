@@ -57,12 +57,7 @@ def busiest_share(case: Case) -> float | None:
 
 
 def within_targets(case: Case, saved_ns: np.ndarray, rate: float) -> np.ndarray:
-    """Limit what calls save: no phase is shorter than the time in which its busiest target moves its bytes.
-
-    Parameters
-    ----------
-    saved_ns : ndarray of float64, shape (n,)
-    """
+    """Limit savings: no phase is shorter than the time in which its busiest target moves its bytes."""
     busiest = busiest_share(case)
     if busiest is None:
         return saved_ns

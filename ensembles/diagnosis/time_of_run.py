@@ -84,17 +84,7 @@ def make_account(
     awaited_s: float,
     left_late_s: float = 0.0,
 ) -> Account:
-    """Divide the time of a run.
-
-    Parameters
-    ----------
-    libraries : frozenset of str
-        Layers whose own time is known, as the storage calls inside them were recorded.
-    awaited_s : float
-        What others wait inside phases for its I/O, and no finding explains.
-    left_late_s : float
-        How long the late task stays in a collective call that the others have left.
-    """
+    """Divide the time of a run."""
     left = mended.left_share()
     path = case.model.path((1 - left) * case.rows["time_ns"])
     in_turns_s = _in_turns_s(case)
@@ -250,13 +240,7 @@ def _stored_share(case: Case, op: str) -> float:
 def findings_of_waits(
     account: Account, findings: Sequence[Finding], case: Case, why_late: str
 ) -> list[Finding]:
-    """Name waiting and exchange that no finding names, from 2 % of the run on.
-
-    Parameters
-    ----------
-    why_late : str
-        Why tasks are late, in a sentence; ``""``: not known.
-    """
+    """Name waiting and exchange that no finding names, from 2 % of the run on."""
     found = []
     for entry in account.entries:
         kind = cause_of(entry.id)

@@ -1,4 +1,4 @@
-"""The words of statements, and the units of values: the one place where an answer becomes text.
+"""The words of statements: the one place where an answer becomes text.
 
 A sentence has fields such as ``{time_s:s}``, with a unit of `UNITS` (``{unit}``: that which the value `unit`
 names) or, as ``{count:n phase}``, a noun to count. A part in brackets is left out if a field in it has no
@@ -8,103 +8,14 @@ value, and ``[flag?...]`` if `flag` is not true.
 from __future__ import annotations
 
 import math
-import os
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from ensembles.model.sanitize_text import sanitize_text
+from ensembles.faces.unit_texts import UNITS, capital
 from ensembles.model.statement import Interval, LowerBound, Statement, UpperBound
-from ensembles.model.units import (
-    bytes_text,
-    count_text,
-    number_text,
-    ratio_text,
-    seconds_text,
-    share_text,
-    size_text,
-)
-
-UNITS: dict[str, Callable[[Any], str]] = {
-    "": lambda value: sanitize_text(str(value)),
-    "clause": lambda value: _capital(sanitize_text(value)),
-    "s": seconds_text,
-    "s/MiB": lambda value: f"{seconds_text(value)}/MiB",
-    "bytes": bytes_text,
-    "bytes exactly": size_text,
-    "bytes/s": lambda value: f"{bytes_text(value)}/s",
-    "share": share_text,
-    "share to 0.1 %": lambda value: share_text(value, 1),
-    "share to 3 digits": lambda value: share_text(value, None),
-    "share and interval": lambda value: _share(*value),
-    "level": lambda value: f"{100 * value:g} %",
-    "ratio": ratio_text,
-    "ratio and interval": lambda value: ratio_text(value[0]) + _interval(*value[1:]),
-    "change and interval": lambda value: _change(*value),
-    "p": lambda value: f"{value:.2g}",
-    "number": number_text,
-    "time": lambda value: f"{value:%Y-%m-%d %H:%M:%S}",
-    "to 0.01": lambda value: f"{value:.2f}",
-    "spread in log": lambda value: f"± {share_text(value)}" if value < 1 else f"× {math.exp(value):.1f}",
-    "rate in time": lambda value: _rate_in_time(*value),
-    "s of rank": lambda value: (
-        seconds_text(value[0]) + (f" (rank {value[1]})" if value[1] >= 0 and value[0] > 0 else "")
-    ),
-    "of all": lambda value: _of_all(*value),
-    "moment": lambda value: f"{value:z.3f}",
-    "moment to 0.1 s": lambda value: f"{value:z.1f}",
-    "count": lambda value: f"{value:,}",
-    "file": lambda value: sanitize_text(os.path.basename(value)),
-    "part": lambda value: f"{value[0]:,} ({share_text(value[0] / value[1], None)})",
-    "names": lambda values: _joined(values, ", "),
-    "parts": lambda values: _joined(values, "; "),
-    "sentences": lambda values: _joined(values, ". "),
-}
-"""How values are written, by the names of their units."""
-
-
-def _joined(values: Iterable[Any], between: str) -> str:
-    """Write several names or statements one after the other."""
-    return between.join(cell(value, "") for value in values)
-
-
-WIDEST = 30.0
-"""Intervals of ratios that are wider are not written."""
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    """Write the interval of a ratio; "" if it is not known."""
-    if low is None or high is None:
-        return ""
-    if not high <= WIDEST * low:
-        return " (the interval is too wide)"
-    ends = [ratio_text(end).removeprefix("× ") for end in (low, high)]
-    return f" ({ends[0]} to {ends[1]})"
-
-
-def _change(change: float, low: float | None, high: float | None) -> str:
-    """Write the difference of two shares, and its interval if it is known."""
-    interval = "" if low is None or high is None else f" ({low * 100:+.1f} to {high * 100:+.1f})"
-    return f"{change * 100:+.1f} %{interval}"
-
-
-def _share(share: float, low: float, high: float) -> str:
-    """Write a share, and its interval if it has one."""
-    text = share_text(share, 1)
-    return text if low == high else f"{text} ({100 * low:.1f} – {100 * high:.1f})"
-
-
-def _rate_in_time(rate: float, time_s: float, rank: int | None) -> str:
-    """Write a rate, the time that it is by, and whose time that is."""
-    return f"{bytes_text(rate)}/s in {seconds_text(time_s)}" + ("" if rank is None else f" (rank {rank})")
-
-
-def _of_all(count: float, whole: int | None) -> str:
-    """Write an effective number: with a decimal where rounding hides that it is most of the whole."""
-    digits = int(whole is not None and round(count) <= whole / 2 < count)
-    return f"{count:.{digits}f}" if whole is None else f"{count:.{digits}f}/{whole}"
-
+from ensembles.model.units import count_text
 
 WORDS = {
     "ordinals.what": ("Durations by call index (n-th {op} of a task {where}[; {sizes}])[is_none?: no calls]"),
@@ -337,6 +248,20 @@ WORDS = {
     ),
     "split.refused": "{calls:n call}: {why}.",
     "compare.judged": "{what} --fail-on {asked}[: {why}][is_open?, which these runs do not decide]",
+    "gate.different": "{kind} is different",
+    "gate.slower": "[{group}: ]{kind} is slower, {ratio:ratio}",
+    "gate.runs": (
+        "[{group}: ][is_of_fewer?fewer tasks do the I/O, and it is longer on the critical path; ]{how}"
+    ),
+    "gate.kind": "[{group}: ]{loss}[; {evidence}][; {how}]",
+    "gate.durations": "by its durations[, p {p:p}][ if they vary by {spread:share}]",
+    "gate.open": (
+        "[{group}: ]{what}: {how}, which variation from run to run may explain ({evidence}): compare "
+        "[is_unknown?more runs per group][{runs:count} runs per group to know]"
+    ),
+    "gate.single_runs": (
+        "these are single runs, which do not show how much they vary: compare several per group"
+    ),
     "compare.fewer_tasks": (
         "fewer tasks do I/O[ in {group}], {after:number} instead of {before:number}: less time in I/O, "
         "summed over tasks, is not faster here."
@@ -529,6 +454,9 @@ WORDS = {
 _OF_TEXTS = ("clause", "file")
 """Units of texts, which have no other form."""
 
+BETWEEN = {"names": ", ", "parts": "; ", "sentences": ". "}
+"""Units of several values, and what is written between them."""
+
 _PART = re.compile(r"\[(?:(\w+)\?)?([^][]*)\]")
 
 
@@ -560,6 +488,8 @@ def cell(value: Any, unit: str) -> str:
         return f"{cell(value.low, unit)} – {cell(value.high, unit)}"
     if unit.startswith("n "):
         return count_text(value, unit[2:])
+    if unit in BETWEEN and not isinstance(value, str):
+        return BETWEEN[unit].join(cell(each, "") for each in value)
     return UNITS["" if isinstance(value, str) and unit not in _OF_TEXTS else unit](value)
 
 
@@ -574,11 +504,7 @@ def sentence(said: Statement) -> str:
     'Outside all phases: 1 call.'
     """
     text = _filled(said)
-    return text if WORDS[said.id][0] == "{" else _capital(text)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return text if WORDS[said.id][0] == "{" else capital(text)
 
 
 def _filled(said: Statement) -> str:

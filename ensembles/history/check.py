@@ -14,6 +14,7 @@ from ensembles.comparison.gate import gate
 from ensembles.comparison.hypothesis_tests import LEVEL as COMPARED_LEVEL
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.times import MARGIN
+from ensembles.faces.words import cell
 from ensembles.history.changes import Change, changes_of, new_findings
 from ensembles.history.record import RunRecord
 from ensembles.history.series import (
@@ -303,7 +304,7 @@ def judge(
             p = [each.adjusted_p for each in (apart.longer_runs() if apart else ()) if each.adjusted_p]
             least = min(p, default=COMPARED_LEVEL)
             changes.append(
-                Change(None, None, "time", "slower", judged.failed[0], "time", max(windows), least)
+                Change(None, None, "time", "slower", cell(judged.failed[0], ""), "time", max(windows), least)
             )
     changes += [change for each in new.values() for change in each]
     verdict, reason = _verdict(changes, apart)

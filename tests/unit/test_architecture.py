@@ -33,7 +33,7 @@ ALLOWED = {
     "ensemble": "model summaries passes statistics structure run",
     "diagnosis": "_compiled model summaries passes statistics run structure ensemble",
     "comparison": "model passes summaries statistics run ensemble diagnosis",
-    "history": "model files passes summaries statistics structure readers run comparison diagnosis",
+    "history": "model faces files passes summaries statistics structure readers run comparison diagnosis",
     "answers": "_compiled model files passes summaries statistics structure ensemble run comparison "
     "diagnosis history faces",
     "workloads": "model files recorder passes summaries readers writers run",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.faces.words import UNITS, WORDS, _Formatter, cell, sentence
+from ensembles.faces.words import BETWEEN, UNITS, WORDS, _Formatter, cell, sentence
 from ensembles.model.statement import LowerBound, Statement
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def test_searches_in_sentences_are_found(code: str, lines: list[int]) -> None:
 def statements_made() -> dict[str, str]:
     """The ids that answers state, with the file that does."""
     made = {}
-    for folder in (ROOT / "ensembles" / "answers", ROOT / "viz"):
+    for folder in (ROOT / "ensembles" / "answers", ROOT / "ensembles" / "comparison", ROOT / "viz"):
         for path in folder.rglob("*.py"):
             text = path.read_text(encoding="utf-8")
             if "Statement(" in text:
@@ -84,7 +84,9 @@ def test_every_statement_has_words_and_all_words_are_said() -> None:
 def test_words_have_units_and_brackets_that_close(name: str) -> None:
     template = WORDS[name]
     fields = [(field, unit) for _, field, unit, _ in _Formatter().parse(template) if field]
-    assert all(unit in (*UNITS, "{unit}") or (unit or "").startswith("n ") for _, unit in fields), fields
+    assert all(unit in (*UNITS, *BETWEEN, "{unit}") or (unit or "").startswith("n ") for _, unit in fields), (
+        fields
+    )
     depth = 0
     for letter in template:
         depth += (letter == "[") - (letter == "]")

@@ -25,13 +25,7 @@ _STORAGE = ("POSIX", "STDIO")
 
 
 def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
-    """Divide the time of a job, as the slowest rank spends it in separate and in shared files.
-
-    Returns
-    -------
-    Account or None
-        None: the log has no counters of I/O, or no length of the job.
-    """
+    """Divide the time of a job, as the slowest rank spends it in separate and in shared files."""
     modules, run_s = run.counters.modules, run.counters.run_time_s
     if not modules or run_s <= 0:
         return None
@@ -104,13 +98,7 @@ class CountedCase:
         return known
 
     def gain_s(self, saved_s: np.ndarray) -> float:
-        """Compute by how much the slowest rank would be faster, if ranks saved time in files.
-
-        Parameters
-        ----------
-        saved_s : ndarray of float64, shape (n,)
-            Time that the slowest rank of each file saves. Of shared files every rank may be the slowest.
-        """
+        """Compute by how much the slowest rank would be faster, if ranks saved time in files."""
         files, saved_s = self.files, np.minimum(saved_s, self.time_s)
         own = (files["is_shared"] == 0) & (files["slowest_rank"] >= 0)
         rank = files["slowest_rank"][own].astype(np.int64)
@@ -140,13 +128,7 @@ def counted_finding(
     most_s: float | None = None,
     advice: str = "",
 ) -> Finding | None:
-    """Make a finding from counters (`finding_of_bounds`).
-
-    Parameters
-    ----------
-    chosen : ndarray of bool, shape (n,)
-        Files that the finding concerns.
-    """
+    """Make a finding from counters (`finding_of_bounds`)."""
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
     ranks = case.files["slowest_rank"][chosen]

@@ -17,13 +17,7 @@ LEAST_CLOSES = 2
 
 
 def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
-    """A close that waits for its flush: with the file open, the flush goes on while the program computes.
-
-    Parameters
-    ----------
-    rows : ndarray of bool, shape (n,)
-        Rows of closes.
-    """
+    """A close that waits for its flush: with the file open, the flush goes on while the program computes."""
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     closes = np.bincount(case.task, np.where(rows, case.rows["n"], 0), len(case.ranks))[case.task]
     saved = time_ns * np.maximum(1 - 1 / np.maximum(closes, 1), 0)

@@ -19,15 +19,6 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
 
     Where at most half of the tasks of a window make the requests inside such calls, the others save the part
     of their time in the calls that the requests are of those of the busiest of these tasks.
-
-    Parameters
-    ----------
-    saved_ns : ndarray of float64, shape (n,)
-        Time saved in requests inside calls of HDF5.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
     """
     moves = np.char.startswith(case.name, "H5D") & np.isin(case.op, ("read", "write"))
     own_ns = np.where((case.layer == "hdf5") & ~moves, case.rows["time_ns"], 0.0)

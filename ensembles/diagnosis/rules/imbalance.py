@@ -174,13 +174,7 @@ class Uneven:
 
 
 def find_uneven(ranks: np.ndarray, moved: np.ndarray, time_s: np.ndarray) -> Uneven | None:
-    """Find tasks that move more bytes than the others, at the time per byte that all have.
-
-    Parameters
-    ----------
-    ranks, moved, time_s : ndarray, shape (tasks,)
-        Bytes and time of the reads and writes of each task, over the run.
-    """
+    """Find tasks that move more bytes than the others, at the time per byte that all have."""
     found = Uneven(ranks, moved[None], time_s[None])
     return found if found.heavy.any() and found.light.any() and not found.is_slowed else None
 

@@ -130,27 +130,7 @@ REQUEST = SummaryRequest(StripeWrites.for_run, StripeWrites.columns)
 def alternation(
     rows: dict[str, np.ndarray], ranks: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Compare writes to a stripe that another node wrote before with those that follow one of the same node.
-
-    Parameters
-    ----------
-    rows : dict of str to ndarray, shape (m,)
-        Columns of `StripeWrites`.
-    ranks, nodes : ndarray of int64, shape (tasks,)
-        Rank and node of each task.
-
-    Returns
-    -------
-    follows : ndarray of int64, shape (k,)
-        Rows that follow one of another task in the same stripe.
-    taken : ndarray of bool, shape (k,)
-        Of these, which follow one of another node.
-    effect : float
-        Difference of the mean logarithm of their durations; calls of one phase, function, size class and
-        number of ends inside a stripe are compared.
-    p : float
-        Of a permutation of tasks over nodes.
-    """
+    """Compare writes to a stripe that another node wrote before with those after one of the same node."""
     task = np.searchsorted(ranks, rows["rank"])
     same = np.zeros(len(task), bool)
     same[1:] = (rows["file"][1:] == rows["file"][:-1]) & (rows["stripe"][1:] == rows["stripe"][:-1])

@@ -49,13 +49,7 @@ class SlowWrites(NamedTuple):
 
 
 def against_reads(case: Case, ends: dict[str, np.ndarray]) -> SlowWrites | None:
-    """Compare the most costly writes with ragged ends with reads that waited for targets, phase by phase.
-
-    Returns
-    -------
-    SlowWrites or None
-        None: nothing compares, a cache took some of the writes, or writes are not slower.
-    """
+    """Compare the most costly writes with ragged ends with reads that waited for targets, phase by phase."""
     ragged = (ends["ragged"] > 0) & (ends["size"] > SMALL_CLASS)  # small ones have a cost apart
     kinds = distinct_rows(ends["call"][ragged], ends["size"][ragged])[0].T.tolist()
     found = [each for call, size in kinds if (each := _compared(case, ends, call, size)) is not None]

@@ -74,10 +74,6 @@ class PhasesInTurns:
         """Bound what fewer turns save in each row: half of the turns are left, or one.
 
         Their bytes take what they take at a rate that other phases have.
-
-        Returns
-        -------
-        low, high : ndarray of float64, shape (n,)
         """
         time_ns = self.time_ns(case)
         low, high = np.zeros((2, len(case)))

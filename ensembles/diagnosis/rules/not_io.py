@@ -50,13 +50,7 @@ def find_counted(run: Run, most_share: float) -> Finding | None:
 
 
 def find_summed(run: Run, most_share: float) -> Finding | None:
-    """Compare the I/O time of the busiest task with the length of the run.
-
-    Parameters
-    ----------
-    most_share : float
-        Share of the run below which I/O is not the cause.
-    """
+    """Compare the I/O time of the busiest task with the length of the run."""
     case = SummedCase(run)
     if not len(case) or case.run_s <= 0:
         return None

@@ -13,6 +13,7 @@ from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
+from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
 from ensembles.diagnosis.rules.o_sync import flagged_files
@@ -38,17 +39,21 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     """Compute what joining small calls of libraries saves inside these libraries.
 
     Their time without the calls inside, beyond what filters take for the bytes, is a cost of each call.
-
-    Parameters
-    ----------
-    again : ndarray of bool, shape (n,)
-        Rows of work on bytes that a library moves again, which has its finding.
     """
     rows = np.isin(case.layer, _LAYERS) & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     data = (case.layer == "netcdf") | np.char.startswith(case.name, "H5D")
     calls = np.maximum(case.rows["n"], 1)
     mean_bytes, mean_ns = (case.rows[name] / calls for name in ("bytes", "time_ns"))
-    rows &= data & (mean_bytes < COPIED_BYTES) & ~again
+    rows &= data & ~again
+    # A call that moves a whole chunk for a few bytes takes what the chunk does.
+    below = (case.layer == "posix") & (case.rows["depth"] > 0)
+    for op in ("read", "write"):
+        moved, count = (
+            case.by_cell(np.where(chosen & (case.op == op), case.rows[name], 0))
+            for chosen, name in ((below, "bytes"), (rows, "n"))
+        )
+        each = np.divide(moved, count, out=np.zeros_like(moved), where=count > 0)
+        rows &= (case.op != op) | (np.maximum(mean_bytes, case.of_cells(each)) < COPIED_BYTES)
     outermost = rows & (case.rows["depth"] == 0)
     tasks = len(case.ranks)
     count, moved = (
@@ -98,6 +103,11 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
         advice=JOIN,
     )
 
+
+READ_AHEAD = (
+    "look at the calls of posix_fadvise on these files, too: POSIX_FADV_RANDOM switches off the kernel's "
+    "read-ahead, which a file that is read in order needs"
+)
 
 SMALL_BYTES = 128 << 10
 _MEMORY_BYTES_PER_S = 1e9
@@ -215,8 +225,21 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     if of_library is None or (
         found is not None and case.gain_s(found.saved_ns) > case.gain_s(of_library.saved_ns)
     ):
-        return found
+        return found if found is None else _with_read_ahead(case, uses, found)
     return of_library
+
+
+def _with_read_ahead(case: Case, uses: FileUses, found: Remedy) -> Remedy:
+    """Name calls of posix_fadvise on files that are read in small pieces: they may switch read-ahead off."""
+    table = uses.table.columns()
+    names = np.array([call.name for call in case.run.calls])
+    reads = np.isin(table["call"], case.rows["call"][found.rows & (case.op == "read")])
+    advised = (names == "posix_fadvise")[table["call"]] & np.isin(table["file"], table["file"][reads])
+    if jumps(case)[found.rows].all() or not advised.any():
+        return found
+    found.evidence["posix_fadvise_calls"] = int(table["n"][advised].sum())
+    found.advice = f"{cause_of('small-requests').advice}; {READ_AHEAD}"
+    return found
 
 
 rule = EvidenceRule(

@@ -25,18 +25,7 @@ _LEAST_PART, _MOST_PART = 0.9, 1.5
 def pieces_below(
     case: Case, samples: SurroundingsTable, op: str, chosen: np.ndarray
 ) -> tuple[float, float] | None:
-    """Compute the mean size and number of system calls below streams.
-
-    Parameters
-    ----------
-    chosen : ndarray of bool, shape (n,)
-        Rows of the transfers on streams.
-
-    Returns
-    -------
-    (float, float) or None
-        Bytes of a piece, and number of pieces. None: the counters are missing, or they hold other transfers.
-    """
+    """Compute the mean size and number of system calls below streams."""
     count, moved = (float(samples.rises(name).rise.sum()) for name in COUNTERS[op])
     recorded = (case.layer == "posix") & (case.op == op)
     below = moved - float(case.rows["bytes"][recorded].sum())

@@ -38,10 +38,6 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     """Find syncs of files that the task moves to their places as often: a file that is whole needs one.
 
     Of a file that it writes anew again and again, with few bytes each time, they are a habit nevertheless.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
     """
     table = uses.table.columns()
     calls = case.run.calls

@@ -167,17 +167,7 @@ class SummedCase:
         return np.bincount(self._task, self._by_task["own_ns"], len(self.ranks)) * 1e-9
 
     def divided(self, saved_ns: np.ndarray) -> np.ndarray:
-        """Divide savings of rows among the tasks, by the calls that each made of the function.
-
-        Parameters
-        ----------
-        saved_ns : ndarray of float64, shape (n,)
-
-        Returns
-        -------
-        ndarray of float64, shape (tasks,)
-            In seconds.
-        """
+        """Divide savings of rows among the tasks, by the calls that each made of the function."""
         size = len(self._functions)
         saved = np.bincount(self.rows["call"], saved_ns, size)
         calls = np.bincount(self.rows["call"], self.rows["n"], size)
@@ -243,13 +233,7 @@ def summed_finding(
     files: tuple[str, ...] = (),
     advice: str = "",
 ) -> Finding | None:
-    """Make a finding from sums (`finding_of_bounds`).
-
-    Parameters
-    ----------
-    saved_s : sequence of three ndarray of float64, shape (tasks,)
-        What each task saves at least, likely and at most.
-    """
+    """Make a finding from sums (`finding_of_bounds`)."""
     low_s, likely_s, high_s = saved_s
     # Every task saves the least, whichever comes last; and none saves more than the most.
     low = float(low_s.min()) if len(low_s) else 0.0

@@ -125,13 +125,7 @@ class OrdinalEnsembles:
         self._highest = 0
 
     def add(self, ordinal: np.ndarray, duration_ns: np.ndarray, rank: np.ndarray) -> None:
-        """Add calls.
-
-        Parameters
-        ----------
-        ordinal, duration_ns, rank : ndarray of integers, shape (n,)
-            Ordinal (from 1), duration and rank of each call.
-        """
+        """Add calls."""
         if not len(ordinal):
             return
         ordinal = np.ascontiguousarray(ordinal, np.int64)
@@ -177,14 +171,7 @@ class OrdinalEnsembles:
         self._dense = np.empty((0, BIN_COUNT), np.int64)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the contents as arrays.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Of each class ``low`` and ``high`` (ordinals), ``n``, ``sum_ns``, ``min_ns`` and ``max_ns``; and
-            the histogram: ``bin_class``, ``bin`` and ``bin_count``.
-        """
+        """Return the contents as arrays."""
         self.condense()
         place = self._bins["place"]
         return {
@@ -204,13 +191,6 @@ class OrdinalEnsembles:
         """Make ensembles from a recorded summary.
 
         It distinguishes the first 16 ordinals, and octaves beyond.
-
-        Parameters
-        ----------
-        summary : CellSummary
-            The recorded summary.
-        chosen : ndarray of bool, shape (cells,)
-            Cells to use.
         """
         found = cls()
         found._parts = None
@@ -252,18 +232,6 @@ class OrdinalEnsembles:
 
         It is the fraction of the calls of the ordinal that took no longer than t.
 
-        Parameters
-        ----------
-        ordinal : int
-            The ordinal, from 1.
-
-        Returns
-        -------
-        t_s : ndarray of float, shape (m,)
-            Durations in seconds, rising.
-        fraction : ndarray of float, shape (m,)
-            Fractions, rising to 1.
-
         References
         ----------
         Uselton et al., "Parallel I/O Performance: From Events to Ensembles", IPDPS 2010, Fig. 5a.
@@ -301,11 +269,6 @@ class OrdinalEnsembles:
         """Test whether calls become slower with their ordinal (`fit_trend`).
 
         The typical duration of an ordinal is the median over tasks of their geometric mean duration.
-
-        Parameters
-        ----------
-        seed : int
-            Seed of the permutation test.
         """
         used = np.flatnonzero(self._n)
         if not self._by_rank:

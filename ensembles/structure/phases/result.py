@@ -153,23 +153,7 @@ class Phases:
         more: str = "",
         messages: np.ndarray | None = None,
     ) -> Phases:
-        """Make the phases between cuts; only those in which I/O or messages begin are numbered.
-
-        Parameters
-        ----------
-        rule : str
-            One of `RULES`.
-        share : float
-            The confidence.
-        cuts_ns : ndarray of int64, shape (m,)
-            Moments in ns, rising.
-        starts : iterable of ndarray
-            Starts of I/O calls in ns.
-        more : str
-            A clause to append to the sentence, begun by a semicolon.
-        messages : ndarray, optional
-            Starts of calls that exchange messages in ns. Default: none.
-        """
+        """Make the phases between cuts; only those in which I/O or messages begin are numbered."""
         with_io = np.zeros(len(cuts_ns) + 1, bool)
         for start in starts:
             with_io |= _begun(cuts_ns, start)
@@ -180,18 +164,7 @@ class Phases:
         return cls(rule, int(used.sum()), share, sentence, cuts_ns, number, message_steps=message_steps)
 
     def phase_index(self, events: Events) -> np.ndarray:
-        """Compute the phase in which each call begins.
-
-        Parameters
-        ----------
-        events : Events
-            With the columns ``rank`` and ``start``.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-            Phases from 1; -1: none.
-        """
+        """Compute the phase in which each call begins."""
         if self.named is not None:
             return self.named.phase_index(events)
         phase = np.empty(len(events.start), np.int64)
@@ -204,18 +177,7 @@ class Phases:
         return phase
 
     def limits(self, wanted: Ranges) -> tuple[Ranges | None, Ranges | None]:
-        """Return where the calls of some phases can be.
-
-        Parameters
-        ----------
-        wanted : sequence of (int, int)
-            Ranges of phases, first and last.
-
-        Returns
-        -------
-        ranks, times_ns : sequence of (int, int) or None
-            Ranges of ranks and of starts, ascending. Other calls are in none of these phases. None: all.
-        """
+        """Return where the calls of some phases can be."""
         if self.named is not None:
             return self.named.limits(wanted)
         places = np.flatnonzero(within_ranges(self.number, wanted))
@@ -223,14 +185,7 @@ class Phases:
         return None, ascending_ranges([(edges[place], edges[place + 1] - 1) for place in places.tolist()])
 
     def steps_without_io(self) -> dict[str, float] | None:
-        """Count the steps between collective calls of all ranks that have no I/O and no number.
-
-        Returns
-        -------
-        dict or None
-            ``steps``: how many, and ``time_s``: how long they are together. What precedes the first of these
-            calls and follows the last does not count. None: the phases come from another rule.
-        """
+        """Count the steps between collective calls of all ranks that have no I/O and no number."""
         if self.rule != "barriers":
             return None
         unused = self.number[1:-1] < 0

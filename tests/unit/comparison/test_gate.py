@@ -15,7 +15,7 @@ from ensembles.comparison.gate import gate
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.times import time_changes
 from ensembles.comparison.totals import ComparedSums
-from ensembles.faces.words import sentence
+from ensembles.faces.words import cell, sentence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 BASE = {("posix", "sync"): (48, 15e-3), ("posix", "open"): (104, 2e-3), ("posix", "write"): (1152, 50e-6)}
@@ -82,7 +82,7 @@ def test_much_more_time_in_a_kind_of_calls_fails_and_its_repair_does_not(sizes, 
         / np.mean([run.calls.time_s["posix", op] for run in before])
     )
     for factor in (1.0, 1.1):
-        failed = gate(found, factor).failed
+        failed = [cell(each, "") for each in gate(found, factor).failed]
         assert failed[0].startswith("I/O of critical path ")
         assert f"; each task: posix {op} +" in failed[0]  # the entry with most of the loss comes first
     if op == "sync":
@@ -117,7 +117,7 @@ def test_what_moved_relative_to_its_mode_is_not_slower():
         both = compared(*pair)
         assert of_kind(both, "open").verdict == "different"
         assert of_kind(both, "open").slowdown == 1
-        assert not any("open" in each for each in gate(both, 1.0).failed)
+        assert not any("open" in cell(each, "") for each in gate(both, 1.0).failed)
 
 
 def test_one_run_each_that_is_not_decided_is_said():
@@ -127,7 +127,7 @@ def test_one_run_each_that_is_not_decided_is_said():
         after[0].sums.totals[name] = 1.4 * before[0].sums.totals[name]
     judged = gate(compared(before, after), 1.1)
     assert judged.failed == []
-    (said,) = judged.undecided
+    said = cell(*judged.undecided, "")
     assert "I/O of critical path: " in said
     assert "× 1.4, which variation from run to run may explain (p 0.29 if runs vary by 25 %): " in said
     assert said.endswith(" runs per group to know")
@@ -139,7 +139,7 @@ def test_one_run_each_that_is_not_decided_is_said():
 def test_more_bytes_are_said_with_the_time_that_they_take():
     rng = np.random.default_rng(6)
     before, after = runs_of(rng, 3, BASE), runs_of(rng, 3, SYNCED, bytes_written=1 << 29)
-    assert gate(compared(before, after), 1.1).failed[0].count("; they move × 4 the bytes; ") == 1
+    assert cell(gate(compared(before, after), 1.1).failed[0], "").count("; they move × 4 the bytes; ") == 1
 
 
 @pytest.mark.long
@@ -263,7 +263,7 @@ def test_durations_of_one_new_run_do_not_fail():
     assert (found[0].verdict, found[0].direction) == ("different", "slower")
     judged = gate(found, 1.1)
     assert judged.failed == []
-    assert "if runs vary by 25 %" in judged.undecided[0]
+    assert "if runs vary by 25 %" in cell(judged.undecided[0], "")
 
 
 def test_the_headline_never_says_slower_with_a_factor_below_one():

@@ -52,6 +52,9 @@ CALLS = {
     44: Call("msync", "posix", "sync"),
     45: Call("fflush", "stdio", "sync"),
     46: Call("fseek", "stdio", "seek"),
+    47: Call("lseek", "posix", "seek"),
+    48: Call("fcntl", "posix", "meta"),
+    49: Call("posix_fadvise", "posix", "meta"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")

@@ -13,8 +13,9 @@ from calibration.habits.catalogue import HABITS
 from calibration.habits.execution import Answer
 from calibration.habits.habit import Planted
 from calibration.habits.measured import Measured
+from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.rules import close_cost, misaligned, stragglers
+from ensembles.diagnosis.rules import close_cost, misaligned
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import read_model
@@ -92,12 +93,12 @@ def test_a_slow_node_of_few_is_found_if_its_tasks_are_slower_than_all_others(
     tasks: int, tmp_path: Path
 ) -> None:
     run, cost_s = simulated(tmp_path / "slow", {"straggler-node": 0.4}, tasks=tasks)
-    (found,) = diagnose(run, [stragglers.node]).findings
+    (found,) = diagnose(run, [slow_calls.node]).findings
     assert found.where.ranks == ((8, 15),)
     assert found.confidence == pytest.approx(0.76)
     low, high = found.gain_s
     assert 0.5 * cost_s <= low <= high <= 2 * cost_s
-    healthy = diagnose(simulated(tmp_path / "healthy", {}, tasks=tasks)[0], [stragglers.node])
+    healthy = diagnose(simulated(tmp_path / "healthy", {}, tasks=tasks)[0], [slow_calls.node])
     assert not healthy.findings
     assert "4 nodes" in healthy.not_examined[0].reason
 
@@ -118,7 +119,7 @@ def test_phases_of_unlike_length_do_not_widen_the_gain_of_a_slow_task(tmp_path: 
         ]
 
     run = io_run(tmp_path / "run", [calls(rank) for rank in range(12)])
-    (found,) = diagnose(run, [stragglers.task]).findings
+    (found,) = diagnose(run, [slow_calls.task]).findings
     low, high = found.gain_s
     gain_s = float(np.sum(us.max(axis=0) - np.median(us, axis=0))) * 1e-6
     assert 0.7 * gain_s <= low <= gain_s <= high <= 1.3 * gain_s
@@ -146,7 +147,7 @@ def test_a_task_whose_last_calls_memory_takes_is_slow_by_its_time(tmp_path: Path
     us = 1000 * np.exp(np.random.default_rng(6).normal(0, 0.05, (12, 8, 4)))
     us[3] *= np.array([2, 2, 2, 0.01])
     run = io_run(tmp_path / "run", in_step(us))
-    (found,) = diagnose(run, [stragglers.task]).findings
+    (found,) = diagnose(run, [slow_calls.task]).findings
     assert found.where.ranks == ((3, 3),)
     low, high = found.gain_s
     whole = us.sum(axis=2)
@@ -162,7 +163,7 @@ def test_a_node_with_fewer_tasks_than_the_others_is_not_compared(
     us = 1000 * np.exp(np.random.default_rng(7).normal(0, 0.05, (34, 8, 4)))
     us[slow] *= 1.5
     run = io_run(tmp_path / "run", in_step(us), tasks_per_node=4)
-    answer = diagnose(run, [stragglers.node])
+    answer = diagnose(run, [slow_calls.node])
     nodes = [each.where.ranks for each in answer.findings if each.id == "straggler-node"]
     assert nodes == [((16, 19),)] * found
 

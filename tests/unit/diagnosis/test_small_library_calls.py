@@ -34,6 +34,19 @@ def test_many_small_calls_of_a_library_cost_time_in_it(tmp_path: Path) -> None:
     assert "larger pieces in each call" in found.advice
 
 
+@pytest.mark.parametrize(("chunk", "is_small"), [(64 * KIB, False), (KIB, True)])
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_calls_that_move_a_chunk_for_a_few_bytes_are_no_small_requests(
+    tmp_path: Path, chunk: int, is_small: bool, op: str
+) -> None:
+    """As of a column of chunks that a filter compresses: the time is that of the chunk."""
+    inside = {"read": "pread", "write": "pwrite"}[op]
+    calls = [
+        Made(f"H5D{op}", 3000, 4 * KIB, inside=[Made(inside, 20, chunk, at * chunk)]) for at in range(16)
+    ]
+    assert (small_requests(io_run(tmp_path / "a", [calls])) is not None) is is_small
+
+
 def test_the_work_of_a_library_around_small_calls_may_go_with_them(tmp_path: Path) -> None:
     """As of h5py, which works on each of them outside of the call; one run does not show it."""
 
@@ -65,3 +78,13 @@ def test_time_that_filters_may_take_for_the_bytes_is_not_certain(tmp_path: Path)
     # Large calls, and few, have none of it.
     assert small_requests(io_run(tmp_path / "b", [rows(150, MIB)])) is None
     assert small_requests(io_run(tmp_path / "c", [rows(150, KIB, 7)])) is None
+
+
+def test_advice_for_files_that_are_read_in_order_is_named(tmp_path: Path) -> None:
+    """POSIX_FADV_RANDOM switches read-ahead off, and the record does not have which advice it was."""
+    reads = [Made("pread", 200, 4 * KIB, 4 * KIB * at) for at in range(500)]
+    for calls, is_named in (([Made("posix_fadvise", 2), *reads], True), (reads, False)):
+        found = small_requests(io_run(tmp_path / str(is_named), [calls]))
+        assert found is not None
+        assert ("POSIX_FADV_RANDOM" in found.advice) is is_named
+        assert found.evidence.get("posix_fadvise_calls", 0) == is_named

@@ -13,6 +13,7 @@ from night import drawn_record, night_record, simulated
 
 from ensembles.comparison.compare import compare_read_runs
 from ensembles.comparison.gate import gate
+from ensembles.faces.words import cell
 from ensembles.history.check import Change, check, control_false_alarms, judge
 from ensembles.history.record import FindingRecord, PhaseRecord, RunRecord
 from ensembles.history.store import History
@@ -245,7 +246,8 @@ def test_a_longer_time_of_the_run_is_said_and_counts_as_in_compare() -> None:
     assert alone.verdict == "regression"
     assert [(change.what, change.layer, change.op) for change in alone.changes] == [("time", None, None)]
     groups = [[record.as_read() for record in records] for records in (before, [latest])]
-    assert gate(compare_read_runs(groups, names=["before", "latest"]), 1.0).failed[0] in alone.reason
+    judged = gate(compare_read_runs(groups, names=["before", "latest"]), 1.0)
+    assert cell(judged.failed[0], "") in alone.reason
     lasting = judge([*before, *(writes_of_night(rng, slow=3) for _ in range(3))])
     assert lasting.verdict == "regression"
 

@@ -44,11 +44,6 @@ def estimate_loss(
 
     A window, such as a phase, ends with its last task. It would be shorter by as much as its last end would
     be earlier if every task ended earlier by its loss.
-
-    Parameters
-    ----------
-    window : ndarray of int64, shape (rows,)
-        Window of each read.
     """
     rate = float(np.nanmedian(runs.base))
     low, high = _levels_before(runs, seed)

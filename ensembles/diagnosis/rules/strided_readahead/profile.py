@@ -94,13 +94,7 @@ class StridedRuns:
         return mostly
 
     def levels(self, quantile: float = 0.5) -> np.ndarray:
-        """Compute the typical time of each position that at least half of the runs reach.
-
-        Returns
-        -------
-        ndarray of float64, shape (positions,)
-            Relative to the reads before the stride is recognised.
-        """
+        """Compute the typical time of each position that at least half of the runs reach."""
         # Not `base`: the median of three reads is one of them, which would hide differences of positions.
         relative = self.time - self.time[:, :HEALTHY_READS].mean(axis=1)[:, None]
         many = np.count_nonzero(~np.isnan(relative), axis=0) >= 0.5 * len(self)
@@ -108,14 +102,7 @@ class StridedRuns:
         return _quantile(relative[:, :width].T, quantile)
 
     def scatter(self) -> tuple[float, float]:
-        """Estimate the random variation of successive reads, and of writes between.
-
-        Returns
-        -------
-        reads, writes : float
-            Standard deviations over all groups, from the median of the absolute differences, so that a few
-            jumps do not count; 0 without data.
-        """
+        """Estimate the random variation of successive reads, and of writes between."""
         steps: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         for number in np.unique(self.run)[:MOST_GROUPS]:
             group = self.some(self.run == number)
@@ -157,16 +144,6 @@ def growth(positions: int) -> np.ndarray:
 def likeness(levels: np.ndarray) -> np.ndarray:
     """Compute the correlation of each row with `growth`.
 
-    Parameters
-    ----------
-    levels : ndarray of float64, shape (rows, positions)
-        Logarithms of times; NaN: there is no read.
-
-    Returns
-    -------
-    ndarray of float64, shape (rows,)
-        0 if a row is constant or too short.
-
     Examples
     --------
     >>> from ensembles.diagnosis.rules.strided_readahead.profile import growth, likeness
@@ -190,13 +167,6 @@ def p_of_ordinals(groups: list[np.ndarray], plain: np.ndarray, seed: int = 0) ->
     sample: the typical times of a group's positions are permuted, whatever the number of tasks. Reads without
     writes between them, after the stride is recognised, are permuted with them: under a failing read-ahead
     they look like reads before it.
-
-    Parameters
-    ----------
-    plain : ndarray of float64
-        Levels of the reads without writes between them; empty: there are none.
-    seed : int
-        Seed of the random orders, if there are too many orders to enumerate.
     """
     rng = np.random.default_rng(seed)
     seen, chance, exact = 0.0, np.zeros(1), False
