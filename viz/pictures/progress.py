@@ -180,8 +180,8 @@ def _groups(events: Events) -> np.ndarray | None:
     """
     if not len(events):
         return None
-    pairs = np.unique(np.stack([events.file.astype(np.int64), events.rank.astype(np.int64)]), axis=1)
-    files, tasks = np.unique(pairs[0], return_counts=True)
+    pairs = np.unique(events.file.astype(np.int64) << 32 | events.rank)
+    files, tasks = np.unique(pairs >> 32, return_counts=True)
     is_shared = np.isin(events.file, files[tasks > 1])
     phase = None if is_shared.all() else events.phase
     alone = np.full(len(events), -1, np.int64) if phase is None else -2 - phase

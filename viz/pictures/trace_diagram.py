@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,10 @@ from ensembles.viz.common.task_order import (
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.trace_annotations import (
     BANDS,
+    add_zoomed_calls,
+    calls_for_zooms,
+    calls_of,
+    head_of_whole,
     is_nested,
     node_bands,
     outline_calls,
@@ -79,10 +83,8 @@ from ensembles.viz.pictures.trace_annotations import (
     rows_with_calls,
     tasks_inside,
     title_of_part,
-    title_of_whole,
     where_io_is,
 )
-from ensembles.viz.pictures.zoomed_calls import add_zoomed_calls, calls_for_zooms, calls_of
 
 _SEPARATED_TASKS = 48
 _HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
@@ -218,11 +220,12 @@ def trace_diagram(
     shown = _Shown(raster, present, rows, first, single, calls, info, zoomed=None if part else zoomed)
     # A selection leaves calls out that the run has.
     is_selection = is_selection or isinstance(data, Events)
-    blank = "no selected call" if is_selection else "no recorded call"
+    blank = f"blank: no {'selected' if is_selection else 'recorded'} call"
     view = rows_with_calls(raster) if is_selection and part is None and order == "rank" else None
-    whole = title_of_whole(raster, blank, is_nested(data, zoomed), view)
-    words = title or (whole if part is None else title_of_part(part, single, blank))
-    diagram = _diagram(shown, mapper, words, shared, view=view)
+    head = title or head_of_whole(raster, is_nested(data, zoomed), view)
+    colour = "" if raster.ranks_per_row == 1 else "colour: share of their time in an operation, "
+    words = title or (f"{head}; {colour}{blank}" if part is None else title_of_part(part, single, blank))
+    diagram = _diagram(replace(shown, words=(head, blank)), mapper, words, shared, view=view)
     if part is None and (where := where_io_is(raster)):
         subtitle(diagram, where)
     _add_bands(diagram, data, bands, rows)
@@ -335,6 +338,7 @@ class _Shown:
     info: RunInfo | None
     layer: str = ""
     zoomed: DiagramCalls | None = None
+    words: tuple[str, str] = ("", "")
 
 
 def _diagram(
@@ -404,7 +408,13 @@ def _diagram(
     marks = [outline_calls(fig, outlined, row, shown.info)] if outlined is not None and len(outlined) else []
     if shown.zoomed is not None and shown.single is None:
         add_zoomed_calls(
-            fig, shown.zoomed, renderers, row, shown.info, marks[0].renderers[0] if marks else None
+            fig,
+            shown.zoomed,
+            renderers,
+            shown.words,
+            row,
+            shown.info,
+            marks[0].renderers[0] if marks else None,
         )
     _add_legend(fig, present, marks)
     if lanes:
