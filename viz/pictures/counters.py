@@ -13,11 +13,8 @@ from bokeh.models import (
     ColumnDataSource,
     DataRange1d,
     HoverTool,
-    ImageStack,
-    LinearColorMapper,
     NumeralTickFormatter,
     Range1d,
-    WeightedStackColorMapper,
 )
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
@@ -32,9 +29,9 @@ from ensembles.viz.common.figures import (
     new_figure,
     subtitle,
 )
+from ensembles.viz.common.mixed import add_mixed, mixed_image, mixer, swatches
 from ensembles.viz.common.style import COLOURS, NEUTRAL, byte_unit, scaled_ticks, time_hover, time_unit
 
-_EMPHASIS = 0.4
 _SPARSE = 0.1
 """Part of the ranks: the bars of fewer have outlines."""
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
@@ -204,35 +201,12 @@ def _bytes_by_rank(name: str, found: HeatMap, shared: Range1d) -> figure:
     if not shown:
         annotate_empty(fig, "no bytes moved")
         return fig
-    moved = np.stack(list(shown.values()), axis=2).astype(np.float64)
-    whole = moved.sum(axis=2, keepdims=True)
-    strength = np.maximum(255 * (whole / whole.max()) ** _EMPHASIS, whole > 0)
-    image = np.where(whole > 0, np.ceil(strength * moved / np.maximum(whole, 1)), 0).astype(np.uint8)
-    source = ColumnDataSource(
-        {
-            "image": [image],
-            "x": [0.0],
-            "y": [-0.5],
-            "dw": [shared.end],
-            "dh": [rows * found.ranks_per_row],
-        }
-    )
-    opacity = [f"#000000{each:02x}" for each in range(256)]
-    mapper = WeightedStackColorMapper(
-        palette=[COLOURS[op] for op in shown],
-        color_baseline=0,
-        nan_color="#ffffff00",
-        alpha_mapper=LinearColorMapper(palette=opacity, low=0, high=255),
-    )
-    fig.add_glyph(source, ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper))
-    nowhere = [np.nan]
-    items = [
-        legend_item(op, fig.quad(left=nowhere, right=nowhere, bottom=nowhere, top=nowhere, color=COLOURS[op]))
-        for op in shown
-    ]
-    most, bin_text = bytes_text(float(whole.max())), seconds_text(found.bin_s)
+    assert isinstance(shared.end, float)
+    data, top = mixed_image(list(shown.values()), 0.0, -0.5, shared.end, rows * found.ranks_per_row)
+    add_mixed(fig, data, mixer(shown))
+    most, bin_text = bytes_text(top), seconds_text(found.bin_s)
     subtitle(fig, f"Full colour: {most} in {bin_text}.")
-    horizontal_legend(fig, items)
+    horizontal_legend(fig, swatches(fig, {op: op for op in shown}))
     return fig
 
 
