@@ -27,7 +27,7 @@ from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
 from ensembles.viz.explorer.view import View, rounded, rounded_offsets
 from ensembles.viz.pictures.access_map import label_offsets, offset_image
-from ensembles.viz.pictures.files import plain_path
+from ensembles.viz.pictures.bars import plain_path
 
 _HEIGHT = 360
 """Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""

@@ -31,7 +31,7 @@ from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
-    annotate_empty,
+    empty_picture,
     horizontal_legend,
     label_time_axis,
     new_figure,
@@ -40,7 +40,7 @@ from ensembles.viz.common.figures import (
     time_range,
 )
 from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
-from ensembles.viz.pictures.files import plain_path
+from ensembles.viz.pictures.bars import plain_path
 
 _LOWEST = "posix"
 _BYTES_JS = """
@@ -113,12 +113,8 @@ def access_map(
     head = title or f"Accesses of {name}: bytes by offset and time"
     shown = [op for op in reversed(DIRECTIONS) if found is not None and found.by_rank(op).any()]
     if found is None or not shown:
-        fig = new_figure(
-            head, 200, x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1), name="access_by_time"
-        )
         why = "no bytes moved" if found is None or not found.without_offset else "the offsets are not known"
-        annotate_empty(fig, why)
-        return column([fig], sizing_mode="stretch_width", name="access_map")
+        return empty_picture(head, why, "access_map", "access_by_time")
     striping = data.info.striping_of(path) if isinstance(data, Run) and path else None
     stripe_bytes = striping.stripe_bytes if striping is not None else 0
     edges = found.offset_edges

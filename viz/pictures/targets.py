@@ -36,7 +36,7 @@ from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
-    annotate_empty,
+    empty_picture,
     horizontal_legend,
     label_time_axis,
     legend_item,
@@ -124,11 +124,8 @@ def targets(
     load = load_of(data, layer, layouts)
     head = title or "Bytes by storage target and time"
     if load is None or not load.known_bytes:
-        fig = new_figure(
-            head, 200, x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1), name="targets_bytes"
-        )
-        annotate_empty(fig, _UNKNOWN if load is None or not len(load.targets) else _NO_BYTES)
-        return column([fig], sizing_mode="stretch_width", name="targets")
+        why = _UNKNOWN if load is None or not len(load.targets) else _NO_BYTES
+        return empty_picture(head, why, "targets", "targets_bytes")
     shared = x_range or time_range(*load.extent_ns)
     rows = Range1d(start=load.rows - 0.5, end=-0.5, bounds=(-0.5, load.rows - 0.5))
     parts = [_bytes(load, head, shared, rows), _calls(load, shared, rows)]

@@ -32,7 +32,7 @@ from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.figures import keep_units
 from ensembles.viz.common.single_calls import LAYERS
 from ensembles.viz.pictures.access_map import access_map
-from ensembles.viz.pictures.files import files, plain_path
+from ensembles.viz.pictures.bars import files, plain_path
 from ensembles.viz.pictures.phases import phases as draw_phases
 from ensembles.viz.pictures.progress import progress
 from ensembles.viz.pictures.ranks import ranks

@@ -41,11 +41,10 @@ from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.phasecounts import CountsOfSeveral
 from ensembles.viz.common.figures import keep_units, sentence_of, time_range
 from ensembles.viz.common.save import page_part, rendered
-from ensembles.viz.pictures.counters import counter_pictures
+from ensembles.viz.pictures.counters import counter_pictures, surroundings
 from ensembles.viz.pictures.histogram import histogram
 from ensembles.viz.pictures.modes import modes
 from ensembles.viz.pictures.rate import rate
-from ensembles.viz.pictures.surroundings import surroundings
 from ensembles.viz.pictures.tail import tail
 from ensembles.viz.pictures.trace_diagram import trace_diagram
 from ensembles.viz.report.counters import counters_shown

@@ -95,7 +95,6 @@ REFERENCES = [
     *("1a", "1b", "1c", "4c", "5a"),
     *(
         "access-map",
-        "findings",
         "layers",
         "modes",
         "modes-rejected",
