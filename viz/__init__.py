@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from ensembles.viz.common.theme import theme
     from ensembles.viz.explorer.explore import explore
     from ensembles.viz.pictures.access_map import access_map
+    from ensembles.viz.pictures.bars import files, layers
     from ensembles.viz.pictures.comparison import comparison
-    from ensembles.viz.pictures.files import files
-    from ensembles.viz.pictures.findings import findings
     from ensembles.viz.pictures.histogram import histogram
-    from ensembles.viz.pictures.layers import layers
     from ensembles.viz.pictures.modes import modes
     from ensembles.viz.pictures.phases import phases
     from ensembles.viz.pictures.progress import progress
@@ -43,7 +41,6 @@ __all__ = [
     "comparison",
     "explore",
     "files",
-    "findings",
     "histogram",
     "layers",
     "modes",
@@ -63,11 +60,13 @@ __all__ = [
 
 _ELSEWHERE = {
     "explore": "explorer.explore",
+    "files": "pictures.bars",
+    "layers": "pictures.bars",
     "save": "common.save",
     "theme": "common.theme",
     "write_report": "report.page",
 }
-"""Modules of the functions that draw no data."""
+"""Modules of the functions that have no module of their name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -136,15 +136,25 @@ def unions_ns(group: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np
     >>> unions_ns(np.array([7, 3, 7]), np.array([0, 5, 2]), np.array([4, 6, 9]))
     (array([3, 7]), array([1, 9]))
     """
-    start = start[np.lexsort((start, group))]
-    by_end = np.lexsort((end, group))
-    group, end = group[by_end], end[by_end]
+    start = _sorted_within(group, start)[1]
+    group, end = _sorted_within(group, end)
     is_first = np.append(True, group[1:] != group[:-1])
     begins = is_first.copy()
     begins[1:] |= start[1:] > end[:-1]
     lengths = np.where(np.append(begins[1:], True), end, 0) - np.where(begins, start, 0)
     first = np.flatnonzero(is_first)
     return group[first], np.add.reduceat(lengths, first)
+
+
+def _sorted_within(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort values by group, and within each: as one number for both if these fit, which is quicker."""
+    least = values.min()
+    bits = int(values.max() - least).bit_length()
+    if int(group.max()).bit_length() + bits < 64:
+        both = np.sort(group << bits | values - least)
+        return both >> bits, (both & (1 << bits) - 1) + least
+    order = np.lexsort((values, group))
+    return group[order], values[order]
 
 
 def disjoint(spans: list[np.ndarray]) -> np.ndarray:

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 from bokeh.events import MouseMove
+from bokeh.layouts import column
 from bokeh.models import (
     AdaptiveTicker,
+    Column,
     ContinuousTicker,
     CustomJS,
     DataRange1d,
@@ -368,6 +370,14 @@ def titles_of(fig: Plot) -> list[str]:
 def plain(text: str) -> str:
     """Replace characters of a text that Bokeh would interpret as mathematics."""
     return re.sub(r"[^\w .,:;()%+/=×<→–-]", "?", text)
+
+
+def empty_picture(title: str, why: str, name: str, first: str) -> Column:
+    """Return a picture of nothing, which says why; `first` is the name of its figure."""
+    nothing = {axis: Range1d(start=0, end=1) for axis in ("x_range", "y_range")}
+    fig = new_figure(title, 200, **nothing, name=first)
+    annotate_empty(fig, why)
+    return column([fig], sizing_mode="stretch_width", name=name)
 
 
 def annotate_empty(fig: figure, sentence: str, *, x_axis: bool = False) -> None:

@@ -42,9 +42,6 @@ M. Okabe and K. Ito, "Color Universal Design", 2008.
 OVERLAID = (SERIES[2], SERIES[3], SERIES[1], SERIES[0], SERIES[4], SERIES[5])
 """Colours of ensembles of one operation that share axes, such as before and after."""
 
-SEVERITY = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
-"""Colour of each severity of a finding."""
-
 
 def class_of_call(call: Call) -> str:
     """Return the class of a function."""

@@ -97,31 +97,29 @@ def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
     return picture
 
 
-def theme_script() -> str:
-    """Return the program by which a page follows the reader's preference, as HTML.
+def theme_program() -> str:
+    """Return the program by which a page follows the reader's preference.
 
     Examples
     --------
-    >>> from ensembles.viz.common.theme import theme_script
-    >>> theme_script().startswith("<script>")
+    >>> from ensembles.viz.common.theme import theme_program
+    >>> theme_program().startswith("const ensioDark")
     True
     """
     program = files("ensembles.viz").joinpath("common/theme.js").read_text(encoding="utf-8")
-    constants = f"const ensioDark = {json.dumps(DARK)}, ensioTurned = {json.dumps(TURNED)};"
-    return f"<script>\n{constants}\n{program}</script>"
+    return f"const ensioDark = {json.dumps(DARK)}, ensioTurned = {json.dumps(TURNED)};\n{program}"
 
 
-def legend_keys_script() -> str:
-    """Return the program that gives the entries of legends to the keyboard, as HTML.
+def legend_keys_program() -> str:
+    """Return the program that gives the entries of legends to the keyboard.
 
     Examples
     --------
-    >>> from ensembles.viz.common.theme import legend_keys_script
-    >>> legend_keys_script().startswith("<script>")
+    >>> from ensembles.viz.common.theme import legend_keys_program
+    >>> legend_keys_program().startswith("//")
     True
     """
-    program = files("ensembles.viz").joinpath("common/legend_keys.js").read_text(encoding="utf-8")
-    return f"<script>\n{program}</script>"
+    return files("ensembles.viz").joinpath("common/legend_keys.js").read_text(encoding="utf-8")
 
 
 def widget_colours() -> InlineStyleSheet:

@@ -11,8 +11,6 @@ from bokeh.models import (
     BoxSelectTool,
     ColumnDataSource,
     CustomJS,
-    ImageStack,
-    LinearColorMapper,
     NumeralTickFormatter,
     Range1d,
     WeightedStackColorMapper,
@@ -28,11 +26,11 @@ from ensembles.viz.common.figures import (
     ends,
     horizontal_legend,
     label_time_axis,
-    legend_item,
     new_figure,
     retitle,
     zoom_time_by_wheel,
 )
+from ensembles.viz.common.mixed import EMPHASIS, add_mixed, mixer, opacities, swatches
 from ensembles.viz.common.single_calls import (
     Window,
     add_calls,
@@ -40,7 +38,7 @@ from ensembles.viz.common.single_calls import (
     has_lanes_of_threads,
     nested_layers,
 )
-from ensembles.viz.common.style import COLOURS, LABELS
+from ensembles.viz.common.style import LABELS
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Chosen, Interval, View
@@ -106,7 +104,7 @@ class TraceDiagram:
         self._of = self._what = ""
         self._were_whole: set[Interval] = set()
         self._images: list[GlyphRenderer[Any]] = []
-        self._all, self._mapper = self._add(_alphas(1.0))
+        self._all, self._mapper = self._add(opacities(power=EMPHASIS))
         self._marked, _ = self._add(marked_alphas())
         self._calls, self._info = ColumnDataSource(call_columns(Events.empty())), shown.run.info
         add_calls(self.figure, self._calls, self._info)
@@ -133,33 +131,13 @@ class TraceDiagram:
         for axis in (times, rows):
             axis.js_on_change("start", watch)
             axis.js_on_change("end", watch)
-        self._legend()
-
-    def _legend(self) -> None:
-        items = []
-        for name in self.classes:
-            swatch = self.figure.quad(
-                left=[np.nan],
-                right=[np.nan],
-                bottom=[np.nan],
-                top=[np.nan],
-                color=COLOURS[name],
-                line_color=None,
-            )
-            items.append(legend_item(short_label(name), swatch))
-        horizontal_legend(self.figure, items)
+        labels = {name: short_label(name) for name in self.classes}
+        horizontal_legend(self.figure, swatches(self.figure, labels))
 
     def _add(self, alphas: list[str]) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
-        source = ColumnDataSource(_no_image())
-        mapper = WeightedStackColorMapper(
-            palette=[COLOURS[name] for name in self.classes],
-            color_baseline=0,
-            nan_color="#ffffff00",
-            alpha_mapper=LinearColorMapper(palette=alphas, low=0, high=255),
-        )
+        source, mapper = ColumnDataSource(_no_image()), mixer(self.classes, alphas)
         tell_new_opacity(mapper)
-        glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
-        self._images.append(self.figure.add_glyph(source, glyph))
+        self._images.append(add_mixed(self.figure, source, mapper))
         return source, mapper
 
     def _image(self, raster: Raster, first: int, view: View, pixels: int) -> dict[str, Any]:
@@ -251,7 +229,7 @@ class TraceDiagram:
         self._outline(view.chosen)
         for image in self._images:
             image.visible = not len(drawn)
-        self._mapper.alpha_mapper.palette = _alphas(1.0 if marked is None else _PALE)
+        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else _PALE, EMPHASIS)
         self._box.visible = view.time_s is not None or view.ranks is not None
         self._box.left, self._box.right = view.time_s or self._whole_s
         top, bottom = view.ranks or (0, self._tasks - 1)
@@ -367,11 +345,6 @@ def _same_calls(events: Events, others: Events) -> np.ndarray:
 
 def _no_image() -> dict[str, Any]:
     return {name: [] for name in _PLACES}
-
-
-def _alphas(most: float) -> list[str]:
-    """Opacity by share: small shares are enhanced, so that short calls remain visible."""
-    return [f"#000000{round(255 * most * (share / 255) ** 0.4):02x}" for share in range(256)]
 
 
 def marked_alphas(least: float = _LEAST_OPACITY) -> list[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
 
 if TYPE_CHECKING:
-    from ensembles.viz.explorer.value import ExplorerValue
+    from ensembles.viz.explorer.widget import ExplorerWidget
 
 
-def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
+def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerWidget:
     """Explore one or several runs in a notebook: linked pictures and tables, as in ``ensio serve``.
 
     Parameters
@@ -26,14 +26,14 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
 
     Returns
     -------
-    ExplorerValue
+    ExplorerWidget
         The value of a cell. ``marked`` are the calls that are marked with the mouse (all that are shown, if
         none is), ``view`` is what is shown.
 
     Raises
     ------
     EnsioError
-        Neither anywidget nor jupyter_bokeh is installed, a filter is malformed or has another name, or a run
+        anywidget is not installed, a filter is malformed or has another name, or a run
         has no calls.
 
     Examples
@@ -47,30 +47,17 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
     from ensembles.viz.explorer.shown import Shown
     from ensembles.viz.explorer.view import FILTERS, FLAGS, YES, View
 
-    kind = _kind_of_widget()
-    unknown = sorted(set(filters) - set(FILTERS))
-    if unknown:
-        raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
-    shown = [Shown(run) for run in ([runs] if isinstance(runs, Run) else runs)]
-    texts = {name: YES if name in FLAGS else str(text) for name, text in filters.items() if text}
-    return kind(shown, View(filters=texts, beside=1 if len(shown) == 2 else None))
-
-
-def _kind_of_widget() -> Callable[..., ExplorerValue]:
-    """Return the widget that this installation has: of anywidget, else of jupyter_bokeh."""
     try:
         from ensembles.viz.explorer.widget import ExplorerWidget
     except ModuleNotFoundError as error:
         if error.name != "anywidget":
             raise
-    else:
-        return ExplorerWidget
-    try:
-        from ensembles.viz.explorer.bokeh_widget import BokehExplorerWidget
-    except ModuleNotFoundError as error:
-        if error.name != "jupyter_bokeh":
-            raise
         raise EnsioError(
             "anywidget is not installed: pip install 'ensio[notebook]', or ensio serve"
         ) from None
-    return BokehExplorerWidget
+    unknown = sorted(set(filters) - set(FILTERS))
+    if unknown:
+        raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
+    shown = [Shown(run) for run in ([runs] if isinstance(runs, Run) else runs)]
+    texts = {name: YES if name in FLAGS else str(text) for name, text in filters.items() if text}
+    return ExplorerWidget(shown, View(filters=texts, beside=1 if len(shown) == 2 else None))

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import (
     ColumnDataSource,
-    ImageStack,
-    LinearColorMapper,
     Range1d,
-    WeightedStackColorMapper,
 )
 from bokeh.models.annotations import BoxAnnotation
 
@@ -21,17 +18,16 @@ from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.figures import (
     horizontal_legend,
     label_time_axis,
-    legend_item,
     new_figure,
     retitle,
     zoom_time_by_wheel,
 )
-from ensembles.viz.common.style import COLOURS
+from ensembles.viz.common.mixed import add_mixed, mixer, opacities, swatches
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
 from ensembles.viz.explorer.view import View, rounded, rounded_offsets
 from ensembles.viz.pictures.access_map import label_offsets, offset_image
-from ensembles.viz.pictures.files import plain_path
+from ensembles.viz.pictures.bars import plain_path
 
 _HEIGHT = 360
 """Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""
@@ -67,41 +63,19 @@ class Offsets:
         fig = self.figure = new_figure(self._title(), _HEIGHT, x_range=times, y_range=offsets, name=name)
         label_time_axis(fig)
         label_offsets(fig, 0)
-        palette = [COLOURS[op] for op in self._shown]
-        self._mapper = WeightedStackColorMapper(
-            palette=palette, color_baseline=0, nan_color="#ffffff00", alpha_mapper=_opacity(1.0)
-        )
+        self._mapper = mixer(self._shown)
         tell_new_opacity(self._mapper)
         data, self._most = offset_image(found, "time", self._shown)
         self._drawn = found
         self._all = ColumnDataSource(data)
-        self._add(self._all, self._mapper)
+        add_mixed(fig, self._all, self._mapper)
         self._marked = ColumnDataSource({name: [] for name in data})
-        self._add(
-            self._marked,
-            WeightedStackColorMapper(
-                palette=palette,
-                color_baseline=0,
-                nan_color="#ffffff00",
-                alpha_mapper=LinearColorMapper(palette=marked_alphas(_LEAST_MARKED), low=0, high=255),
-            ),
-        )
+        add_mixed(fig, self._marked, mixer(self._shown, marked_alphas(_LEAST_MARKED)))
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         fig.add_layout(self._box)
         add_box_select(fig, "both")
         zoom_time_by_wheel(fig, times)
-        items = []
-        for op in self._shown:
-            swatch = fig.quad(
-                left=[np.nan],
-                right=[np.nan],
-                bottom=[np.nan],
-                top=[np.nan],
-                color=COLOURS[op],
-                line_color=None,
-            )
-            items.append(legend_item(op, swatch))
-        horizontal_legend(fig, items)
+        horizontal_legend(fig, swatches(fig, {op: op for op in self._shown}))
 
     def _title(self) -> str:
         path = plain_path(self.path)
@@ -113,11 +87,6 @@ class Offsets:
         self._of = f", run {name}"
         if self.figure is not None:
             retitle(self.figure, self._title())
-
-    def _add(self, source: ColumnDataSource, mapper: WeightedStackColorMapper) -> None:
-        assert self.figure is not None
-        glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
-        self.figure.add_glyph(source, glyph)
 
     def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on."""
@@ -145,7 +114,7 @@ class Offsets:
         if self.figure is None:
             return
         # A new model would make Bokeh search the document again.
-        self._mapper.alpha_mapper.palette = _opacity(1.0 if marked is None else _PALE).palette
+        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else _PALE)
         whole, some, is_empty = self._found, None, False
         if view.zoom_s is not None:
             low, high = view.zoom_s
@@ -193,8 +162,3 @@ def _in_cells_of(whole: OffsetMap, some: OffsetMap) -> OffsetMap:
     some = deepcopy(some)  # more calls may be added to it in the background
     some.cover(int(edges[0]), int(edges[-1]))
     return some
-
-
-def _opacity(most: float) -> LinearColorMapper:
-    palette = [f"#000000{round(most * share):02x}" for share in range(256)]
-    return LinearColorMapper(palette=palette, low=0, high=255)

@@ -33,7 +33,7 @@ from ensembles.model.events import Events
 from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
 from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 from ensembles.viz.common.style import COLOURS
-from ensembles.viz.common.theme import legend_keys_script, theme_script
+from ensembles.viz.common.theme import legend_keys_program, theme_program
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer, attach, explorer_of
@@ -53,10 +53,8 @@ _PAGE = """
 {{ line|replace("<script src", "<script defer src")|replace("<script>", '<script type="module">')|safe }}
 {% endif %}
 {% endfor %}
-{{ theme|replace("<script>", '<script type="module">')|safe }}
-{{ legend_keys|replace("<script>", '<script type="module">')|safe }}
 <script type="module">
-  {{ keys|safe }}
+  {{ programs|safe }}
   window.ensioTheme.followServer();
   window.ensioLegendKeys.followServer();
   const first = document.getElementById("first-image");
@@ -169,9 +167,8 @@ class ExplorerServer:
             }
             # A text extends Bokeh's own page, which the stubs do not know.
             document.template = _PAGE  # type: ignore[assignment]
-            document.template_variables["theme"] = theme_script()
-            document.template_variables["legend_keys"] = legend_keys_script()
-            document.template_variables["keys"] = keys_program()
+            programs = [theme_program(), legend_keys_program(), keys_program()]
+            document.template_variables["programs"] = "\n".join(programs)
             with runs[0].answering(quiet_s=_LOADING_S):
                 explorer, image = self._made(query)
                 attach(explorer, document)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -16,17 +17,18 @@ from bokeh.document.events import DocumentChangedEvent, DocumentPatchedEvent
 from bokeh.protocol import Protocol
 from bokeh.resources import Resources
 
+from ensembles.model.events import Events
+from ensembles.model.sanitize_text import sanitize_text
 from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.value import ExplorerValue
 from ensembles.viz.explorer.view import View
 
 _Script = Literal["bokeh", "bokeh-widgets", "bokeh-tables"]
 _SCRIPTS = get_args(_Script)
 
 
-class ExplorerWidget(ExplorerValue, anywidget.AnyWidget):
+class ExplorerWidget(anywidget.AnyWidget):
     """The explorer of one or several runs, shown as the value of a cell.
 
     The widget has no state but the version of BokehJS, so that a saved notebook stays small. A page asks for
@@ -46,6 +48,33 @@ class ExplorerWidget(ExplorerValue, anywidget.AnyWidget):
         self._is_receiving = False
         self._document.on_change(self._changed)
         self.on_msg(self._receive)
+
+    @property
+    def view(self) -> View:
+        """What is shown now.
+
+        Another view can be assigned, or the parameters of a link, such as ``{"op": "write"}`` or
+        ``{"marked-durations": "0.002..0.0067"}`` (`View.from_query`).
+        """
+        return self._explorer.view
+
+    @view.setter
+    def view(self, view: View | Mapping[str, str]) -> None:
+        if isinstance(view, Mapping):
+            query = {str(name): str(text) for name, text in view.items()}
+            view = View.from_query(query, len(self._explorer.runs))
+        if not isinstance(view, View):
+            raise TypeError(f"a View or the parameters of a link are needed, not {type(view).__name__}")
+        self._explorer.look(view)
+
+    @property
+    def marked(self) -> Events:
+        """The marked calls; if none is marked, those that the filters select."""
+        return self._explorer.shown.marked(self._explorer.view)
+
+    def __repr__(self) -> str:
+        paths = sanitize_text(shlex.join(shown.run.path for shown in self._explorer.runs))
+        return f"Explorer: shown as the value of a cell in Jupyter; elsewhere: ensio serve {paths}"
 
     def _changed(self, event: DocumentChangedEvent) -> None:
         if event.setter is self or not isinstance(event, DocumentPatchedEvent):

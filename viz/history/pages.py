@@ -20,7 +20,7 @@ from ensembles.history.check import Check, check, control_false_alarms
 from ensembles.history.store import Acknowledgement, Experiment, History, StoredRun
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
-from ensembles.viz.common.theme import theme_script
+from ensembles.viz.common.theme import theme_program
 from ensembles.viz.history.figures import ExperimentData, distribution, experiment_data, heat_map, over_runs
 
 SCRIPT = "bokeh.js"
@@ -108,7 +108,7 @@ def experiment_page(data: ExperimentData, index: str, chosen: int | None = None,
         script=script,
         pictures=parts,
         library=SCRIPT,
-        theme=theme_script(),
+        theme=theme_program(),
         version=__version__,
         rows=None,
         index=index,

@@ -12,17 +12,12 @@ from bokeh.models import (
     AdaptiveTicker,
     BasicTicker,
     Column,
-    ColumnDataSource,
     CustomJSHover,
     CustomJSTickFormatter,
     HoverTool,
-    ImageStack,
-    LinearColorMapper,
     NumeralTickFormatter,
     Range1d,
-    WeightedStackColorMapper,
 )
-from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
@@ -36,20 +31,18 @@ from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
-    annotate_empty,
+    empty_picture,
     horizontal_legend,
     label_time_axis,
-    legend_item,
     new_figure,
     plain,
     subtitle,
     time_range,
 )
-from ensembles.viz.common.style import COLOURS
-from ensembles.viz.pictures.files import plain_path
+from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
+from ensembles.viz.pictures.bars import plain_path
 
 _LOWEST = "posix"
-_EMPHASIS = 0.4
 _BYTES_JS = """
     function bytes_text(n) {
         const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
@@ -120,12 +113,8 @@ def access_map(
     head = title or f"Accesses of {name}: bytes by offset and time"
     shown = [op for op in reversed(DIRECTIONS) if found is not None and found.by_rank(op).any()]
     if found is None or not shown:
-        fig = new_figure(
-            head, 200, x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1), name="access_by_time"
-        )
         why = "no bytes moved" if found is None or not found.without_offset else "the offsets are not known"
-        annotate_empty(fig, why)
-        return column([fig], sizing_mode="stretch_width", name="access_map")
+        return empty_picture(head, why, "access_map", "access_by_time")
     striping = data.info.striping_of(path) if isinstance(data, Run) and path else None
     stripe_bytes = striping.stripe_bytes if striping is not None else 0
     edges = found.offset_edges
@@ -230,18 +219,7 @@ def _figure(
 ) -> figure:
     fig = new_figure(title, _HEIGHT, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
     data, most = offset_image(found, kind, shown)
-    source = ColumnDataSource(data)
-    mapper = WeightedStackColorMapper(
-        palette=[COLOURS[op] for op in shown],
-        color_baseline=0,
-        nan_color="#ffffff00",
-        alpha_mapper=LinearColorMapper(
-            palette=[f"#000000{each:02x}" for each in range(256)], low=0, high=255
-        ),
-    )
-    drawn = fig.add_glyph(
-        source, ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
-    )
+    drawn = add_mixed(fig, data, mixer(shown))
     label_offsets(fig, stripe_bytes)
     _legend(fig, found, shown, _is_mixed(data["image"][0]))
     place = CustomJSHover(code=_BYTES_JS + "return bytes_text(value);")
@@ -252,7 +230,7 @@ def _figure(
         + f"""
             const sum = value.reduce((a, b) => a + b, 0);
             if (value[Number(format)] == 0) return '0 B';
-            const whole = top * (Math.min(sum, 255) / 255) ** {1 / _EMPHASIS};
+            const whole = top * (Math.min(sum, 255) / 255) ** {1 / EMPHASIS};
             return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2)));
         """,
     )
@@ -274,33 +252,20 @@ def _figure(
 
 
 def offset_image(
-    found: OffsetMap, kind: str, shown: Sequence[str], most: float | None = None
+    found: OffsetMap, kind: str, shown: Sequence[str], most: float = 0.0
 ) -> tuple[dict[str, Any], float]:
     """Return the image of an access map, as columns of a data source.
 
     `most`: bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
     """
-    moved = np.stack(
-        [(found.by_time(op) if kind == "time" else found.by_rank(op)).T for op in shown], axis=2
-    ).astype(np.float64)
-    whole = moved.sum(axis=2, keepdims=True)
-    top = most or float(whole.max(initial=0)) or 1.0
-    strength = np.maximum(255 * np.minimum(whole / top, 1) ** _EMPHASIS, whole > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        image = np.where(whole > 0, np.ceil(strength * moved / whole), 0).astype(np.uint8)
     edges = found.offset_edges
+    by_cell = found.by_time if kind == "time" else found.by_rank
     if kind == "time":
         left, width = found.time_edges_s[0], found.time_edges_s[-1] - found.time_edges_s[0]
     else:
         left, width = -0.5, found.rank_rows * found.ranks_per_row
-    data = {
-        "image": [image],
-        "x": [left],
-        "y": [float(edges[0])],
-        "dw": [width],
-        "dh": [float(edges[-1] - edges[0])],
-    }
-    return data, top
+    place = left, float(edges[0]), width, float(edges[-1] - edges[0])
+    return mixed_image([by_cell(op).T for op in shown], *place, most=most)
 
 
 def label_offsets(fig: figure, stripe_bytes: int) -> None:
@@ -315,14 +280,9 @@ def label_offsets(fig: figure, stripe_bytes: int) -> None:
 
 
 def _legend(fig: figure, found: OffsetMap, shown: list[str], mixed: bool) -> None:
-    items = []
-    for op in shown:
-        what = {"write": "written", "read": "read"}[op]
-        words = f"{what} by {found.layer}: {bytes_text(int(found.by_rank(op).sum()))}"
-        items.append(legend_item(words, _swatch(fig, COLOURS[op])))
-    if mixed:
-        items.append(legend_item("both", _swatch(fig, _BOTH)))
-    horizontal_legend(fig, items)
+    moved = {op: bytes_text(int(found.by_rank(op).sum())) for op in shown}
+    labels = {op: f"{MOVED[op]} by {found.layer}: {text}" for op, text in moved.items()}
+    horizontal_legend(fig, swatches(fig, labels | ({_BOTH: "both"} if mixed else {})))
 
 
 def _is_mixed(image: np.ndarray) -> bool:
@@ -330,8 +290,3 @@ def _is_mixed(image: np.ndarray) -> bool:
     whole = image.sum(axis=2, dtype=np.int64)
     both = (image.min(axis=2) >= _LEAST_PART * whole) & (whole > 0)
     return image.shape[2] > 1 and bool(both.sum() >= _LEAST_MIXED * (whole > 0).sum())
-
-
-def _swatch(fig: figure, colour: str) -> GlyphRenderer[Any]:
-    nowhere = [np.nan]
-    return fig.quad(left=nowhere, right=nowhere, bottom=nowhere, top=nowhere, color=colour, line_color=None)

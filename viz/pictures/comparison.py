@@ -21,7 +21,7 @@ from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.viz.common.figures import (
     add_legend_buttons,
-    annotate_empty,
+    empty_picture,
     ensemble_from,
     horizontal_legend,
     label_log_durations,
@@ -112,16 +112,8 @@ def _drawn(
 ) -> Column:
     empty = [name for name, ensemble in zip(names, mine, strict=True) if not ensemble.n]
     if empty:
-        fig = new_figure(
-            head,
-            200,
-            x_range=Range1d(start=1e-6, end=1),
-            y_range=Range1d(start=0, end=1),
-            x_axis_type="log",
-            name="comparison_density",
-        )
-        annotate_empty(fig, f"no calls {' and '.join(empty)}")
-        return column([fig], sizing_mode="stretch_width", name="comparison")
+        why = f"no calls {' and '.join(empty)}"
+        return empty_picture(head, why, "comparison", "comparison_density")
     parts = [_density(mine, names, head, reason), _ratio(mine, names, level)]
     return column(parts, sizing_mode="stretch_width", name="comparison")
 

@@ -50,7 +50,7 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.common.theme import widget_colours
-from ensembles.viz.pictures.cdf import cdf
+from ensembles.viz.pictures.progress import cdf
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24

@@ -27,7 +27,7 @@ from ensembles.run.selection import Filters
 from ensembles.run.tables import RankTotals, totals_by_rank
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
-    annotate_empty,
+    empty_picture,
     horizontal_legend,
     legend_item,
     new_figure,
@@ -97,9 +97,7 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     shared = Range1d(start=ends[0], end=ends[1], bounds=ends)
     head = title or _TITLE + (f" (bars: mean of {per_bar} ranks, line: their largest)" if per_bar > 1 else "")
     if not totals:
-        fig = new_figure(head, 160, x_range=shared, y_range=Range1d(start=0, end=1), name="rank_time")
-        annotate_empty(fig, "no rank made a call")
-        return column([fig], sizing_mode="stretch_width", name="ranks")
+        return empty_picture(head, "no rank made a call", "ranks", "rank_time")
     bars = _bars(count, per_bar)  # which the figures share
     parts = [
         _time(totals, count, per_bar, shared, head, bars),

@@ -20,6 +20,7 @@ from ensembles.statistics.samples.histogram import compute_histogram
 from ensembles.statistics.sums.split import Split, SplitTime, check_calls, times_of_tasks
 from ensembles.viz.common.figures import (
     annotate_empty,
+    empty_picture,
     ends,
     ensemble_from,
     horizontal_legend,
@@ -103,7 +104,7 @@ def splitting(
     of = f" of {plain(ensemble.name)}" if ensemble.name else ""
     head = title or f"Time of one task, if each call{of} is split into k"
     if not ensemble.n:
-        return _nothing(head, "no calls")
+        return empty_picture(head, "no calls", "splitting", "splitting_times")
     known = consecutive_calls(ensemble)
     times = times_of_tasks(ensemble.sample, numbers, tasks, known, attributes=ensemble.calls)
     found = ensemble.split(numbers, tasks, level)
@@ -124,21 +125,13 @@ def _few(numbers: list[int]) -> list[int]:
     return sorted(set(numbers))
 
 
-def _nothing(title: str, sentence: str) -> Column:
-    fig = new_figure(
-        title, 200, x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1), name="splitting_times"
-    )
-    annotate_empty(fig, sentence)
-    return column([fig], sizing_mode="stretch_width", name="splitting")
-
-
 def _measured(data: Mapping[int, Any], title: str | None) -> Column:
     numbers = _few(check_calls(list(data)))
     times = {k: _sums(ensemble_from(data[k]), k) for k in numbers}
     times = {k: sample for k, sample in times.items() if sample.total}
     head = title or "Measured time of one task in k calls"
     if not times:
-        return _nothing(head, "no calls")
+        return empty_picture(head, "no calls", "splitting", "splitting_times")
     shared, is_log = _axis(times, max(float(sample.max_s.max()) for sample in times.values()))
     return column([_times(times, shared, head, "s", is_log)], sizing_mode="stretch_width", name="splitting")
 

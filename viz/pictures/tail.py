@@ -25,6 +25,7 @@ from ensembles.summaries.histogram import coarse_bins
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     annotate_empty,
+    empty_picture,
     ends,
     ensemble_from,
     horizontal_legend,
@@ -250,17 +251,8 @@ def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None,
     of = f" of {plain(ensemble.name)}" if ensemble.name else ""
     head = title or f"Slowest of N calls{of}: density"
     if not ensemble.n or float(ensemble.sample.max_s.max()) <= 0:
-        fig = new_figure(
-            head,
-            200,
-            x_range=Range1d(start=1e-6, end=1.0),
-            y_range=Range1d(start=0, end=1),
-            x_axis_type="log",
-            name="order_statistic_density",
-        )
-        label_log_durations(fig, ensemble)
-        annotate_empty(fig, "no calls with a duration")
-        return column([fig], sizing_mode="stretch_width", name="order_statistic")
+        why = "no calls with a duration"
+        return empty_picture(head, why, "order_statistic", "order_statistic_density")
     colours = dict(zip(numbers, SERIES, strict=False))
     tails = {number: ensemble.tail(number, level) for number in numbers}
     shared = _range(ensemble, tails)

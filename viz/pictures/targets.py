@@ -14,14 +14,11 @@ from bokeh.models import (
     CustomJSHover,
     CustomJSTickFormatter,
     HoverTool,
-    Image,
-    ImageStack,
     LinearColorMapper,
     LogColorMapper,
     LogTicker,
     NumeralTickFormatter,
     Range1d,
-    WeightedStackColorMapper,
 )
 from bokeh.models.annotations import ColorBar
 from bokeh.palettes import Greys256
@@ -39,7 +36,7 @@ from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
-    annotate_empty,
+    empty_picture,
     horizontal_legend,
     label_time_axis,
     legend_item,
@@ -47,12 +44,10 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
+from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
 from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit, moment_hover
 from ensembles.viz.common.theme import TURNED
 from ensembles.viz.pictures.access_map import layer_of_run
-
-_EMPHASIS = 0.4
-"""As in the access map: cells with few bytes remain visible."""
 
 _DECADES, _FEW = 1e3, 0.05
 """Calls in progress are drawn on a logarithmic scale, from a thousandth of the most, if most cells have fewer
@@ -129,11 +124,8 @@ def targets(
     load = load_of(data, layer, layouts)
     head = title or "Bytes by storage target and time"
     if load is None or not load.known_bytes:
-        fig = new_figure(
-            head, 200, x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1), name="targets_bytes"
-        )
-        annotate_empty(fig, _UNKNOWN if load is None or not len(load.targets) else _NO_BYTES)
-        return column([fig], sizing_mode="stretch_width", name="targets")
+        why = _UNKNOWN if load is None or not len(load.targets) else _NO_BYTES
+        return empty_picture(head, why, "targets", "targets_bytes")
     shared = x_range or time_range(*load.extent_ns)
     rows = Range1d(start=load.rows - 0.5, end=-0.5, bounds=(-0.5, load.rows - 0.5))
     parts = [_bytes(load, head, shared, rows), _calls(load, shared, rows)]
@@ -230,9 +222,9 @@ def _cell_ns(load: TargetLoad) -> int:
     return int(load.edges_ns[1] - load.edges_ns[0])
 
 
-def _place(load: TargetLoad) -> dict[str, list[float]]:
+def _place(load: TargetLoad) -> tuple[float, float, float, float]:
     edges_s = load.edges_ns * 1e-9
-    return {"x": [edges_s[0]], "y": [-0.5], "dw": [edges_s[-1] - edges_s[0]], "dh": [float(load.rows)]}
+    return float(edges_s[0]), -0.5, float(edges_s[-1] - edges_s[0]), float(load.rows)
 
 
 def _present(load: TargetLoad) -> list[str]:
@@ -242,31 +234,10 @@ def _present(load: TargetLoad) -> list[str]:
 def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> figure:
     fig = _figure(load, title, x_range, rows, "targets_bytes")
     shown = _present(load)
-    moved = np.stack([load.over_time(f"{op}_bytes") for op in shown], axis=2).astype(np.float64)
-    whole = moved.sum(axis=2, keepdims=True)
-    top = float(whole.max())
-    strength = np.maximum(255 * (whole / top) ** _EMPHASIS, whole > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        image = np.where(whole > 0, np.ceil(strength * moved / whole), 0).astype(np.uint8)
-    source = ColumnDataSource({"image": [image], **_place(load)})
-    alphas = [f"#000000{each:02x}" for each in range(256)]
-    mapper = WeightedStackColorMapper(
-        palette=[COLOURS[op] for op in shown],
-        color_baseline=0,
-        nan_color="#ffffff00",
-        alpha_mapper=LinearColorMapper(palette=alphas, low=0, high=255),
-    )
-    glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
-    drawn = fig.add_glyph(source, glyph)
-    items = []
-    for op in shown:
-        swatch = fig.quad(
-            left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[op], line_color=None
-        )
-        what = {"write": "written", "read": "read"}[op]
-        words = f"{what}: {bytes_text(int(load.of_targets(f'{op}_bytes').sum()))}"
-        items.append(legend_item(words, swatch))
-    horizontal_legend(fig, items)
+    data, top = mixed_image([load.over_time(f"{op}_bytes") for op in shown], *_place(load))
+    drawn = add_mixed(fig, data, mixer(shown))
+    moved = {op: bytes_text(int(load.of_targets(f"{op}_bytes").sum())) for op in shown}
+    horizontal_legend(fig, swatches(fig, {op: f"{MOVED[op]}: {text}" for op, text in moved.items()}))
     rate = top / (_cell_ns(load) * 1e-9)
     subtitle(fig, f"Strongest colour: {bytes_text(rate)}/s at a target; low rates are enhanced.")
     share = CustomJSHover(
@@ -275,7 +246,7 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
         + f"""
             const sum = value.reduce((a, b) => a + b, 0);
             if (value[Number(format)] == 0) return 'none';
-            const whole = top * (Math.min(sum, 255) / 255) ** {1 / _EMPHASIS};
+            const whole = top * (Math.min(sum, 255) / 255) ** {1 / EMPHASIS};
             return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2))) + '/s';
         """,
     )
@@ -327,8 +298,8 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     else:
         mapper = LinearColorMapper(palette=palette, low=0, high=top, nan_color="#ffffff00", tags=[TURNED])
     image = np.where(inside > 0, _rounded(inside), np.float32(np.nan))
-    source = ColumnDataSource({"image": [image], **_place(load)})
-    drawn = fig.add_glyph(source, Image(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper))
+    x, y, width, height = _place(load)
+    drawn = fig.image([image], x, y, width, height, color_mapper=mapper)
     bar = ColorBar(
         color_mapper=mapper,
         ticker=LogTicker() if isinstance(mapper, LogColorMapper) else BasicTicker(desired_num_ticks=5),
@@ -422,7 +393,7 @@ def _totals(load: TargetLoad) -> figure:
             line_color=None,
         )
         bars.append(bar)
-        items.append(legend_item({"write": "written", "read": "read"}[op], bar))
+        items.append(legend_item(MOVED[op], bar))
     ends_of_mean = [-0.6, count - 0.4], [mean / unit] * 2
     line = fig.line(*ends_of_mean, line_color=NEUTRAL["text"], line_dash="dashed")
     items.append(legend_item(f"mean: {bytes_text(mean)}", line))

@@ -3,6 +3,8 @@
 What the title of a trace diagram says: which tasks and calls, and what one would overlook.
 
 Number of tasks, or calls, in progress over time: the curve below the trace diagram.
+
+Single calls in a page without a server: those in the window are drawn when a zoom leaves few enough.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, CustomJSHover, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import LegendItem
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.run.rasters import expected_calls
 from ensembles.run.run import Run
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import PhaseTable
@@ -37,7 +42,7 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.single_calls import Window, add_boxes, add_calls, call_columns
+from ensembles.viz.common.single_calls import MOST_CALLS, Window, add_boxes, add_calls, call_columns
 from ensembles.viz.common.style import COLOURS, NEUTRAL, moment_hover
 
 BANDS = ("phases", "nodes")
@@ -193,10 +198,8 @@ def where_io_is(raster: Raster | DrawnRaster) -> str:
     return f"All I/O is {when}, {share_text(share, None)} of the time: drag over it to enlarge it."
 
 
-def title_of_whole(
-    raster: Raster | DrawnRaster, blank: str, is_nested: bool, view: tuple[int, int] | None = None
-) -> str:
-    """Return the title of the diagram of a run, or of the ranks of a selection.
+def head_of_whole(raster: Raster | DrawnRaster, is_nested: bool, view: tuple[int, int] | None = None) -> str:
+    """Return what the title of the diagram of a run, or of the ranks of a selection, begins with.
 
     Events do not say how many tasks their run has.
     """
@@ -204,13 +207,8 @@ def title_of_whole(
     if view is not None:
         low, high = view
         tasks = f"rank {low}" if low == high else f"ranks {low} to {high}"
-    tasks += ", outermost calls" * is_nested
-    if raster.ranks_per_row == 1:
-        return f"Trace diagram of {tasks}; blank: {blank}"
-    return (
-        f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
-        f"operation, blank: {blank}"
-    )
+    per_row = "" if raster.ranks_per_row == 1 else f", {raster.ranks_per_row} per row"
+    return f"Trace diagram of {tasks}{', outermost calls' * is_nested}{per_row}"
 
 
 def title_of_part(part: Window, single: Events | None, blank: str) -> str:
@@ -218,7 +216,7 @@ def title_of_part(part: Window, single: Events | None, blank: str) -> str:
     tasks = f"{part.tasks:,} task" + "s" * (part.tasks != 1)
     when = f"{seconds_text(part.low_ns * 1e-9)} to {seconds_text(part.high_ns * 1e-9)}"
     which = "" if single is None else f": {len(single):,} calls"
-    return f"Trace diagram of {tasks} from {when}{which}; blank: {blank}"
+    return f"Trace diagram of {tasks} from {when}{which}; {blank}"
 
 
 _TASKS_JS = """
@@ -293,3 +291,177 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"
     retitle(fig, f"{title} over time (maximum {most}{of_tasks})")
     return fig
+
+
+EMBEDDED_CALLS = 8000
+"""Most calls in a page."""
+
+_READ_CALLS = 200_000
+"""Most calls of a collected run that are read for the zooms of one picture, else it needs no event. A report
+reads them anyway."""
+
+_END_NS = 1 << 62
+"""Later than the end of any run."""
+
+_TITLE_LINE = 18
+"""Pixels of a line of a title."""
+
+_ZOOM = 0.9
+"""A window of at most this part of the whole time, or of all tasks, is a zoom."""
+
+_ZOOM_JS = """
+    const [low, high] = [x_range.start, x_range.end].sort((a, b) => a - b);
+    const [top, bottom] = [y_range.start, y_range.end].sort((a, b) => a - b);
+    const zoomed = (share) => high - low <= share * span_s || bottom - top <= share * tasks;
+    const {left, right, bottom: under, top: above} = calls.data;
+    const inside = [];
+    if (zoomed(zoom)) {
+        for (let i = 0; i < left.length; i++) {
+            const within = left[i] <= high && right[i] >= low;
+            const [first, last] = [Math.min(under[i], above[i]), Math.max(under[i], above[i])];
+            if (within && last >= top && first <= bottom) inside.push(i);  // also a part of a row
+        }
+    }
+    const drawn = inside.length <= most ? inside : [];
+    const hides = complete && (drawn.length > 0 || (zoomed(zoom) && !inside.length));
+    if (images.length > 1) {
+        images[0].visible = !hides && zoomed(0.6);
+        images[1].visible = !hides && !images[0].visible;
+    } else {
+        for (const image of images) image.visible = !hides;
+    }
+    // One box at the mouse. A tool without renderers removes the box that it shows.
+    const answer = (tool, renderers) => {
+        if (tool.renderers.length !== renderers.length) tool.setv({renderers}, {sync: false});
+    };
+    boxes.forEach((tool, i) => answer(tool, images[i].visible ? [images[i]] : []));
+    outlines.forEach((tool) => answer(tool, drawn.length ? [] : outlined));
+    // Outlines make calls visible that are shorter than a pixel; of many in a row, they would fill it.
+    const short = (i) => right[i] - left[i] < (high - low) / 1000;
+    const crowd = new Map();
+    for (const i of drawn) if (short(i)) crowd.set(under[i], (crowd.get(under[i]) ?? 0) + 1);
+    const columns = Object.entries(calls.data).map(([name, values]) => [name, drawn.map((i) => values[i])]);
+    const outline = drawn.map((i) => short(i) && crowd.get(under[i]) > 60 ? 0 : 1);
+    shown.data = {...Object.fromEntries(columns), outline};
+    const wrapped = (text) => {
+        const lines = [''];
+        for (const word of text.split(' ')) {
+            const last = lines[lines.length - 1];
+            if (last && last.length + word.length >= 62) lines.push(word);
+            else lines[lines.length - 1] = last ? `${last} ${word}` : word;
+        }
+        return lines.join('\\n');
+    };
+    const many = inside.length.toLocaleString('en-US');
+    let text = words;
+    if (zoomed(zoom) && complete) {
+        text = drawn.length || !inside.length
+            ? `${head}: ${many} call${inside.length == 1 ? '' : 's'} in view, each a rectangle; ${blank}`
+            : `${head}: ${many} calls in view, as shares of time; ` +
+                `zoom in to ${most.toLocaleString('en-US')} for rectangles`;
+    } else if (zoomed(zoom) && inside.length) {
+        text = drawn.length
+            ? `${head}; rectangles: ${many} ${which}`
+            : `${head}; zoom in for rectangles of the ${kept}`;
+    }
+    const [before, now] = [title.text, text == words ? text : wrapped(text)];
+    const lines = (some) => some.split('\\n').length;
+    title.text = now;
+    // Bokeh gives a longer title no more room: its first line would be under the tabs above. Until the title
+    // has been drawn, it measures the one before.
+    const more = line_height * (lines(now) - lines(before));
+    // The figure is not an argument: figures that share an axis would find its models as theirs.
+    const [view] = globalThis.Bokeh?.index.query((each) => each.model.title === title) ?? [];
+    if (more !== 0 && view) setTimeout(() => { view.model.height += more; }, 50);
+"""
+
+
+def calls_for_zooms(run: Run) -> SummaryRequest:
+    """Return the request for the calls that a page about a run has, as input of a pass."""
+    return SummaryRequest(_calls_with_sites)
+
+
+def _calls_with_sites(run: Run) -> DiagramCalls:
+    return DiagramCalls(EMBEDDED_CALLS, run.calls, run.files)
+
+
+def calls_of(data: Any) -> DiagramCalls | None:
+    """Return the calls that a picture of data can draw one by one.
+
+    None: the data have no single calls, or a run has so many that they are not read for this.
+    """
+    if isinstance(data, Events):
+        found = DiagramCalls(EMBEDDED_CALLS, data.calls, data.files)
+        found.add(data)
+        return found
+    if not isinstance(data, Run) or (expected_calls(data, 0, _END_NS) or 0) > _READ_CALLS:
+        return None
+    kept: DiagramCalls | None = data.summarize(_calls_with_sites)
+    return kept
+
+
+def add_zoomed_calls(
+    fig: figure,
+    kept: DiagramCalls,
+    images: Sequence[GlyphRenderer[Any]],
+    words: tuple[str, str],
+    row: np.ndarray | None = None,
+    info: RunInfo | None = None,
+    outlined: GlyphRenderer[Any] | None = None,
+) -> None:
+    """Draw the calls of a window one by one when a zoom leaves few enough; the whole stays as it is.
+
+    `words`: what the title begins with, and what it says of blank parts.
+    `row`: row of each task. Default: its rank.
+    """
+    events, which = kept.events, f"{len(kept.events):,} longest calls"
+    calls = ColumnDataSource(call_columns(events, row=row, info=info), name="kept_calls")
+    shown = ColumnDataSource(call_columns(Events.empty()))
+    boxes = [_box_of(fig, image) for image in images]
+    drawn = add_calls(fig, shown, info)
+    drawn.name = "zoomed_calls"
+    box = _box_of(fig, drawn)
+    box.update(visible=False, attachment="above")
+    if outlined is not None:
+        fig.renderers = [*(each for each in fig.renderers if each is not outlined), outlined]
+    if not kept.is_complete:  # both boxes are shown
+        for tool in boxes:
+            tool.attachment = "below"
+    bottom, top = ends(fig.y_range)
+    source = images[0].data_source
+    assert isinstance(source, ColumnDataSource)
+    least = seconds_text(float(events.duration.min()) * 1e-9) if len(events) else ""
+    zoom = CustomJS(
+        args={
+            "calls": calls,
+            "shown": shown,
+            "images": list(images),
+            "boxes": boxes,
+            "outlined": [] if outlined is None else [outlined],
+            "outlines": [] if outlined is None else [_box_of(fig, outlined)],
+            "title": fig.title,
+            "line_height": _TITLE_LINE,
+            "x_range": fig.x_range,
+            "y_range": fig.y_range,
+            "span_s": float(source.data["dw"][0]),
+            "tasks": abs(bottom - top),
+            "zoom": _ZOOM,
+            "most": MOST_CALLS,
+            "complete": kept.is_complete,
+            "words": getattr(fig.title, "text", ""),
+            "head": words[0],
+            "blank": words[1],
+            "which": f"of the {which} (from {least} on) of {kept.count:,}, the others as shares of time",
+            "kept": which,
+        },
+        code=_ZOOM_JS,
+    )
+    for axis_range in (fig.x_range, fig.y_range):
+        axis_range.js_on_change("start", zoom)
+        axis_range.js_on_change("end", zoom)
+
+
+def _box_of(fig: figure, drawn: GlyphRenderer[Any]) -> HoverTool:
+    """Return the tool that has the boxes of a renderer."""
+    tools = (each for each in fig.tools if isinstance(each, HoverTool) and isinstance(each.renderers, list))
+    return next(each for each in tools if drawn in each.renderers)

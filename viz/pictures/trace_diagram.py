@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,6 @@ from bokeh.models import (
     CustomJSHover,
     CustomJSTickFormatter,
     HoverTool,
-    ImageStack,
-    LinearColorMapper,
     NumeralTickFormatter,
     Range,
     Range1d,
@@ -26,7 +24,6 @@ from bokeh.models import (
     Tabs,
     WeightedStackColorMapper,
 )
-from bokeh.models.annotations import LegendItem
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
@@ -43,12 +40,12 @@ from ensembles.viz.common.figures import (
     annotate_empty,
     horizontal_legend,
     label_time_axis,
-    legend_item,
     new_figure,
     subtitle,
     time_range,
     zoom_time_by_wheel,
 )
+from ensembles.viz.common.mixed import EMPHASIS, add_mixed, mixer, opacities, swatches
 from ensembles.viz.common.single_calls import (
     LAYERS,
     Window,
@@ -59,7 +56,7 @@ from ensembles.viz.common.single_calls import (
     nested_layers,
     only_layer,
 )
-from ensembles.viz.common.style import COLOURS, LABELS, moment_hover
+from ensembles.viz.common.style import LABELS, moment_hover
 from ensembles.viz.common.task_order import (
     Order,
     TaskRows,
@@ -72,6 +69,10 @@ from ensembles.viz.common.task_order import (
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.trace_annotations import (
     BANDS,
+    add_zoomed_calls,
+    calls_for_zooms,
+    calls_of,
+    head_of_whole,
     is_nested,
     node_bands,
     outline_calls,
@@ -79,10 +80,8 @@ from ensembles.viz.pictures.trace_annotations import (
     rows_with_calls,
     tasks_inside,
     title_of_part,
-    title_of_whole,
     where_io_is,
 )
-from ensembles.viz.pictures.zoomed_calls import add_zoomed_calls, calls_for_zooms, calls_of
 
 _SEPARATED_TASKS = 48
 _HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
@@ -210,7 +209,7 @@ def trace_diagram(
         time_range(*raster.extent_ns) if window_s is None else Range1d(start=window_s[0], end=window_s[1])
     )
     present = raster.present()
-    mapper = _mapper(present)
+    mapper = mixer(present)
     info = data.info if isinstance(data, Run) else info
     if zoomed is None and part is None:
         zoomed = calls_of(data)
@@ -218,11 +217,12 @@ def trace_diagram(
     shown = _Shown(raster, present, rows, first, single, calls, info, zoomed=None if part else zoomed)
     # A selection leaves calls out that the run has.
     is_selection = is_selection or isinstance(data, Events)
-    blank = "no selected call" if is_selection else "no recorded call"
+    blank = f"blank: no {'selected' if is_selection else 'recorded'} call"
     view = rows_with_calls(raster) if is_selection and part is None and order == "rank" else None
-    whole = title_of_whole(raster, blank, is_nested(data, zoomed), view)
-    words = title or (whole if part is None else title_of_part(part, single, blank))
-    diagram = _diagram(shown, mapper, words, shared, view=view)
+    head = title or head_of_whole(raster, is_nested(data, zoomed), view)
+    colour = "" if raster.ranks_per_row == 1 else "colour: share of their time in an operation, "
+    words = title or (f"{head}; {colour}{blank}" if part is None else title_of_part(part, single, blank))
+    diagram = _diagram(replace(shown, words=(head, blank)), mapper, words, shared, view=view)
     if part is None and (where := where_io_is(raster)):
         subtitle(diagram, where)
     _add_bands(diagram, data, bands, rows)
@@ -263,7 +263,7 @@ def _of_layers(
         shared = x_range or time_range(min(low for low, _ in spans), max(high for _, high in spans))
     else:
         shared = x_range or Range1d(start=window_s[0], end=window_s[1])
-    mapper, info, first = _mapper(present), data.info if isinstance(data, Run) else None, 0
+    mapper, info, first = mixer(present), data.info if isinstance(data, Run) else None, 0
     tasks, when = len(rows.row), ""
     if part is not None:
         first, tasks = part.first, part.tasks
@@ -335,6 +335,7 @@ class _Shown:
     info: RunInfo | None
     layer: str = ""
     zoomed: DiagramCalls | None = None
+    words: tuple[str, str] = ("", "")
 
 
 def _diagram(
@@ -404,9 +405,15 @@ def _diagram(
     marks = [outline_calls(fig, outlined, row, shown.info)] if outlined is not None and len(outlined) else []
     if shown.zoomed is not None and shown.single is None:
         add_zoomed_calls(
-            fig, shown.zoomed, renderers, row, shown.info, marks[0].renderers[0] if marks else None
+            fig,
+            shown.zoomed,
+            renderers,
+            shown.words,
+            row,
+            shown.info,
+            marks[0].renderers[0] if marks else None,
         )
-    _add_legend(fig, present, marks)
+    horizontal_legend(fig, [*swatches(fig, {name: LABELS[name] for name in present}), *marks])
     if lanes:
         subtitle(fig, lanes)
     return fig
@@ -416,17 +423,9 @@ def _add_image(
     fig: figure, raster: Raster | DrawnRaster, image: ShareImage, mapper: Any, first: int
 ) -> GlyphRenderer[Any]:
     rows, cells = image.shares.shape[:2]
-    source = ColumnDataSource(
-        {
-            "image": [image.shares],
-            "x": [raster.edges_ns[0] * 1e-9],
-            "y": [first - 0.5],
-            "dw": [cells * image.cell_ns * 1e-9],
-            "dh": [rows * image.ranks_per_row],
-        }
-    )
-    glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
-    return fig.add_glyph(source, glyph)
+    place = {"x": [raster.edges_ns[0] * 1e-9], "y": [first - 0.5]}
+    size = {"dw": [cells * image.cell_ns * 1e-9], "dh": [rows * image.ranks_per_row]}
+    return add_mixed(fig, {"image": [image.shares], **place, **size}, mapper)
 
 
 def _switch_by_zoom(fig: figure, fine: GlyphRenderer[Any], coarse: GlyphRenderer[Any]) -> None:
@@ -481,7 +480,6 @@ def _emphasis(mapper: WeightedStackColorMapper) -> Tabs:
 
     Tabs, as of the histogram, are part of BokehJS; buttons would add the 0.38 MB of its widgets to a page.
     """
-    strong = [f"#000000{round(255 * (alpha / 255) ** 0.4):02x}" for alpha in range(256)]
     choice = Tabs(
         tabs=[
             TabPanel(child=Spacer(height=0), title=f"{name} colour scale") for name in ("linear", "enhanced")
@@ -494,27 +492,6 @@ def _emphasis(mapper: WeightedStackColorMapper) -> Tabs:
         mapper.alpha_mapper.palette = palettes[cb_obj.active];
         mapper.change.emit();
     """
-    args = {"mapper": mapper, "palettes": [mapper.alpha_mapper.palette, strong]}
+    args = {"mapper": mapper, "palettes": [mapper.alpha_mapper.palette, opacities(power=EMPHASIS)]}
     choice.js_on_change("active", CustomJS(args=args, code=code))
     return choice
-
-
-def _mapper(present: list[str]) -> WeightedStackColorMapper:
-    """Mix the colours of the classes by their shares; the opacity is the sum of the shares."""
-    alphas = [f"#000000{alpha:02x}" for alpha in range(256)]
-    return WeightedStackColorMapper(
-        palette=[COLOURS[name] for name in present],
-        color_baseline=0,
-        nan_color="#ffffff00",
-        alpha_mapper=LinearColorMapper(palette=alphas, low=0, high=255),
-    )
-
-
-def _add_legend(fig: figure, present: list[str], more: list[LegendItem]) -> None:
-    items = []
-    for name in present:
-        swatch = fig.quad(
-            left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[name], line_color=None
-        )
-        items.append(legend_item(LABELS[name], swatch))
-    horizontal_legend(fig, [*items, *more])

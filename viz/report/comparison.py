@@ -30,7 +30,7 @@ from ensembles.viz.pictures.comparison import comparison_of_kind
 from ensembles.viz.pictures.rate import rates_alike
 from ensembles.viz.pictures.trace_diagram import trace_diagram
 from ensembles.viz.report.data import ReportData
-from ensembles.viz.report.drawing import embed_pictures, library_for
+from ensembles.viz.report.drawing import embed_pictures
 from ensembles.viz.report.page import checked_path
 from ensembles.viz.report.tables import facts, headline
 
@@ -113,7 +113,6 @@ def comparison_html(runs: Sequence[Run]) -> str:
         traces=traces,
         divisions=divisions,
         json=json.dumps(answer.to_json()).replace("<", "\\u003c").replace("&", "\\u0026"),
-        bokeh=library_for(pictures.values()),
         script=script,
         version=__version__,
     )

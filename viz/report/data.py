@@ -30,7 +30,7 @@ from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import Requests, SizeTable
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.data_for import request_for
-from ensembles.viz.pictures.zoomed_calls import calls_for_zooms
+from ensembles.viz.pictures.trace_annotations import calls_for_zooms
 from ensembles.viz.report.folded import (
     folded_requests,
 )

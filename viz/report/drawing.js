@@ -3,15 +3,16 @@
 // page is "done" when nothing is left that is not folded.
 (() => {
   "use strict";
-  const undrawn = new Set(document.querySelectorAll("script.pictures"));
+  const packed = document.getElementById("pictures");
+  const all = JSON.parse(packed.dataset.places).map((places) => ({ places }));
+  const undrawn = new Set(all);
   const page = document.documentElement;
   const groups = new Map(); // by division
-  let drawing = Promise.resolve();
   let inWork = 0;
 
-  const divisions = (script) => script.dataset.places.split(" ").map((id) => document.getElementById(id));
-  const isFolded = (script) => divisions(script).every((division) => division.closest("details:not([open])"));
-  const nextOne = () => [...undrawn].find((script) => !isFolded(script));
+  const divisions = (group) => group.places.map((id) => document.getElementById(id));
+  const isFolded = (group) => divisions(group).every((division) => division.closest("details:not([open])"));
+  const nextOne = () => [...undrawn].find((group) => !isFolded(group));
   const tell = () => { page.dataset.drawing = inWork || nextOne() ? "waiting" : "done"; };
 
   // A browser colours all pixels of an image in a figure, shown or not: hidden ones join when they are first shown.
@@ -28,13 +29,33 @@
     }
   };
 
-  const draw = (script) => {
-    if (!undrawn.delete(script)) return drawing;
+  // Data and programs are compressed. Browsers that cannot expand them are older than 2023.
+  const unpack = async () => {
+    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
+    packed.remove();
+    const expanded = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const lines = (await new Response(expanded).text()).split("\n");
+    for (const group of all) group.data = lines.shift();
+    const program = document.createElement("script");
+    program.textContent = lines.join("\n");
+    document.head.append(program);
+  };
+  let drawing = unpack().catch((error) => {
+    console.error("the pictures cannot be expanded:", error);
+    for (const group of all) {
+      for (const division of divisions(group)) division.textContent = "This picture needs a browser of 2023 or later.";
+    }
+    undrawn.clear();
+    throw error;
+  });
+
+  const draw = (group) => {
+    if (!undrawn.delete(group)) return drawing;
     inWork += 1;
     tell();
     drawing = drawing.then(async () => {
-      const { document: model, places } = JSON.parse(script.textContent);
-      script.remove();
+      const { document: model, places } = JSON.parse(group.data);
+      delete group.data;
       const drawn = Bokeh.require("document").Document.from_json(model);
       drawn.all_roots.forEach(deferImages);
       window.ensioTheme?.follow(drawn); // before the first paint, of which the edge of a canvas keeps the colours
@@ -74,14 +95,14 @@
   };
 
   tell();
-  for (const script of undrawn) {
-    for (const division of divisions(script)) {
-      groups.set(division, script);
+  for (const group of undrawn) {
+    for (const division of divisions(group)) {
+      groups.set(division, group);
       watch.observe(division);
     }
   }
   document.addEventListener("toggle", (event) => {
-    if (event.target.open) for (const script of [...undrawn]) if (!isFolded(script)) draw(script);
+    if (event.target.open) for (const group of [...undrawn]) if (!isFolded(group)) draw(group);
   }, true);
   document.addEventListener("click", (event) => {
     if (event.target.closest?.('a[href^="#"]')) setTimeout(reveal);
@@ -136,7 +157,7 @@
     }
     const ratio = Object.getOwnPropertyDescriptor(window, "devicePixelRatio");
     Object.defineProperty(window, "devicePixelRatio", { value: 3, configurable: true }); // of the images: 300 dots per inch
-    for (const script of [...undrawn]) draw(script);
+    for (const group of [...undrawn]) draw(group);
     // Texts and legends take the width of the paper when a layout has found it, and room in the one after.
     const settle = async () => { for (let turn = 0; turn < 20; turn++) await null; };
     drawing.then(fit).then(settle).then(fit).then(fit).then(depict).finally(() => Object.defineProperty(window, "devicePixelRatio", ratio));

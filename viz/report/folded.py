@@ -27,12 +27,12 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.requests import RequestTotals
 from ensembles.run.selection import Selection
-from ensembles.run.tables import files_from_sums, ranks_from_sums
+from ensembles.run.tables import FileTotals, files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.figures import keep_units
 from ensembles.viz.common.single_calls import LAYERS
 from ensembles.viz.pictures.access_map import access_map
-from ensembles.viz.pictures.files import files, plain_path
+from ensembles.viz.pictures.bars import files, plain_path
 from ensembles.viz.pictures.phases import phases as draw_phases
 from ensembles.viz.pictures.progress import progress
 from ensembles.viz.pictures.ranks import ranks
@@ -101,9 +101,10 @@ def folded_sections(
     if transfers:
         made.append(lambda: [_of_requests(transfers)])
     if sums:
+        by_file = files_from_sums(run, sums["file"].totals())
         made += [
-            lambda: _of_files(run, sums["file"]),
-            lambda: _of_offsets(run, sums["file"]),
+            lambda: _of_files(by_file),
+            lambda: _of_offsets(run, by_file),
             lambda: _of_targets(run),
             lambda: _of_ranks(run, sums["rank"]),
         ]
@@ -213,8 +214,7 @@ def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     return Folded("transfers", title, html=html, sentences=("ensio requests lists all sizes.",))
 
 
-def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:
-    totals = files_from_sums(run, sums.totals())
+def _of_files(totals: list[FileTotals]) -> list[Folded]:
     named = [row for row in totals if row.path]
     if len(named) < 2:
         return []
@@ -223,9 +223,9 @@ def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:
     return [Folded("files", title, files(totals), sentences=("ensio files lists all.",))]
 
 
-def _of_offsets(run: Run, sums: TotalsBy) -> list[Folded]:
+def _of_offsets(run: Run, totals: list[FileTotals]) -> list[Folded]:
     """Draw where calls read and wrote in the file with most bytes, if it has many calls."""
-    moved = [row for row in files_from_sums(run, sums.totals()) if row.path and row.order("bytes")]
+    moved = [row for row in totals if row.path and row.order("bytes")]
     if not moved or run.reading.most_events > MOST_EVENTS:
         return []
     file = max(moved, key=lambda row: row.order("bytes"))

@@ -69,10 +69,8 @@ class Report:
         # Pictures below the window are drawn later; a page of a single figure has no such mark.
         page.wait_for_function("() => (document.documentElement.dataset.drawing ?? 'done') === 'done'")
         # The report of a run without calls has a sentence and no picture.
-        page.wait_for_function(
-            "() => window.Bokeh && (Bokeh.documents.length || document.querySelector('#missing'))"
-        )
-        page.wait_for_function("() => Bokeh.documents.every((d) => d.is_idle)")
+        page.wait_for_function("() => window.Bokeh?.documents.length || document.querySelector('#missing')")
+        page.wait_for_function("() => (window.Bokeh?.documents ?? []).every((d) => d.is_idle)")
 
     def _on_console(self, message) -> None:
         if message.type in ("error", "warning"):

@@ -16,9 +16,11 @@ import ensembles as en
 from ensembles import viz
 from ensembles.model.units import seconds_text
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
+from ensembles.statistics.modes.kinds import Bump
+from ensembles.statistics.modes.modes import Modes
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
-from ensembles.viz.pictures.modes import label_places
+from ensembles.viz.pictures.modes import _mode_label, _reasons, _rejected_modes, label_places
 from ensembles.viz.report.page import shown_ensembles
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -323,3 +325,19 @@ def test_shoulders_and_calls_without_a_peak_are_drawn_too() -> None:
     data = glyph(viz.modes(rising), "rejected").data_source.data
     assert data["text"] == ["no peak, 100.0 %"]
     assert data["size"] == [0]
+
+
+def test_a_label_has_the_share_of_time_where_only_that_is_large() -> None:
+    assert _mode_label("31.6 ms", "3 %", 0.03, 0.64) == "31.6 ms, 3 % (64 % of the time)"
+    assert _mode_label("77.5 µs", "54 %", 0.54, 0.04) == "77.5 µs, 54 %"
+
+
+def test_the_line_above_names_the_largest_of_many_calls_outside_of_modes() -> None:
+    bump = Bump(2.0, 8.0, 0.3, 13, 1.0)
+    edges_s, amounts = np.array([1.0, 2.0, 4.0, 8.0]), np.array([7, 1, 2])
+    (one,) = _rejected_modes(Modes(10, (), bumps=(bump,)), edges_s, amounts)
+    assert (round(one.t_s, 1), one.calls, one.label) == (5.7, 2.0, "no mode, 30.0 %")
+    one = one._replace(short="no peak at 1 s", share=0.05)
+    assert _reasons([one]) == "Not a mode: no peak at 1 s. Its box says more."
+    others = "2 others, 10 % of the calls. Their boxes say more."
+    assert _reasons([one] * 4) == f"Not modes: no peak at 1 s; no peak at 1 s; {others}"

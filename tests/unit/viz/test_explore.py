@@ -15,10 +15,8 @@ TASKS = [[("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)]]
 
 
 def test_a_lacking_anywidget_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("anywidget", "jupyter_bokeh"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for name in ("widget", "bokeh_widget"):
-        monkeypatch.delitem(sys.modules, f"ensembles.viz.explorer.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "ensembles.viz.explorer.widget", raising=False)
     with pytest.raises(en.EnsioError, match="anywidget is not installed: pip install"):
         viz.explore(run_of(tmp_path / "run", TASKS))
 
@@ -55,21 +53,3 @@ def test_two_runs_are_beside_each_other(tmp_path: Path) -> None:
     assert explorer.view.beside == 1
     root = explorer._document.roots[0]
     assert root.select_one({"name": "explorer_trace_beside"}) is not None
-
-
-def test_jupyter_bokeh_takes_the_place_of_anywidget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("jupyter_bokeh", reason="jupyter_bokeh is not installed: the fallback is not tried")
-    monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delitem(sys.modules, "ensembles.viz.explorer.widget", raising=False)
-    explorer = viz.explore(run_of(tmp_path / "run", TASKS), op="write")
-    assert type(explorer).__mro__[2].__name__ == "BokehModel"
-    assert len(explorer.marked) == 1
-    sent = []
-    monkeypatch.setattr(type(explorer), "send", lambda self, content, buffers=None: sent.append(content))
-    # What a browser sends when a filter is typed: the pictures of the answer are patches.
-    field = explorer._explorer.layout.select_one({"name": "filter_op"})
-    new = {"kind": "ModelChanged", "model": {"id": field.id}, "attr": "value", "new": "open"}
-    explorer._sync_model(explorer, {"event": "jsevent", **new}, [])
-    assert explorer.view.filters == {"op": "open"}
-    assert len(explorer.marked) == 1
-    assert any("1 call is shown" in str(message.get("payload")) for message in sent)

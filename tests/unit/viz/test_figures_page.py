@@ -95,7 +95,6 @@ REFERENCES = [
     *("1a", "1b", "1c", "4c", "5a"),
     *(
         "access-map",
-        "findings",
         "layers",
         "modes",
         "modes-rejected",
@@ -111,14 +110,11 @@ REFERENCES = [
 
 def drawn_together(pictures: dict, folder: Path, width: int) -> dict[str, Any]:
     """One page with all pictures: what went wrong, how wide it is, what is low, and images of pictures."""
-    from bokeh.resources import Resources
-
     script, divisions = embed_pictures(pictures, linked=())
-    library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).render_js()
     path = folder / "all.html"
     # Each begins at a whole pixel, as an image does.
     body = "".join(f'<div style="height: 2000px">{each}</div>' for each in divisions.values())
-    head = f'<link rel="icon" href="data:,"><style>body {{ margin: 0; }}</style>{library}'
+    head = '<link rel="icon" href="data:,"><style>body { margin: 0; }</style>'
     path.write_text(f"<html><head>{head}</head><body>{body}{script}</body></html>", encoding="utf-8")
     with browser(width=width) as open_page:
         report = open_page(path)

@@ -13,7 +13,7 @@ from made_runs import run_of
 import ensembles as en
 from ensembles import viz
 from ensembles.answers.phases import PhasesAnswer, answer_phases
-from ensembles.viz.report.drawing import embed_pictures, library_for
+from ensembles.viz.report.drawing import embed_pictures
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     BROWSER = None
@@ -62,7 +62,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The margins of a report.
     body = "".join(f'<div style="margin: 0 24px">{each}</div>' for each in divisions.values())
     path = folder / "all.html"
-    head = f'<head><link rel="icon" href="data:,">{library_for(pictures.values())}</head>'
+    head = '<head><link rel="icon" href="data:,"></head>'
     path.write_text(f"<html>{head}<body>{body}{script}</body></html>", encoding="utf-8")
     return path
 

@@ -7,13 +7,14 @@ from bokeh.models import Plot
 from bokeh.resources import Resources
 from explorer_page import TASKS
 from made_runs import run_of
+from pages import pictures_in
 
 import ensembles as en
 from ensembles import viz
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.report.drawing import embed_pictures, library_for
+from ensembles.viz.report.drawing import _library, embed_pictures
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,8 @@ def test_entries_that_can_be_clicked_have_buttons(run) -> None:
 def test_a_page_has_neither_the_buttons_nor_the_widgets_of_bokeh(run) -> None:
     picture = viz.rate(run)
     script, _ = embed_pictures({"rate": picture}, linked=())
-    assert "show or hide" not in script
-    assert library_for([picture]) == Resources(mode="inline", components=["bokeh"]).render_js()
+    assert "show or hide" not in str(pictures_in(script))
+    assert _library(picture.references()) == "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     assert len(picture.elements) == 2  # the picture itself is as before
 
 

@@ -15,11 +15,7 @@ from made_runs import run_of
 
 import ensembles
 from ensembles import viz
-from ensembles.answers.diagnose import gain_of
 from ensembles.answers.phases import answer_phases
-from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.finding import Diagnosis, Finding, Where
-from ensembles.faces.words import cell
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
@@ -132,7 +128,6 @@ def test_few_of_many_files_are_drawn(tmp_path: Path) -> None:
 
 def viz_rows(run, count: int) -> list:
     """Rows of a table of files, each with another path and time."""
-    from dataclasses import replace
 
     (row,) = [file for file in run.by_file() if file.path]
     return [replace(row, path=f"/scratch/{number}", io_time_s=float(number + 1)) for number in range(count)]
@@ -165,7 +160,6 @@ def _table_of(found, _):
 
 
 def test_many_phases_are_those_with_the_most_waiting(synthetic) -> None:
-    from dataclasses import replace
 
     totals = synthetic.summarize(partial(_table_of, synthetic.phases)).totals()
     many = tuple(replace(totals[1], phase=number, lost_s=number / 1e3) for number in range(1, 61))
@@ -191,36 +185,6 @@ def test_layers_are_those_of_the_totals(run) -> None:
     bars = data(viz.layers(run).renderers[0])
     assert bars["layer"].tolist() == list(layers)
     np.testing.assert_allclose(bars["exclusive_s"], [each.exclusive_ns * 1e-9 for each in layers.values()])
-
-
-def test_findings_have_their_gains_and_severities() -> None:
-    found = (
-        Finding(
-            "small-requests", "critical", 0.9, Where(), {}, (), "write more", (3.0, 5.0), "requests are small"
-        ),
-        Finding("imbalance", "note", 0.5, Where(), {}, (), "balance", None, "tasks differ"),
-    )
-    fig = viz.findings(Diagnosis("run", found, ("small-requests", "imbalance"), ()))
-    rows = {
-        str(name): values
-        for r in fig.renderers
-        if "id" in r.data_source.data
-        for name, values in [(r.data_source.data["id"][0], r.data_source.data)]
-    }
-    assert (rows["small-requests"]["low"], rows["small-requests"]["high"]) == ([3.0], [5.0])
-    assert (rows["imbalance"]["low"], rows["imbalance"]["high"]) == ([0.0], [0.0])
-    assert labels(fig) == ["critical", "note"]
-    text = find(fig, "labels").data_source.data["text"]
-    assert text == ["small-requests: 3.00 s to 5.00 s shorter", "imbalance: gain not known"]
-    # What would be cut is left out: parts of the gain.
-    unsure = replace(found[0], gain_s=(0.1, 5.0), share_s=0.5, loop_s=4.5)
-    (label,) = find(viz.findings(Diagnosis("run", (unsure,), (), ())), "labels").data_source.data["text"]
-    assert "in the loop" in cell(gain_of(unsure), "")
-    assert label == "small-requests: 100 ms to 5.00 s shorter, 500 ms by the best estimate"
-
-
-def test_findings_of_a_run_are_those_of_diagnose(run) -> None:
-    assert viz.findings(run).title.text == viz.findings(diagnose(run)).title.text
 
 
 def test_the_title_of_an_access_map_has_the_end_of_a_long_path(tmp_path: Path) -> None:
@@ -274,7 +238,6 @@ ODD = {
 OF_RUNS = (
     "access_map",
     "files",
-    "findings",
     "layers",
     "phases",
     "ranks",

@@ -14,7 +14,7 @@ from ensembles.faces.words import sentence
 from ensembles.model.statement import Statement
 from ensembles.viz.common.style import SERIES
 
-PICTURES = ["access_map", "files", "findings", "layers", "phases", "progress", "ranks", "rate"]
+PICTURES = ["access_map", "files", "layers", "phases", "progress", "ranks", "rate"]
 PICTURES += ["trace_diagram", "modes", "tail", "targets"]
 
 

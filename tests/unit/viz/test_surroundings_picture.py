@@ -19,7 +19,7 @@ from ensembles.structure.surroundings import sum_levels, sum_rates
 from ensembles.viz import trace_diagram
 from ensembles.viz.common.figures import new_figure
 from ensembles.viz.common.single_calls import add_calls, call_columns
-from ensembles.viz.pictures.surroundings import surroundings
+from ensembles.viz.pictures.counters import surroundings
 
 HELD = Path(__file__).parents[2] / "corpus" / "runs"
 S = 10**9

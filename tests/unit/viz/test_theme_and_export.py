@@ -79,9 +79,9 @@ def test_texts_can_be_read_in_both_themes(text: str) -> None:
 
 
 def test_curves_can_be_seen_in_both_themes() -> None:
-    from ensembles.viz.common.style import COLOURS, SERIES, SEVERITY
+    from ensembles.viz.common.style import COLOURS, SERIES
 
-    for colour in (*SERIES, *COLOURS.values(), *SEVERITY.values()):
+    for colour in (*SERIES, *COLOURS.values()):
         assert contrast(colour, "#ffffff") >= 1.75, colour
         assert contrast(colour, DARK["#ffffff"]) >= 2.4, colour
 
