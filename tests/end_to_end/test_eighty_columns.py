@@ -9,7 +9,7 @@ from pathlib import Path
 
 import darshan
 import pytest
-from places import BUILD
+from places import BUILD, PATIENCE_S
 
 from ensembles.cli.main import COMMANDS, build_parser
 
@@ -102,7 +102,7 @@ def on_terminal(folder: Path, lines, **environment: str) -> str:
             break
         got += part
     os.close(main)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     return got.decode().replace("\r\n", "\n")
 
 
