@@ -44,7 +44,7 @@ def serving(arguments: list[str]):
         yield link
     finally:
         server.terminate()
-        server.communicate(timeout=60)
+        server.communicate(timeout=600)
 
 
 def wait_for_pictures(page) -> None:

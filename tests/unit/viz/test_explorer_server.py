@@ -291,7 +291,7 @@ def test_hostile_names_are_text(shown) -> None:
 def session_of(link: str) -> tuple[str, str]:
     """Open the link: the path of the page, and the cookie."""
     address = urlsplit(link)
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=600)
     connection.request("GET", f"/?{address.query}")
     headers = connection.getresponse().headers
     connection.close()
@@ -338,7 +338,7 @@ def test_an_address_for_other_machines_needs_a_warning(tmp_path: Path) -> None:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout.readline().startswith("http://0.0.0.0:")
     server.terminate()
-    assert "can be reached by other machines" in server.communicate(timeout=60)[1]
+    assert "can be reached by other machines" in server.communicate(timeout=600)[1]
 
 
 def test_the_slowest_call_is_zoomed_to_and_its_box_tells_it(shown) -> None:
