@@ -10,7 +10,11 @@ from typing import ClassVar
 
 import pytest
 from compiling import build
-from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS, ROOT
+from places import BUILD, ENSIO_CC, PATIENCE_S, PRELOAD, PROGRAMS, ROOT
+
+import ensembles
+from ensembles import Run
+from ensembles.cli.replay_program import ANY_TASKS
 
 sys.path.append(str(ROOT / "tests" / "unit"))  # modules that serve tests of all folders
 WAYS = ("relinked", "preloaded")
@@ -85,6 +89,20 @@ class Recorder:
         return subprocess.run(
             [str(word) for word in command], env=environment, capture_output=True, **options
         )
+
+    def tasks(self, flavour: str, program: Path, *arguments: object, tasks: int = 2, **more: str) -> Run:
+        """Run a program of an MPI in `folder` to its end, recorded into `run`; gives the opened run."""
+        command = [f"mpiexec.{flavour}", "-n", str(tasks), *map(str, (program, *arguments))]
+        done = subprocess.run(
+            command,
+            env=self.environment(**ANY_TASKS, **more),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return ensembles.open(self.run)
 
     def untraced(self, *command: object, **options) -> subprocess.CompletedProcess:
         """Run a program of the same build without recording."""

@@ -44,13 +44,12 @@ def executed(recorder, flavour: str, program: Path, *arguments: object, tasks: i
     """Run a program in its own folder; what it said, by rank, and the run."""
     folder = recorder.folder / "data"
     folder.mkdir()
-    command = [f"mpiexec.{flavour}", "-n", str(tasks), program, folder, *arguments]
-    subprocess.run(command, env=recorder.environment(**ANY_TASKS, **more), check=True, timeout=PATIENCE_S)
+    run = recorder.tasks(flavour, program, folder, *arguments, tasks=tasks, **more)
     said = []
     for log in sorted(folder.glob("log.*")):
         lines = [line.split() for line in log.read_text().splitlines()]
         said.append(Counter((name, *map(int, numbers)) for name, *numbers in lines))
-    return said, ensembles.open(recorder.run)
+    return said, run
 
 
 def done(run, rank: int, layers: str) -> Counter:

@@ -21,14 +21,7 @@ PARTS = {
 def executed(recorder, flavour, name, compiler, **more):
     options = ["-fallow-argument-mismatch"] if compiler != "mpicc" else []
     program = compiled(recorder, name, f"{compiler}.{flavour}", *options)
-    subprocess.run(
-        [f"mpiexec.{flavour}", "-n", "2", program],
-        env=recorder.environment(**ANY_TASKS, **more),
-        check=True,
-        cwd=recorder.folder,
-        timeout=PATIENCE_S,
-    )
-    return ensembles.open(recorder.run)
+    return recorder.tasks(flavour, program, **more)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
