@@ -118,7 +118,7 @@ def folder(tmp_path_factory) -> Path:
         folder,
         [
             "replay ior --tasks 4 --block-size 256KiB -o real",
-            "simulate ior --tasks 256 --fs franklin --seed 1 -o simulated",
+            "simulate ior --tasks 64 --fs franklin --seed 1 -o simulated",
         ],
     )
     return folder
