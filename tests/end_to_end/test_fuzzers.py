@@ -18,7 +18,7 @@ def run(name, *arguments, folder):
     if not program.exists():
         pytest.fail(f"{program} is not built; run ./dev setup test")
     return subprocess.run(
-        [program, f"-artifact_prefix={folder}/", "-timeout=PATIENCE_S", *arguments],
+        [program, f"-artifact_prefix={folder}/", "-timeout=300", *arguments],
         capture_output=True,
         text=True,
         errors="replace",
