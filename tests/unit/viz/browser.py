@@ -25,7 +25,7 @@ FLAGS = [
     "--disable-sync",
 ]
 
-PATIENCE_MS = 180_000
+PATIENCE_MS = 900_000
 """Of every wait in a page, the first for its load: a busy machine draws slowly."""
 
 _FIND_FRAME = """
