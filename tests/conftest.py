@@ -22,10 +22,17 @@ def cache_of_the_session(tmp_path_factory):
 
 
 LONGEST = (
-    *("test_notebooks.py", "test_dev.py", "test_frozen.py", "test_explorer_server.py", "test_user_pages.py"),
-    *("test_browser.py", "test_figures_page.py", "test_kept.py", "test_filters.py", "test_texts.py"),
-    *("test_job_file.py", "test_packaging.py", "test_explorer_copies.py", "test_explore_in_jupyter.py"),
-    *("test_fingerprints_of_programs.py", "test_reproduce.py", "test_faults_under_programs.py"),
+    *("test_dev.py", "test_figures_page.py", "test_frozen.py", "test_notebooks.py", "test_user_pages.py"),
+    *("test_explorer_server.py", "test_texts.py", "test_browser.py", "test_fingerprints_of_programs.py"),
+    *(
+        "test_filters.py",
+        "test_packaging.py",
+        "test_job_file.py",
+        "test_kept.py",
+        "test_explore_in_jupyter.py",
+    ),
+    *("test_explorer_copies.py", "test_faults_under_programs.py", "test_virtual_and_real.py"),
+    *("test_explore_in_jupyter.py", "test_dask.py", "test_mpi_messages.py"),
 )
 """Files that take longest. The answers of the third are those that the others of the corpus begin with."""
 

@@ -41,6 +41,21 @@ def marks_of(run: Declared) -> pytest.MarkDecorator | tuple[()]:
     return pytest.mark.long if run.name in LENGTHY else mark_of(run)
 
 
+def in_thirds() -> list:
+    """Runs with the slices of a list of commands: a third for ``./dev test``, by turns, and all of them."""
+    thirds = [
+        (one, slice(turn % 3, None, 3)) for turn, one in enumerate(run for run in RUNS if not is_long(run))
+    ]
+    found = [pytest.param(one, part, id=one.name, marks=marks_of(one)) for one, part in thirds]
+    every = slice(None)
+    return [*found, *(pytest.param(one, every, id=f"{one.name}-all", marks=pytest.mark.long) for one in RUNS)]
+
+
+def is_long(run: Declared) -> bool:
+    """Whether only ``./dev test-long`` asks a run several times over."""
+    return marks_of(run) == pytest.mark.long
+
+
 CASES = [pytest.param(one, id=one.name, marks=mark_of(one)) for one in ASKED]
 SHOWN = 40
 MOST_BYTES, MOST_BYTES_OF_ALL = 1 << 20, 8 << 20

@@ -12,16 +12,16 @@ from ensembles.run import kept
 from .answers import ANSWERS, Answer, NotThereError, executed
 from .commands import lines_of
 from .declared import RUNS, Declared
-from .test_frozen import QUICK, marks_of
+from .test_frozen import QUICK, in_thirds, marks_of
 
 CASES = [pytest.param(one, id=one.name, marks=marks_of(one)) for one in RUNS]
 OTHERS = ("events", "export", "collect", "report")
 
 
-def lines(run: Declared) -> list[str]:
+def lines(run: Declared, part: slice) -> list[str]:
     """Command lines that print an answer made of summaries, as JSON and, of some runs, as text."""
     found = [line for line in lines_of(run) if line.split()[0] not in OTHERS]
-    found.append(f"sites {run.name} --json")
+    found = [*found, f"sites {run.name} --json"][part]
     texts = [line.removesuffix(" --json") for line in found if "--op" not in line]
     return [*found, *texts] if run.name in QUICK else found
 
@@ -44,9 +44,9 @@ def keeping(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-@pytest.mark.parametrize("run", CASES)
-def test_kept_answers_are_those_of_a_pass(run: Declared, keeping) -> None:
-    wanted = lines(run)
+@pytest.mark.parametrize(("run", "part"), in_thirds())
+def test_kept_answers_are_those_of_a_pass(run: Declared, part: slice, keeping) -> None:
+    wanted = lines(run, part)
     try:
         expected = {line: ANSWERS.answer(line) for line in wanted}  # without what is kept
     except NotThereError as error:
@@ -59,7 +59,7 @@ def test_kept_answers_are_those_of_a_pass(run: Declared, keeping) -> None:
     again = answers(wanted)
     assert again == expected
     may_record = not ANSWERS.opened(run.name).reading.is_final
-    assert passes(again) == fresh if may_record else passes(again) <= fresh / 4
+    assert passes(again) == fresh if may_record else passes(again) <= 1 + fresh / 4
 
 
 @pytest.mark.parametrize("run", CASES)

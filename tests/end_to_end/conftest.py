@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS, ROOT
+from compiling import build
+from places import BUILD, ENSIO_CC, PATIENCE_S, PRELOAD, PROGRAMS, ROOT
+
+import ensembles
+from ensembles import Run
+from ensembles.cli.replay_program import ANY_TASKS
 
 sys.path.append(str(ROOT / "tests" / "unit"))  # modules that serve tests of all folders
 WAYS = ("relinked", "preloaded")
@@ -62,20 +67,9 @@ class Recorder:
 
     def build(self, name: str, *options: str, compiler: str = "gcc") -> Path:
         """Compile ``programs/<name>.c`` for this way in."""
-        program = self.folder / f"{name}-{self.way}"
-        driver = [str(self.driver)] if self.way == "relinked" else []
-        command = [
-            *driver,
-            compiler,
-            "-O2",
-            "-w",
-            str(self.source(name)),
-            "-o",
-            str(program),
-            "-pthread",
-        ]
-        subprocess.run([*command, *options], check=True)
-        return program
+        driver = [self.driver] if self.way == "relinked" else []
+        command = [*driver, compiler, "-O2", "-w", self.source(name), "-pthread", *options]
+        return build(self.folder / f"{name}-{self.way}", *command)
 
     def copy_library(self, folder: Path) -> None:
         """Preload from a folder: only root may look where the library lies."""
@@ -95,6 +89,20 @@ class Recorder:
         return subprocess.run(
             [str(word) for word in command], env=environment, capture_output=True, **options
         )
+
+    def tasks(self, flavour: str, program: Path, *arguments: object, tasks: int = 2, **more: str) -> Run:
+        """Run a program of an MPI in `folder` to its end, recorded into `run`; gives the opened run."""
+        command = [f"mpiexec.{flavour}", "-n", str(tasks), *map(str, (program, *arguments))]
+        done = subprocess.run(
+            command,
+            env=self.environment(**ANY_TASKS, **more),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return ensembles.open(self.run)
 
     def untraced(self, *command: object, **options) -> subprocess.CompletedProcess:
         """Run a program of the same build without recording."""
@@ -136,6 +144,17 @@ def preload(tmp_path) -> Recorder:
     return Recorder("preloaded", tmp_path)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def programs_of_the_session(tmp_path_factory):
+    """Processes of one session build each program once: they find each other's in its temporary folder."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "built"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENSIO_TESTS_BUILT", str(folder))
+        yield
+
+
 @pytest.fixture(scope="session")
 def replay_program(tmp_path_factory):
     """Gives the ensio-replay of an MPI, built when it is first asked for."""
@@ -145,8 +164,6 @@ def replay_program(tmp_path_factory):
 
     def program(flavour: str, libraries: bool = True) -> Path:
         path = folder / f"ensio-replay-{flavour}{'-libraries' if libraries else ''}"
-        if not path.exists():
-            build_replay(path, flavour, libraries)
-        return path
+        return path if path.exists() else build_replay(path, flavour, libraries)
 
     return program

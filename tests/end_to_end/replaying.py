@@ -8,7 +8,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from places import ENSIO_CC, PRELOAD, ROOT
+from compiling import build
+from places import ENSIO_CC, PATIENCE_S, PRELOAD, ROOT
 from plans import Row
 from test_hdf5 import flags
 from test_pnetcdf import LIBRARIES
@@ -25,7 +26,7 @@ def netcdf_options() -> list[str]:
     return [*netcdf, "-DENSIO_PNETCDF", "-lpnetcdf"]
 
 
-def build_replay(program: Path, flavour: str, libraries: bool = True) -> None:
+def build_replay(program: Path, flavour: str, libraries: bool = True) -> Path:
     """Builds ensio-replay as testbed/CMakeLists.txt does, for either MPI, with HDF5 and NetCDF or without."""
     options = []
     if libraries:
@@ -33,8 +34,8 @@ def build_replay(program: Path, flavour: str, libraries: bool = True) -> None:
         options = ["-DENSIO_PARALLEL_HDF5", *flags("cflags", package), *flags("libs", package)]
         options += netcdf_options() if flavour == "openmpi" else []
     command = [ENSIO_CC, f"mpicc.{flavour}", "-std=c11", "-I", ROOT / "libtrace" / "include"]
-    command += [*sorted(SOURCES.glob("*.c")), "-o", program, *options]
-    subprocess.run(command, check=True, env={**os.environ, "ENSIO_CC_QUIET": "1"})
+    command += [*sorted(SOURCES.glob("*.c")), *options]
+    return build(program, *command, env={**os.environ, "ENSIO_CC_QUIET": "1"})
 
 
 def start(
@@ -58,7 +59,7 @@ def start(
         env={**os.environ, **ANY_TASKS, "ENSIO_POINT_TO_POINT": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
 
 

@@ -18,7 +18,7 @@ from places import BUILD, PRELOAD
 import ensembles
 
 MODES = ("trace", "profile", "tail")
-LIMIT_S = 120
+LIMIT_S = 900
 STEP_S = 0.02
 
 

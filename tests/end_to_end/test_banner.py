@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from places import PATIENCE_S
 from test_mpi import FLAVOURS
 from test_together import Job
 
@@ -132,7 +133,7 @@ def test_tasks_that_mpi_comm_spawn_started_say_so(preload):
         **ANY_TASKS,
     }
     done = preload.execute(
-        "mpiexec.openmpi", "-n", 1, program, cwd=preload.folder, environment=settings, timeout=100
+        "mpiexec.openmpi", "-n", 1, program, cwd=preload.folder, environment=settings, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stderr
     banner = done.stderr.decode()

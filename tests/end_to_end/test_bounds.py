@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from places import BUILD
+from places import BUILD, PATIENCE_S
 
 import ensembles
 
@@ -70,7 +70,7 @@ def fill(recorder, folder, mode, **options):
     program = build(recorder)
     recorder.run = folder / "run"
     done = recorder.execute(
-        program, "calls", CALLS, cwd=folder, environment={"ENSIO_MODE": mode}, timeout=600, **options
+        program, "calls", CALLS, cwd=folder, environment={"ENSIO_MODE": mode}, timeout=PATIENCE_S, **options
     )
     assert (done.returncode, done.stdout, done.stderr) == (4, WRITTEN, b"")
     assert used_bytes(recorder.run) < LIMIT_BYTES // 10 + (1 << 20)
@@ -102,7 +102,7 @@ def test_the_last_twentieth_of_a_disk_is_left_whatever_the_budget(recorder, tmp_
     recorder.run = small_disk / "run"
     environment = {"ENSIO_MAX_BYTES": "1GiB"}
     done = recorder.execute(
-        program, "calls", CALLS_BEYOND_THE_DISK, cwd=tmp_path, environment=environment, timeout=600
+        program, "calls", CALLS_BEYOND_THE_DISK, cwd=tmp_path, environment=environment, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stdout) == (4, WRITTEN)
     left = os.statvfs(small_disk)
@@ -135,7 +135,9 @@ def test_many_paths_take_bounded_memory_and_disk(recorder, tmp_path, what, mode)
     paths = 300_000
     program = build(recorder)
     plain = recorder.untraced(program, what, paths, cwd=tmp_path)
-    done = recorder.execute(program, what, paths, cwd=tmp_path, environment={"ENSIO_MODE": mode}, timeout=600)
+    done = recorder.execute(
+        program, what, paths, cwd=tmp_path, environment={"ENSIO_MODE": mode}, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stderr) == (4, b"")
     assert int(done.stdout) - int(plain.stdout) < 16 << 10  # KiB
     run = ensembles.open(recorder.run)
@@ -152,7 +154,9 @@ def test_many_paths_take_bounded_memory_and_disk(recorder, tmp_path, what, mode)
 def test_many_paths_stay_within_a_small_budget(recorder, tmp_path):
     program = build(recorder)
     environment = {"ENSIO_MODE": "profile", "ENSIO_MAX_BYTES": "1MiB"}
-    done = recorder.execute(program, "paths", 300_000, cwd=tmp_path, environment=environment, timeout=600)
+    done = recorder.execute(
+        program, "paths", 300_000, cwd=tmp_path, environment=environment, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stderr) == (4, b"")
     assert used_bytes(recorder.run) < (1 + 3) << 20
     run = ensembles.open(recorder.run)
@@ -168,7 +172,9 @@ def test_thousands_of_threads_at_once_take_bounded_disk(recorder, tmp_path, mode
     threads = 3000
     program = build(recorder)
     environment = {"ENSIO_MODE": mode, "ENSIO_MAX_BYTES": "4MiB"}
-    done = recorder.execute(program, "threads", threads, cwd=tmp_path, environment=environment, timeout=600)
+    done = recorder.execute(
+        program, "threads", threads, cwd=tmp_path, environment=environment, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stderr) == (4, b"")
     run = ensembles.open(recorder.run)
     assert run.summary.count == 3 * threads * 10 + 1
@@ -179,7 +185,9 @@ def test_half_a_million_region_names_take_bounded_memory_and_disk(recorder, tmp_
     program = build(recorder)
     plain = recorder.untraced(program, "regions", 500_000, cwd=tmp_path)
     environment = {"ENSIO_MAX_BYTES": "4MiB"}
-    done = recorder.execute(program, "regions", 500_000, cwd=tmp_path, environment=environment, timeout=600)
+    done = recorder.execute(
+        program, "regions", 500_000, cwd=tmp_path, environment=environment, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stderr) == (4, b"")
     assert int(done.stdout) - int(plain.stdout) < 8 << 10  # KiB
     assert used_bytes(recorder.run) < (4 + 3) << 20

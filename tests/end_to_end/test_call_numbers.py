@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from places import PRELOAD, PROGRAMS, ROOT
-from test_together import LIMIT_S
+from places import PATIENCE_S, PRELOAD, PROGRAMS, ROOT
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -66,7 +65,7 @@ def record(program: Path, library: Path, folder: Path, **variables: str) -> tupl
         env=environment,
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return ensembles.open(folder / "run"), done.stderr

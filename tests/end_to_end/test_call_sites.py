@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 
 import pytest
-from places import PROGRAMS
+from places import PATIENCE_S, PROGRAMS
 from test_hdf5 import flags
 
 import ensembles
@@ -285,7 +285,9 @@ def test_copies_of_a_program_are_found_by_their_own_path(preload, tmp_path):
 
 def test_a_path_of_long_frames_is_not_looked_for_behind_a_short_stack(recorder, tmp_path):
     program = recorder.build("site_stacks", "-g")
-    done = recorder.execute(program, tmp_path / "out", environment={"ENSIO_CALLPATH": "2"}, timeout=600)
+    done = recorder.execute(
+        program, tmp_path / "out", environment={"ENSIO_CALLPATH": "2"}, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(ensembles.open(recorder.run).select(call="write")) == 3
 

@@ -34,7 +34,7 @@ def test_all_is_run_and_a_failure_is_its_status(tmp_path, failing, status):
     (tmp_path / "dev").write_text(DEV)
     (tmp_path / "dev").chmod(0o755)
     (tmp_path / "statuses").write_text("".join(f"{words}={code}\n" for words, code in failing.items()))
-    done = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, env=os.environ, timeout=60)
+    done = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, env=os.environ, timeout=900)
     assert done.returncode == status, done.stderr
     said = (tmp_path / "said").read_text().splitlines()
     assert said[:2] == WORDS[:2]

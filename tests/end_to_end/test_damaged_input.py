@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from places import BUILD, ROOT
+from places import BUILD, PATIENCE_S, ROOT
 
 import ensembles
 from ensembles.cli.main import main
@@ -208,7 +208,7 @@ def in_bounds(told: Path, act: Callable[[], None]) -> None:
 
 def outcome(folder: Path, sound: tuple[list[bytes], list[str]], has_sums: bool) -> str:
     """Read what is damaged, within the time; fail if it is wrong and nothing says so."""
-    signal.alarm(MOST_S)
+    signal.alarm(PATIENCE_S)
     try:
         found, notes = all_of(folder)
     except EnsioError as error:

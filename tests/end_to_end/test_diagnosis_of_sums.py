@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from places import ROOT
+from compiling import build
+from places import PATIENCE_S, ROOT
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -17,9 +18,7 @@ MODES = ("profile", "tail")
 
 
 def built(recorder, name: str, compiler: str = "gcc"):
-    program = recorder.folder / name
-    subprocess.run([compiler, "-O2", "-Wall", "-Werror", PROGRAMS / f"{name}.c", "-o", program], check=True)
-    return program
+    return build(recorder.folder / name, compiler, "-O2", "-Wall", "-Werror", PROGRAMS / f"{name}.c")
 
 
 def named(run: en.Run) -> dict[str, en.diagnose]:
@@ -66,7 +65,9 @@ def test_the_task_that_writes_more_is_named_by_sums(mode, preload, tmp_path):
     program = built(preload, "mpi_habits", "mpicc.openmpi")
     options = ("steps=2", "count=4", "size=1048576", "heavy=1", "times=5", "sync=0")
     command = ["mpiexec.openmpi", "-n", "4", program, "steps", tmp_path, *options]
-    subprocess.run(command, env=preload.environment(**ANY_TASKS, ENSIO_MODE=mode), check=True, timeout=300)
+    subprocess.run(
+        command, env=preload.environment(**ANY_TASKS, ENSIO_MODE=mode), check=True, timeout=PATIENCE_S
+    )
     run = en.open(preload.run)
     moved = {row.rank: row.bytes_written for row in run.by_rank()}
     assert moved[1] == 5 * moved[0] == 40 << 20

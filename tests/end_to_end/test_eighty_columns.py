@@ -9,7 +9,7 @@ from pathlib import Path
 
 import darshan
 import pytest
-from places import BUILD
+from places import BUILD, PATIENCE_S
 
 from ensembles.cli.main import COMMANDS, build_parser
 
@@ -102,7 +102,7 @@ def on_terminal(folder: Path, lines, **environment: str) -> str:
             break
         got += part
     os.close(main)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     return got.decode().replace("\r\n", "\n")
 
 
@@ -118,7 +118,7 @@ def folder(tmp_path_factory) -> Path:
         folder,
         [
             "replay ior --tasks 4 --block-size 256KiB -o real",
-            "simulate ior --tasks 256 --fs franklin --seed 1 -o simulated",
+            "simulate ior --tasks 64 --fs franklin --seed 1 -o simulated",
         ],
     )
     return folder

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import BUILD, ROOT
+from places import BUILD, PATIENCE_S, ROOT
 
 from ensembles.cli.main import main
 from ensembles.cli.replay_program import ANY_TASKS
@@ -34,7 +34,7 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> int:
         environment.update(OMPI_MCA_io="romio321", ROMIO_HINTS=str(hints))
     pattern = PATTERNS / f"{kept['pattern']}.toml"
     replay = [ENSIO, "replay", pattern, *kept["options"], *more, "--directory", folder, "-o", folder / "run"]
-    subprocess.run(replay, env=environment, check=True, capture_output=True, timeout=600)
+    subprocess.run(replay, env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
     command = ["fingerprint", folder / "run", "--whole", *kept["filters"], "--against", path]
     return main([str(word) for word in command])
 
@@ -76,7 +76,7 @@ def test_simulated_and_replayed_patterns_make_the_same_calls(tmp_path, pattern, 
     replay = [ENSIO, "replay", pattern, *options, "--directory", tmp_path, "-o", real]
     simulate = [ENSIO, "simulate", pattern, *options, "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
     for command in (replay, simulate):
-        subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=600)
+        subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=PATIENCE_S)
     command = [ENSIO, "fingerprint", real, *filters, "--against", virtual]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout

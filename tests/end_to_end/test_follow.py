@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from places import ROOT
 
 import ensembles
 from ensembles.viz.explorer.server import Followed, wait_for_run
@@ -133,21 +134,18 @@ def test_a_new_process_is_followed_too(program, recorder) -> None:
     reason="playwright or Chromium is not there: the page of a run in progress is not tried",
 )
 def test_the_page_waits_for_the_run_and_shows_new_calls(recorder, tmp_path) -> None:
-    from playwright.sync_api import sync_playwright
+    sys.path.append(str(ROOT / "tests" / "unit" / "viz"))
+    from browser import new_context
 
     command = [sys.executable, "-m", "ensembles.cli.main", "serve", "--follow", str(recorder.run)]
     built = recorder.build("on_demand")
     with (
         _started(command, stderr=subprocess.PIPE) as server,
-        sync_playwright() as playwright,
+        new_context() as context,
         contextlib.ExitStack() as later,
     ):
         link = server.stdout.readline().strip()  # which is there before the run
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page()
-        page.set_default_timeout(180_000)  # a busy machine draws slowly
+        page = context.new_page()
         problems: list[str] = []
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
@@ -183,7 +181,6 @@ def test_the_page_waits_for_the_run_and_shows_new_calls(recorder, tmp_path) -> N
                 return ended && rows?.length > 0 && !named('examine').visible;
             }""",
         )
-        browser.close()
         assert problems == []
 
 

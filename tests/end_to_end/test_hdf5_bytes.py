@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from commands_here import executed
+from places import PATIENCE_S
 from test_hdf5 import flags, shared, static
 
 import ensembles
@@ -55,7 +56,9 @@ def test_chunks_that_a_later_call_moves(recorder, tmp_path, by, mode):
     # The linker does not see into a shared library.
     library = static if recorder.way == "relinked" else shared
     program = recorder.build("hdf5_chunks", *flags("cflags"), *library())
-    recorder.execute(program, by, cwd=tmp_path, check=True, timeout=600, environment={"ENSIO_MODE": mode})
+    recorder.execute(
+        program, by, cwd=tmp_path, check=True, timeout=PATIENCE_S, environment={"ENSIO_MODE": mode}
+    )
     if mode == "trace":
         assert_written(recorder, 8 * MIB)
     else:
@@ -64,5 +67,5 @@ def test_chunks_that_a_later_call_moves(recorder, tmp_path, by, mode):
 
 
 def test_chunks_of_h5py(preload, tmp_path):
-    preload.execute(sys.executable, "-c", CHUNKS, cwd=tmp_path, check=True, timeout=600)
+    preload.execute(sys.executable, "-c", CHUNKS, cwd=tmp_path, check=True, timeout=PATIENCE_S)
     assert_written(preload, 48 * MIB)

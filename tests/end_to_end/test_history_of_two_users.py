@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from places import PATIENCE_S
 
 OWNER, READER, GROUP = 3001, 3002, 3003
 
@@ -28,7 +29,7 @@ def ensio(user, folder, *words):
     environment = os.environ | {"HOME": str(folder), "ENSIO_HISTORY": "runs.db"}
     environment.pop("XDG_CACHE_HOME", None)
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, umask=0o022, timeout=120
+        command, cwd=folder, env=environment, capture_output=True, text=True, umask=0o022, timeout=PATIENCE_S
     )
 
 

@@ -5,6 +5,7 @@ import sys
 
 import msgspec
 import pytest
+from places import PATIENCE_S
 from servers import Service, kill_all, services, tool
 from test_long_postgresql import database, wait_for
 
@@ -49,7 +50,7 @@ def test_a_history_in_postgresql(service: Service, tmp_path):
             subprocess.Popen([sys.executable, "-c", ADD, place, str(tmp_path / "record"), str(100 * k)])
             for k in range(3)
         ]
-        assert [writer.wait(timeout=300) for writer in writers] == [0] * 3
+        assert [writer.wait(timeout=PATIENCE_S) for writer in writers] == [0] * 3
         history = History(place)
         assert len(history.runs("nightly")) == 24
         assert not history.add(msgspec.structs.replace(record, identity="0"), "nightly")

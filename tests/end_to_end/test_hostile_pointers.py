@@ -1,11 +1,11 @@
 """Bad pointers, endless paths, results in the place of paths: errors are those of the plain program."""
 
 import os
-import subprocess
 from collections import Counter
 
 import pytest
-from places import ENSIO_CC, PROGRAMS
+from places import PATIENCE_S
+from test_mpi import compiled
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -21,7 +21,7 @@ QUIET = ANY_TASKS | {"ENSIO_BANNER": "none"}
 def outcome(execute, program, folder, **options) -> tuple[int, list[str], bytes]:
     """Exit status, lines printed (a call with its result and errno each) and errors of a program."""
     folder.mkdir()
-    done = execute(program, cwd=folder, timeout=600, **options)
+    done = execute(program, cwd=folder, timeout=PATIENCE_S, **options)
     return done.returncode, done.stdout.decode().splitlines(), done.stderr
 
 
@@ -75,10 +75,7 @@ def test_a_path_that_the_result_replaced_is_recorded_and_one_that_is_lost_has_no
 
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
 def test_mpi_refuses_wrong_arguments_as_without_us(recorder, tmp_path, flavour):
-    program = tmp_path / "program"
-    driver = [ENSIO_CC] if recorder.way == "relinked" else []
-    source = PROGRAMS / "hostile_mpi.c"
-    subprocess.run([*driver, f"mpicc.{flavour}", "-w", source, "-o", program], check=True)
+    program = compiled(recorder, "hostile_mpi", f"mpicc.{flavour}")
     plain = outcome(recorder.untraced, program, tmp_path / "plain", environment=QUIET)
     assert plain[0] == 5, plain
     assert len(plain[1]) > 5

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from places import ENSIO_CC, PRELOAD, PROGRAMS, ROOT
+from compiling import build
+from places import ENSIO_CC, PATIENCE_S, PRELOAD, PROGRAMS, ROOT
 from test_mpi import FLAVOURS
 from test_together import Job
 
@@ -21,7 +22,6 @@ from ensembles.model.units import count_text
 from ensembles.readers.native.job_file import read_job_file
 from ensembles.readers.native.spool import read_spool
 
-LIMIT_S = 120
 TASKS = 4
 
 
@@ -254,7 +254,7 @@ def test_killed_at_any_moment_of_the_end_nothing_is_lost_or_twice(job, mode):
             stderr=subprocess.DEVNULL,
         )
         paths = [job.folder / f"pid.{rank}" for rank in range(TASKS)]
-        until = time.monotonic() + LIMIT_S
+        until = time.monotonic() + PATIENCE_S
         while not all(path.exists() for path in paths) and time.monotonic() < until:
             time.sleep(0.005)
         pids = [int(path.read_text()) for path in paths]
@@ -263,7 +263,7 @@ def test_killed_at_any_moment_of_the_end_nothing_is_lost_or_twice(job, mode):
         for pid in random.sample(pids, TASKS):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        process.wait(LIMIT_S)
+        process.wait(PATIENCE_S)
         found.add("job.ensio" in names(job))
         opened = ensembles.open(job.run)
         if mode == "trace":
@@ -274,14 +274,13 @@ def test_killed_at_any_moment_of_the_end_nothing_is_lost_or_twice(job, mode):
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_fortran_programs_write_one_too(flavour, way, tmp_path, relinked):
-    program, folder = tmp_path / "program", tmp_path / "run"
+    folder = tmp_path / "run"
     driver = [ENSIO_CC] if way == "relinked" else []
-    source = PROGRAMS / "mpi_file.f90"
-    subprocess.run([*driver, f"mpifort.{flavour}", source, "-o", program], check=True)
+    program = build(tmp_path / "program", *driver, f"mpifort.{flavour}", PROGRAMS / "mpi_file.f90")
     environment = relinked.environment(**ANY_TASKS) | {"ENSIO_DIR": str(folder)}
     preload = ["env", f"LD_PRELOAD={PRELOAD}"] if way == "preloaded" else []
     command = [f"mpiexec.{flavour}", "-n", "2", *preload, program]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, timeout=LIMIT_S)
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "job.ensio" in {path.name for path in folder.iterdir()}
     opened = ensembles.open(folder)

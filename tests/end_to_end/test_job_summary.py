@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 from joint_summaries import apart, assert_same_summary
-from places import ROOT
+from places import PATIENCE_S, ROOT
 from test_mpi import FLAVOURS
 from test_together import Job, on_nodes
 
@@ -14,8 +14,6 @@ import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.c_layout import JOB
 from ensembles.readers.native.job_file import read_job_file
-
-LIMIT_S = 120
 
 
 @pytest.fixture(params=("relinked", "preloaded"))
@@ -87,7 +85,7 @@ def test_nodes_with_clocks_of_their_own_have_one_summary(tmp_path, relinked):
     settings = {"ENSIO_MODE": "profile", "ENSIO_JOBFILE": "keep", "MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}
     environment = job.clean | ANY_TASKS | settings | {"ENSIO_DIR": str(job.run)}
     command = on_nodes(job, ["east", "west"] * 3)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout.count("done")) == (0, 6), done.stderr
     collected, spools = apart(job.run, tmp_path)
     assert collected.info.hosts == ["east", "west"]

@@ -6,12 +6,10 @@ import subprocess
 
 import numpy as np
 import pytest
-from places import PROGRAMS
-from test_mpi import FLAVOURS
+from test_mpi import FLAVOURS, compiled
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.surroundings import COUNTERS, UNKNOWN
 
 MIB = 1 << 20
@@ -99,14 +97,9 @@ def test_a_program_with_threads_has_samples(recorder, tmp_path):
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("keep", ["1", "0"])
 def test_job_file_holds_them_and_one_task_tells_of_the_node(relinked, tmp_path, flavour, keep):
-    program = tmp_path / "mpi_writes"
-    compiler = [relinked.driver, f"mpicc.{flavour}", "-w", PROGRAMS / "mpi_writes.c", "-o", program]
-    subprocess.run(compiler, check=True)
-    command = [f"mpiexec.{flavour}", "-n", "2", program]
-    environment = relinked.environment(**ANY_TASKS, ENSIO_JOBFILE=keep)
-    subprocess.run(command, env=environment, check=True, cwd=tmp_path, timeout=600)
+    program = compiled(relinked, "mpi_writes", f"mpicc.{flavour}")
+    run = relinked.tasks(flavour, program, ENSIO_JOBFILE=keep)
     assert (relinked.run / "job.ensio").exists() == (keep == "1")
-    run = ensembles.open(relinked.run)
     table = run.surroundings()
     assert set(table.rank.tolist()) == {0, 1}
     assert (table.read_calls != UNKNOWN).all()

@@ -8,6 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from places import PATIENCE_S
 from servers import MODES, Service, added, check_recorded, services, tool, wait_until
 
 pytestmark = pytest.mark.long
@@ -88,7 +89,7 @@ def play(service: Service) -> tuple[list, set[int]]:
             if round_ == 1:
                 wait_until(lambda: len(now := workers(service)) == 2 and not now & started[0], "new workers")
         process.send_signal(signal.SIGQUIT)
-        said.append(process.wait(timeout=60))
+        said.append(process.wait(timeout=PATIENCE_S))
     lines = (folder / "access.log").read_text().splitlines()
     said.append(Counter(line.split('"')[1] + line.split('"')[2] for line in lines))
     return said, started[0] | started[2]

@@ -4,6 +4,7 @@ import re
 import signal
 
 import pytest
+from places import PATIENCE_S
 from servers import MODES, Service, added, check_recorded, kill_all, services, tool, wait_until
 
 pytestmark = pytest.mark.long
@@ -76,7 +77,7 @@ def play(service: Service) -> tuple[list, tuple[int, int]]:
         wait_for(service, process)
         said.append(ask(service, ASK))
         process.send_signal(signal.SIGINT)
-        said.append(process.wait(timeout=60))
+        said.append(process.wait(timeout=PATIENCE_S))
     assert "automatic recovery in progress" in (service.folder / "server.log").read_text()
     return said, (int(counted[0]), int(counted[1]))
 

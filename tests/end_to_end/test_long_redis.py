@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from places import PATIENCE_S
 from servers import MODES, Service, added, check_recorded, kill_all, services, tool, wait_until, written_to
 
 pytestmark = pytest.mark.long
@@ -107,7 +108,7 @@ def play(service: Service) -> tuple[list, int]:
         commands += fill(client, 0)
         said.append(content(client))
         client.socket.sendall(b"SHUTDOWN\r\n")
-        said.append(process.wait(timeout=60))
+        said.append(process.wait(timeout=PATIENCE_S))
     return said, commands
 
 

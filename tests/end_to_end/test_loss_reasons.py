@@ -2,9 +2,9 @@
 
 import json
 import resource
-import subprocess
 
 import pytest
+from test_mpi import compiled
 from test_space import CALLS, small_disk
 
 import ensembles
@@ -46,8 +46,7 @@ def test_little_space(recorder, tmp_path, small_disk):
 
 def test_they_come_by_way_of_the_job_file_too(preload, tmp_path, capsys):
     """Of ranks that put their spools into one file."""
-    program = tmp_path / "mpi_many_writes"
-    subprocess.run(["mpicc", str(preload.source("mpi_many_writes")), "-o", program], check=True)
+    program = compiled(preload, "mpi_many_writes", "mpicc")
     environment = {
         "ENSIO_MAX_BYTES": "128KiB",
         **ANY_TASKS,

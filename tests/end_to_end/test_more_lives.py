@@ -5,6 +5,7 @@ import subprocess
 from collections import Counter
 
 import pytest
+from places import PATIENCE_S
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -39,7 +40,7 @@ def test_life(recorder, tmp_path, what, writes, status):
     results = []
     for execute, folder in ((recorder.untraced, "alone"), (recorder.execute, "recorded")):
         (tmp_path / folder).mkdir()
-        done = execute(program, what, tmp_path / folder / FILE, timeout=600)
+        done = execute(program, what, tmp_path / folder / FILE, timeout=PATIENCE_S)
         left = {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
         results.append((done.returncode, done.stdout, done.stderr, left))
     assert results[0] == results[1]
@@ -62,7 +63,7 @@ def test_run_directory_is_found_again_after_a_change_of_folder(recorder, tmp_pat
 
 def test_thousands_of_short_lived_threads(recorder, tmp_path):
     program = recorder.build("more_lives")
-    done = recorder.execute(program, "many_threads", tmp_path / FILE, timeout=600)
+    done = recorder.execute(program, "many_threads", tmp_path / FILE, timeout=PATIENCE_S)
     assert done.returncode == 20
     # No window of a thread that has ended stays mapped. Whatever the number of threads, there are the head,
     # four windows of the summary and one of scratch, the main thread's, and that of the kernel's counters.
@@ -79,7 +80,7 @@ def test_libraries_that_come_and_go(recorder, tmp_path):
     source = recorder.source("plugin")
     subprocess.run(["gcc", "-w", "-shared", "-fPIC", source, "-o", library], check=True)
     done = recorder.execute(
-        recorder.build("more_lives", "-ldl"), "plugin", tmp_path / FILE, library, timeout=600
+        recorder.build("more_lives", "-ldl"), "plugin", tmp_path / FILE, library, timeout=PATIENCE_S
     )
     assert done.returncode == 20
     assert (tmp_path / f"{FILE}.plugin").read_bytes() == b"xyz" * 20
@@ -100,7 +101,9 @@ def test_mpi_programs_that_end_otherwise(recorder, tmp_path, flavour, what):
     command = [f"mpiexec.{flavour}", "-n", "3", str(program), what, str(tmp_path)]
     statuses = []
     for more in ({"ENSIO_DISABLE": "1"}, {}):
-        done = subprocess.run(command, env=environment | more, cwd=tmp_path, capture_output=True, timeout=600)
+        done = subprocess.run(
+            command, env=environment | more, cwd=tmp_path, capture_output=True, timeout=PATIENCE_S
+        )
         statuses.append(done.returncode)
     if what != "unfinished":  # then it depends on whether the launcher notices before the last task has ended
         assert statuses[0] == statuses[1]

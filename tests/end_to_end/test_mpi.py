@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import strace
-from places import BUILD, ENSIO_CC, PROGRAMS, ROOT
+from compiling import build
+from places import BUILD, ENSIO_CC, PATIENCE_S, PROGRAMS, ROOT
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -33,24 +34,22 @@ def test_what_is_known_without_a_header_is_what_the_header_says(relinked, tmp_pa
 
 def compiled(recorder, name: str, compiler: str, *options: object) -> Path:
     """Build a program of C or Fortran for this way in."""
-    program = recorder.folder / f"{name}-{recorder.way}"
     (source,) = (path for path in PROGRAMS.glob(f"{name}.*"))
     driver = [ENSIO_CC] if recorder.way == "relinked" else []
-    subprocess.run([*driver, compiler, "-w", source, "-o", program, *options], check=True)
-    return program
+    program = recorder.folder / f"{name}-{recorder.way}"
+    return build(program, *driver, compiler, "-w", source, *options)
 
 
 def executed(recorder, flavour: str, program: Path, *arguments: object, tasks: int = 2, **more: str):
     """Run a program in its own folder; what it said, by rank, and the run."""
     folder = recorder.folder / "data"
     folder.mkdir()
-    command = [f"mpiexec.{flavour}", "-n", str(tasks), program, folder, *arguments]
-    subprocess.run(command, env=recorder.environment(**ANY_TASKS, **more), check=True, timeout=600)
+    run = recorder.tasks(flavour, program, folder, *arguments, tasks=tasks, **more)
     said = []
     for log in sorted(folder.glob("log.*")):
         lines = [line.split() for line in log.read_text().splitlines()]
         said.append(Counter((name, *map(int, numbers)) for name, *numbers in lines))
-    return said, ensembles.open(recorder.run)
+    return said, run
 
 
 def done(run, rank: int, layers: str) -> Counter:
@@ -193,7 +192,11 @@ def test_many_waits_leave_no_gap_in_the_events_around_them(preload, tmp_path, jo
         preload.run = preload.folder / f"run{stored}"
         more = {"ENSIO_POINT_TO_POINT": stored, "ENSIO_JOBFILE": job_file}
         subprocess.run(
-            command, env=preload.environment(**ANY_TASKS, **more), check=True, cwd=tmp_path, timeout=600
+            command,
+            env=preload.environment(**ANY_TASKS, **more),
+            check=True,
+            cwd=tmp_path,
+            timeout=PATIENCE_S,
         )
         assert bool(list(preload.run.glob("*.spool"))) == (job_file == "0")
         sizes[stored] = sum(file.stat().st_size for file in preload.run.iterdir())
@@ -284,7 +287,11 @@ def test_static_mpich_shows_the_calls_under_mpiio_and_strace_agrees(relinked):
     folder.mkdir()
     environment = relinked.environment(**ANY_TASKS)
     kernel = strace.counted(
-        [str(program), str(folder)], relinked.folder / "log", folder / "data", env=environment, timeout=600
+        [str(program), str(folder)],
+        relinked.folder / "log",
+        folder / "data",
+        env=environment,
+        timeout=PATIENCE_S,
     )
     events = ensembles.open(relinked.run).select(layer="posix", file=f"{folder}/data*")
     recorded = Counter(events.calls[call].name for call in events.call)
@@ -331,7 +338,7 @@ def test_python_that_loads_its_mpi_locally_is_recorded(preload):
         "f.Close()\n"
     )
     command = ["mpiexec.openmpi", "-n", "2", "/usr/bin/python3", script]
-    subprocess.run(command, env=preload.environment(**ANY_TASKS), check=True, timeout=600)
+    subprocess.run(command, env=preload.environment(**ANY_TASKS), check=True, timeout=PATIENCE_S)
     run = ensembles.open(preload.run)
     for rank in (0, 1):
         assert done(run, rank, "mpiio") == Counter(

@@ -1,19 +1,16 @@
 """Bytes of MPI-IO in the background count once, wherever MPI gets on with it."""
 
-import json
 import platform
 import subprocess
-import sys
 from pathlib import Path
 
+import commands_here
 import pytest
-from places import ENSIO_CC, PROGRAMS
+from compiling import build
+from places import ENSIO_CC, PATIENCE_S, PROGRAMS
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
-
-ENSIO = Path(sys.executable).with_name("ensio")
-
 
 REQUESTS = tuple(f"i{name}{how}" for name in ("write", "read") for how in ("", "_at", "_all", "_at_all"))
 SHARED = ("iwrite_shared", "iread_shared")
@@ -39,8 +36,7 @@ def check(recorder, flavour, io, end, ways, **environment) -> dict:
     """Run the program; what ``ensio info --json`` says is what it did."""
     program = recorder.folder / f"program-{flavour}"
     if not program.exists():
-        source = PROGRAMS / "mpiio_background.c"
-        subprocess.run([f"mpicc.{flavour}", "-O1", "-w", source, "-o", program], check=True)
+        build(program, f"mpicc.{flavour}", "-O1", "-w", PROGRAMS / "mpiio_background.c")
     folder = recorder.folder / "data"
     folder.mkdir(exist_ok=True)
     choice = ["--mca", "io", io] if io else []
@@ -49,13 +45,12 @@ def check(recorder, flavour, io, end, ways, **environment) -> dict:
         command,
         env=recorder.environment(**ANY_TASKS, **environment),
         check=True,
-        timeout=600,
+        timeout=PATIENCE_S,
         capture_output=True,
     )
     told = tuple(map(int, done.stdout.split()))
     assert told == expected(ways)
-    printed = subprocess.run([ENSIO, "info", "--json", recorder.run], check=True, capture_output=True).stdout
-    info = json.loads(printed)
+    info = commands_here.told("info", recorder.run)
     assert (info["bytes_read"], info["bytes_written"]) == told
     assert info["dropped_events"] == 0
     return info

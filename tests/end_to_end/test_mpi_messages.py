@@ -1,7 +1,6 @@
 """The layer of messages (mpimsg): recorded on request, no I/O, and without it nothing changes."""
 
 import json
-import subprocess
 from collections import Counter
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from test_cost_of_lives import instructions
 from test_mpi import FLAVOURS, check_of_calls_of_mpi, compiled, executed
 
-import ensembles
 from ensembles.answers.totals import waiting_s
 from ensembles.cli.main import main
 from ensembles.cli.replay_program import ANY_TASKS
@@ -128,10 +126,7 @@ def test_messages_are_no_io(recorder, flavour):
     """The bytes and the time of messages enter no total of I/O, and the writes between them do."""
     program = compiled(recorder, "messages", f"mpicc.{flavour}")
     rounds = 50
-    command = [f"mpiexec.{flavour}", "-n", "2", program, str(rounds)]
-    environment = recorder.environment(**ANY_TASKS, **WITH_MESSAGES)
-    subprocess.run(command, env=environment, check=True, cwd=recorder.folder, timeout=600)
-    run = ensembles.open(recorder.run)
+    run = recorder.tasks(flavour, program, rounds, **WITH_MESSAGES)
     told = collect_information(run)
     assert told["calls"]["MPI_Isend"]["count"] == told["calls"]["MPI_Irecv"]["count"] == 2 * rounds
     assert not any(told["calls"][name]["is_io"] for name in ("MPI_Isend", "MPI_Irecv", "MPI_Wait"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from places import BUILD, ROOT
+from places import BUILD, PATIENCE_S, ROOT
 from test_hdf5 import flags
 from test_mpi import compiled, executed
 
@@ -166,7 +166,7 @@ def test_handles_have_the_access_that_the_program_asked_for(recorder, tmp_path):
     """The names of the files say it (``programs/opens.c``)."""
     program = recorder.build("opens", compiler="mpicc.openmpi")
     (tmp_path / "data").mkdir()
-    recorder.execute(program, cwd=tmp_path / "data", environment=ANY_TASKS, check=True, timeout=60)
+    recorder.execute(program, cwd=tmp_path / "data", environment=ANY_TASKS, check=True, timeout=PATIENCE_S)
     run = ensembles.open(recorder.run)
     anchor = check_round_trip(run, tmp_path)
     handles = re.findall(
@@ -198,7 +198,7 @@ def test_parallel_hdf5_over_mpi_io_over_posix(preload, tmp_path):
     ]
     environment = {**os.environ, "ENSIO_DIR": str(preload.run), **ANY_TASKS}
     subprocess.run(
-        [str(word) for word in command], env=environment, check=True, capture_output=True, timeout=600
+        [str(word) for word in command], env=environment, check=True, capture_output=True, timeout=PATIENCE_S
     )
     run = ensembles.open(preload.run)
     assert {"hdf5", "mpiio", "posix"} <= {run.calls[call].layer for call in run.events.call}

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+from places import PATIENCE_S
 from test_transparency import PROGRAMS, contents
 from test_under_model import FAST, data, run_under
 
@@ -92,7 +93,7 @@ def test_programs_of_others_print_and_leave_the_same(tmp_path, command):
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=200,
+                timeout=PATIENCE_S,
             )
             counted = held_back(model)
         printed.append((done.returncode, done.stdout, done.stderr))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from places import PROGRAMS
+from commands_here import told
+from compiling import build
+from places import PATIENCE_S, PROGRAMS
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
-ENSIO = Path(sys.executable).with_name("ensio")
 TASKS, STEPS, BLOCK, WORK_S = 2, 8, 1 << 18, 0.02
 FLAVOURS = {"ompio": ("openmpi", "ompio"), "romio": ("openmpi", "romio321"), "mpich": ("mpich", "")}
 SLACK_S = 0.001
@@ -38,29 +36,23 @@ def check_invariants(run, info):
     assert np.all(events.request[flies] > 0)
 
 
-def told_by_info(run_directory):
-    printed = subprocess.run([ENSIO, "info", "--json", run_directory], check=True, capture_output=True).stdout
-    return json.loads(printed)
-
-
 def with_mpi(recorder, flavour, way, **environment):
     """Run the MPI program: its own times by task, the run, and what ``ensio info --json`` says."""
     mpi, io = FLAVOURS[flavour]
     program = recorder.folder / f"program-{mpi}"
     if not program.exists():
-        source = PROGRAMS / "mpiio_overlap.c"
-        subprocess.run([f"mpicc.{mpi}", "-O1", "-w", source, "-o", program], check=True)
+        build(program, f"mpicc.{mpi}", "-O1", "-w", PROGRAMS / "mpiio_overlap.c")
     choice = ["--mca", "io", io] if io else []
     command = [f"mpiexec.{mpi}", "-n", str(TASKS), *choice, program, recorder.folder / "data", way]
     done = subprocess.run(
         command,
         env=recorder.environment(**ANY_TASKS, **environment),
         check=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         capture_output=True,
     )
     own = np.array([line.split() for line in done.stdout.decode().splitlines()], float)
-    run, info = ensembles.open(recorder.run), told_by_info(recorder.run)
+    run, info = ensembles.open(recorder.run), told("info", recorder.run)
     check_invariants(run, info)
     return own, run, info
 
@@ -172,7 +164,7 @@ def test_modes_without_events_keep_the_sums(preload, mode):
 def lived(recorder, life, expected=4):
     finished = recorder.execute(recorder.build("aio_overlap"), recorder.folder, life)
     assert (finished.returncode, finished.stderr) == (expected, b"")
-    run, info = ensembles.open(recorder.run), told_by_info(recorder.run)
+    run, info = ensembles.open(recorder.run), told("info", recorder.run)
     check_invariants(run, info)
     return finished.stdout.decode().split(), run, info
 

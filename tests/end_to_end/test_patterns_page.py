@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from places import BUILD, ROOT
+from places import BUILD, PATIENCE_S, ROOT
 
 import ensembles
 
@@ -38,7 +38,7 @@ def test_command_does_what_it_says(folder, command):
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     run = ensembles.open(folder / "run")

@@ -4,8 +4,8 @@ import json
 import subprocess
 
 import pytest
-from places import BUILD, ENSIO_CC, PROGRAMS
-from test_mpi import FLAVOURS
+from places import BUILD, PATIENCE_S, PROGRAMS
+from test_mpi import FLAVOURS, compiled
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -19,19 +19,9 @@ PARTS = {
 
 
 def executed(recorder, flavour, name, compiler, **more):
-    program = recorder.folder / name
-    (source,) = PROGRAMS.glob(f"{name}.*")
-    options = ["-fallow-argument-mismatch"] if source.suffix == ".f90" else []
-    driver = [ENSIO_CC] if recorder.way == "relinked" else []
-    subprocess.run([*driver, f"{compiler}.{flavour}", "-w", *options, source, "-o", program], check=True)
-    subprocess.run(
-        [f"mpiexec.{flavour}", "-n", "2", program],
-        env=recorder.environment(**ANY_TASKS, **more),
-        check=True,
-        cwd=recorder.folder,
-        timeout=600,
-    )
-    return ensembles.open(recorder.run)
+    options = ["-fallow-argument-mismatch"] if compiler != "mpicc" else []
+    program = compiled(recorder, name, f"{compiler}.{flavour}", *options)
+    return recorder.tasks(flavour, program, **more)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -135,7 +125,7 @@ def test_the_real_function_is_still_called_with_its_arguments(preload):
         cwd=preload.folder,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE_S,
     )
     assert [line for line in done.stderr.splitlines() if line.startswith("tool:")] == [
         *(f"tool: {level} {name}" for name in PARTS for level in (1, -1)),

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from places import PATIENCE_S
 
 import ensembles
 from ensembles.model.c_layout import JOB, JOB_PROCESS
@@ -43,7 +44,7 @@ def execute(recorder, tmp_path, how, calls=CALLS, **environment):
 
 def wait_for_calls(run, count):
     """Wait until a running program has made so many calls."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with contextlib.suppress(EnsioError):
             if len(writes(run)) >= count:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from places import PATIENCE_S
 
 import ensembles
 from ensembles.cli.main import main
@@ -123,7 +124,9 @@ def test_what_extension_modules_do_belongs_to_the_script(
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed: its calls from Python are not recorded")
     (tmp_path / "analyse.py").write_text(script, encoding="utf-8")
-    preload.execute(sys.executable, "analyse.py", cwd=tmp_path, check=True, environment=LINES, timeout=600)
+    preload.execute(
+        sys.executable, "analyse.py", cwd=tmp_path, check=True, environment=LINES, timeout=PATIENCE_S
+    )
     run = ensembles.open(preload.run)
     for op, function, line in (("write", "store", store), ("read", "load", load)):
         found = places(run, layer=layer, op=op)

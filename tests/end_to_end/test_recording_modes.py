@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from places import PROGRAMS
+from test_mpi import compiled
 
 import ensembles
 from ensembles.answers.info import answer_info
@@ -223,8 +223,7 @@ def test_tail_of_a_short_run_has_its_slowest_calls(recorder, tmp_path):
 
 
 def test_tail_of_a_short_mpi_job_has_its_slowest_calls(preload, tmp_path):
-    program = tmp_path / "writes"
-    subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", program], check=True)
+    program = compiled(preload, "mpi_writes", "mpicc")
     environment = preload.environment(ENSIO_MODE="tail", ENSIO_JOBFILE="1", **ANY_TASKS)
     subprocess.run(["mpiexec", "-n", "2", program], env=environment, check=True, cwd=tmp_path)
     run = ensembles.open(preload.run)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import PATIENCE_S
 
 import ensembles
 
@@ -57,7 +58,7 @@ def replay(tmp_path, monkeypatch):
 
     def start(*arguments):
         command = [str(ENSIO), "replay", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
     return start
 
@@ -284,7 +285,7 @@ sys.exit(main(sys.argv[1:]))
 """
     command = ["replay", "ior", "--tasks", "2", "--block-size", "64KiB", "-o", "told"]
     done = subprocess.run(
-        [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0
     assert "steps done" not in done.stdout

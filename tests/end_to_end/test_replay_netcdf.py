@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import BUILD
+from places import BUILD, PATIENCE_S
 from plans import Row, everyone, write_plan
 from replaying import SEED, calls_of, check_written, recorded, start
 
@@ -118,7 +118,7 @@ def moves(row: Row) -> bool:
 def test_a_simulation_refuses_the_layer_in_one_sentence(tmp_path):
     command = [ENSIO, "simulate", "s3dio", "--fs", "healthy", "-o", tmp_path / "run"]
     environment = {**os.environ, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert finished.returncode == 2
     assert "pnetcdf.create, which this ensio-simulate does not know: ensio replay makes it" in finished.stderr
     assert "Traceback" not in finished.stderr

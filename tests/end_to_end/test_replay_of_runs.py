@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from places import BUILD, ROOT
+from places import BUILD, PATIENCE_S, ROOT
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -92,7 +92,9 @@ int main(int count, char **words)
 def ensio(folder, *words, status=0):
     """Output of a command that ends with a status, any if it is None."""
     command = [sys.executable, "-m", "ensembles.cli.main", *map(str, words)]
-    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     if status is not None:
         assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout if status == 0 or status is None else done.stderr

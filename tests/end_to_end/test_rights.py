@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from places import PATIENCE_S
 
 import ensembles
 
@@ -84,7 +85,9 @@ def test_what_a_program_gives_up_costs_no_call(recorder, tmp_path, what, mode):
     """Nothing is opened again by its name for the summary, nor for the first events."""
     calls = 200_000
     program = recorder.build("fewer_rights")
-    done = recorder.execute(program, what, calls, cwd=tmp_path, environment={"ENSIO_MODE": mode}, timeout=600)
+    done = recorder.execute(
+        program, what, calls, cwd=tmp_path, environment={"ENSIO_MODE": mode}, timeout=PATIENCE_S
+    )
     assert (done.returncode, done.stdout, done.stderr) == (4, f"{calls} calls\n".encode(), b"")
     run = ensembles.open(recorder.run if what != "moved" else f"{recorder.run}-moved")
     cells = run.summary.cells

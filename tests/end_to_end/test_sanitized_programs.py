@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from places import PRELOAD
+from places import PATIENCE_S, PRELOAD
 
 import ensembles
 
@@ -24,7 +24,9 @@ def ensio_run(preload, *command, **more):
     del environment["ENSIO_DIR"]
     if "LD_PRELOAD" not in more:
         del environment["LD_PRELOAD"]
-    return subprocess.run([str(word) for word in words], env=environment, capture_output=True, timeout=120)
+    return subprocess.run(
+        [str(word) for word in words], env=environment, capture_output=True, timeout=PATIENCE_S
+    )
 
 
 @pytest.mark.parametrize("sanitizer", SANITIZERS)

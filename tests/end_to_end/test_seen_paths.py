@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 
 import pytest
+from places import PATIENCE_S
 
 import ensembles
 
@@ -58,7 +59,7 @@ def normal(writes: Counter) -> Counter:
 )
 def test_path_that_means_another_file(recorder, folder, what):
     program = recorder.build("seen_paths")
-    done = recorder.execute(program, what, folder, timeout=300)
+    done = recorder.execute(program, what, folder, timeout=PATIENCE_S)
     assert done.returncode == 20, done.stderr
     said = said_writes(done.stdout)
     assert sum(said.values()) >= 5
@@ -68,7 +69,7 @@ def test_path_that_means_another_file(recorder, folder, what):
 
 def test_folder_by_descriptor_that_means_another_one(recorder, folder):
     program = recorder.build("seen_paths")
-    done = recorder.execute(program, "below_descriptors", folder, timeout=300)
+    done = recorder.execute(program, "below_descriptors", folder, timeout=PATIENCE_S)
     assert done.returncode == 20, done.stderr
     said = normal(said_writes(done.stdout))
     assert len(said) == 40
@@ -81,7 +82,7 @@ def test_folder_by_descriptor_that_means_another_one(recorder, folder):
 
 def test_handlers_that_jump_out_of_calls_on_new_paths(recorder, folder):
     program = recorder.build("seen_paths", "-pthread")
-    done = recorder.execute(program, "jumping", folder, timeout=300)
+    done = recorder.execute(program, "jumping", folder, timeout=PATIENCE_S)
     assert done.returncode == 20, done.stderr
     *lines, jumped = done.stdout.splitlines(keepends=True)
     assert int(jumped.split()[1]) > 100
@@ -114,7 +115,7 @@ def test_path_that_names_a_descriptor(recorder, folder):
 
 def test_handlers_at_any_moment(recorder, folder):
     program = recorder.build("seen_paths")
-    done = recorder.execute(program, "handlers", folder, timeout=300)
+    done = recorder.execute(program, "handlers", folder, timeout=PATIENCE_S)
     assert done.returncode == 20, done.stderr
     handled = int(done.stdout.split()[-1])
     assert handled > 100
@@ -132,7 +133,7 @@ def test_handlers_at_any_moment(recorder, folder):
 
 def test_descriptors_that_change_hands(recorder, folder):
     program = recorder.build("seen_paths")
-    done = recorder.execute(program, "storms", folder, timeout=300)
+    done = recorder.execute(program, "storms", folder, timeout=PATIENCE_S)
     assert done.returncode == 20, done.stderr
     expected: Counter = Counter()
     for own in "abcd":

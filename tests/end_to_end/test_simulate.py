@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from places import BUILD
+from places import BUILD, PATIENCE_S
 
 import ensembles
 from ensembles.cli.main import main
@@ -35,7 +35,7 @@ def simulate(tmp_path, monkeypatch):
 
     def start(*arguments, **options):
         command = [str(ENSIO), "simulate", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, **options)
 
     return start
 
@@ -123,7 +123,7 @@ def test_an_end_from_outside_leaves_nothing(simulate, tmp_path):
             assert started.poll() is None, started.stderr.read()
             time.sleep(0.05)
         started.terminate()
-        assert started.wait(timeout=600) == 130
+        assert started.wait(timeout=PATIENCE_S) == 130
     assert not inner[0].exists()
     assert not (tmp_path / "run").exists()
 

@@ -1,16 +1,10 @@
 """Tasks that a real Slurm starts are recorded together, with their ranks and the number of their job."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
+import commands_here
 import pytest
 from slurm import NotPossible, Slurm
 
 import ensembles
-
-ENSIO = Path(sys.executable).with_name("ensio")
 
 # Each task writes as many bytes as its rank and 10 say, one at a time.
 TASK = 'dd if=/dev/zero of="rank.$SLURM_PROCID" bs=1 count=$((10 + SLURM_PROCID)) status=none'
@@ -35,8 +29,7 @@ def environment_of(recorder, slurm):
 
 
 def assert_ranks_are_right(folder, job, step, name):
-    told = subprocess.run([ENSIO, "info", "--json", folder], check=True, capture_output=True)
-    info = json.loads(told.stdout)
+    info = commands_here.told("info", folder)
     assert info["tasks"] == 4
     run = ensembles.open(folder)
     assert run.notes == []

@@ -1,18 +1,14 @@
 """Calls on streams are recorded as they happened, and happen as they would have without us."""
 
 import functools
-import json
 import os
 import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
+import commands_here
 import pytest
 
 import ensembles
-
-ENSIO = Path(sys.executable).with_name("ensio")
 
 BUILDS = {
     "plain": (),
@@ -156,8 +152,6 @@ def test_cxx_streams_work(preload, tmp_path):
 
 def test_both_layers_are_told_apart_and_bytes_count_once(recorder, tmp_path):
     recorder.execute(recorder.build("stdio_threads"), tmp_path / "out", 1, 100, check=True)
-    info = json.loads(
-        subprocess.run([ENSIO, "info", "--json", recorder.run], check=True, capture_output=True).stdout
-    )
+    info = commands_here.told("info", recorder.run)
     assert info["calls"]["fprintf"]["layer"] == "stdio"
     assert info["bytes_written"] == (tmp_path / "out").stat().st_size == 800

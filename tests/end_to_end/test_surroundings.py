@@ -10,7 +10,6 @@ import pytest
 from test_mpi import FLAVOURS
 
 import ensembles
-from ensembles.cli.replay_program import ANY_TASKS
 
 SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "do-not-tell-1",
@@ -108,11 +107,7 @@ def test_behind_a_symbolic_link_the_file_system_is_that_of_the_file(preload, tmp
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_mpi_tells_its_version_and_one_process_tells_of_the_node(recorder, flavour):
     program = recorder.build("mpi_meets", compiler=f"mpicc.{flavour}")
-    launcher = [f"mpiexec.{flavour}", "-n", "3", program]
-    environment = recorder.environment(**ANY_TASKS, ENSIO_JOBFILE="keep")
-    done = subprocess.run(launcher, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    run = ensembles.open(recorder.run)
+    run = recorder.tasks(flavour, program, tasks=3, ENSIO_JOBFILE="keep")
     assert run.info.mpi_version.startswith({"openmpi": "Open MPI v", "mpich": "MPICH Version"}[flavour])
     assert "\n" not in run.info.mpi_version
     told = [path for path in recorder.run.glob("*.spool") if b"mounts=" in path.read_bytes()]

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from places import BUILD
+from places import BUILD, PATIENCE_S
 
 import ensembles
 
@@ -19,7 +19,9 @@ def test_aggregators_write_939_stripes_of_a_file(tmp_path, openmpi):
     few = [f"--set={name}" for name in (f"openmpi={openmpi}", "outputs=1", "reads_8192=1", "reads_8190=1")]
     command = [ENSIO, "simulate", "olam", "--fs", "healthy", *few, "-o", tmp_path / "run"]
     path = f"{BUILD / 'bin'}:{os.environ['PATH']}"
-    subprocess.run(command, env=os.environ | {"PATH": path}, check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        command, env=os.environ | {"PATH": path}, check=True, capture_output=True, timeout=PATIENCE_S
+    )
     run = ensembles.open(tmp_path / "run")
     posix = Counter(run.select(layer="posix").requested.tolist())
     assert 49 * posix[1 << 20] == 46_011

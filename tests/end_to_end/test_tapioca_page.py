@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from places import ROOT
+from places import PATIENCE_S, ROOT
 
 from testbed.tapioca.machine_files import read_machine
 
@@ -19,7 +19,7 @@ SHOWN = re.findall(
 def started(words: str, folder) -> subprocess.CompletedProcess:
     command = [sys.executable, *words.split()]
     return subprocess.run(
-        command, cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300
+        command, cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=PATIENCE_S
     )
 
 

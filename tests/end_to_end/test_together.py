@@ -3,14 +3,14 @@
 import subprocess
 
 import pytest
-from places import ENSIO_CC, PRELOAD, PROGRAMS
+from compiling import build
+from places import ENSIO_CC, PATIENCE_S, PRELOAD, PROGRAMS
 from test_mpi import FLAVOURS
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.readers.native.spool import read_spool
 
-LIMIT_S = 60
 SOME = {"all": (1, 1, 1, 1), "first": (1, 1, 0, 0), "last": (0, 0, 1, 1), "all but the last": (1, 1, 1, 0)}
 
 
@@ -27,9 +27,9 @@ class Job:
         self.flavour, self.folder, self.run = flavour, folder, folder / "run"
         self.plain, linked = folder / "plain", folder / "linked"
         compiler, file = f"mpicc.{flavour}", PROGRAMS / f"{source}.c"
-        subprocess.run([compiler, "-w", *options, file, "-o", self.plain], check=True)
+        build(self.plain, compiler, "-w", *options, file)
         if way == "relinked":
-            subprocess.run([ENSIO_CC, compiler, "-w", *options, file, "-o", linked], check=True)
+            build(linked, ENSIO_CC, compiler, "-w", *options, file)
         self.recorded = [linked] if way == "relinked" else ["env", f"LD_PRELOAD={PRELOAD}", self.plain]
 
     def launch(self, environment, which, *arguments, **variables) -> subprocess.CompletedProcess:
@@ -40,7 +40,7 @@ class Job:
             parts += [":"] * bool(parts) + ["-n", "1", *program, *arguments]
         command = [f"mpiexec.{self.flavour}", *map(str, parts)]
         environment = environment | ANY_TASKS | {"ENSIO_DIR": str(self.run)} | variables
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.fixture(params=("relinked", "preloaded"))
@@ -88,7 +88,7 @@ def test_clocks_that_are_one_and_the_same_are_found_to_be_within_the_stated_boun
     job = Job(flavour, way, tmp_path)
     environment = relinked.environment() | ANY_TASKS | {"ENSIO_DIR": str(job.run), "ENSIO_JOBFILE": "keep"}
     command = on_nodes(job, ["east", "west", "east", "west"])
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
     run = ensembles.open(job.run)
     assert run.info.hosts == ["east", "west"]

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from places import PATIENCE_S
 
 import ensembles
 
@@ -47,7 +48,9 @@ def test_programs_print_and_leave_the_same(preload, tmp_path, command):
         folder.mkdir()
         try:
             one_run = {"ENSIO_LAUNCH": "script"}
-            done = execute(*command, cwd=folder, stdin=subprocess.DEVNULL, timeout=200, environment=one_run)
+            done = execute(
+                *command, cwd=folder, stdin=subprocess.DEVNULL, timeout=PATIENCE_S, environment=one_run
+            )
         except subprocess.TimeoutExpired as late:
             so_far = (late.stdout or b"").decode()[-500:]
             pytest.fail(f"{execute.__name__}: not at its end after {late.timeout} s; last output: {so_far}")

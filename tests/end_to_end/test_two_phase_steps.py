@@ -1,27 +1,18 @@
 """The steps of a two-phase collective write that a program makes by itself: what it says is what is found."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import told
 from test_mpi import FLAVOURS, compiled
 
 import ensembles
-from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.structure.collective_steps import NO_STORAGE
 
 TASKS = 6
 STEPS = ("ranges", "counts", "offsets", "data")
 MEETINGS = ("MPI_Barrier", "MPI_Init", "MPI_Finalize")
-
-
-def told(*arguments: object) -> dict:
-    """What a command says of a run."""
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments), "--json"]
-    return json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
 
 Said = dict[str, list[tuple[int, int, int]]]
@@ -34,16 +25,14 @@ def executed(
     program = compiled(recorder, "two_phase_steps", f"mpicc.{flavour}")
     folder = recorder.folder / "data"
     folder.mkdir()
-    command = [f"mpiexec.{flavour}", "-n", str(TASKS), program, folder]
-    environment = recorder.environment(**ANY_TASKS, ENSIO_LAYERS=layers)
-    subprocess.run(command, env=environment, check=True, timeout=600)
+    run = recorder.tasks(flavour, program, folder, tasks=TASKS, ENSIO_LAYERS=layers)
     said: Said = {}
     for rank in range(TASKS):
         for line in Path(folder / f"log.{rank}").read_text().splitlines():
             step, *numbers = line.split()
             took_ns, messages, bytes_ = map(int, numbers)
             said.setdefault(step, []).append((took_ns, messages, bytes_))
-    return said, ensembles.open(recorder.run)
+    return said, run
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

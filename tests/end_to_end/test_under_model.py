@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from places import BUILD, PRELOAD
-from places import PROGRAMS as SOURCES
+from test_mpi import compiled
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -215,9 +215,7 @@ def test_a_process_that_is_killed_leaves_its_share_to_the_others(preload, data):
 
 
 def test_mpi_tasks_are_under_the_model_with_the_calls_of_their_libraries(recorder, data):
-    compiler = ["mpicc"] if recorder.way == "preloaded" else [recorder.driver, "mpicc"]
-    program = recorder.folder / "totals"
-    subprocess.run([*compiler, "-w", SOURCES / "mpiio_totals.c", "-o", program], check=True)
+    program = compiled(recorder, "mpiio_totals", "mpicc")
     environment = recorder.environment(**ANY_TASKS)
     preloaded = environment.pop("LD_PRELOAD", None)
     with shared_model(quiet(), 1) as model:

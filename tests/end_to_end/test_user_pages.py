@@ -12,7 +12,7 @@ from pathlib import Path
 import commands_here
 import darshan
 import pytest
-from places import BUILD, PROGRAMS, ROOT
+from places import BUILD, PATIENCE_S, PROGRAMS, ROOT
 from slurm import NotPossible, Slurm
 
 import ensembles
@@ -232,7 +232,7 @@ def test_code_for_notebooks_runs_in_one(folder):
     book = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(cell) for cell in (cells[0], arrays, *cells[1:])]
     )
-    NotebookClient(book, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    NotebookClient(book, timeout=PATIENCE_S, resources={"metadata": {"path": str(folder)}}).execute()
     shown = [output for output in book.cells[-1].outputs if output.output_type == "display_data"]
     assert len(shown) >= 5
 

@@ -7,13 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from places import ENSIO_CC, PRELOAD, PROGRAMS
+from places import ENSIO_CC, PATIENCE_S, PRELOAD, PROGRAMS
 from test_mpi import FLAVOURS, done
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
 
-LIMIT_S = 120
 TASKS = 2
 SOURCE = PROGRAMS / "other_mpi_tracer.c"
 PROGRAM = PROGRAMS / "mpiio_calls.c"
@@ -55,7 +54,7 @@ def execute(folder: Path, name: str, flavour: str, program: Path, preloaded: lis
     }  # fmt: skip
     preload = f"LD_PRELOAD={':'.join(map(str, preloaded))}"
     command = [f"mpiexec.{flavour}", "-n", str(TASKS), "env", preload, program, data]
-    finished = subprocess.run(command, env=environment, capture_output=True, timeout=LIMIT_S)
+    finished = subprocess.run(command, env=environment, capture_output=True, timeout=PATIENCE_S)
     assert finished.returncode == 0, finished.stderr.decode()
     said = []
     for told in sorted(data.glob("log.*")):

@@ -7,12 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from places import ENSIO_CC, PRELOAD, PROGRAMS
+from places import ENSIO_CC, PATIENCE_S, PRELOAD, PROGRAMS
 from test_calls import names
 
 import ensembles
 
-LIMIT_S = 120
 SOURCE = PROGRAMS / "other_tracer.c"
 WRAPPED = re.findall(r"^(?:CALL|OPEN|SEEK)\((\w+)", SOURCE.read_text(), re.M)
 LOG = "other_tracer.log"
@@ -76,7 +75,7 @@ class Tracers:
         } | more  # fmt: skip
         done = subprocess.run(
             [self.build(program, ensio, other), *([data] if program == "every_call" else [])],
-            cwd=data, env=environment, capture_output=True, timeout=LIMIT_S,
+            cwd=data, env=environment, capture_output=True, timeout=PATIENCE_S,
         )  # fmt: skip
         counted: Counter = Counter()
         for line in log.read_text().splitlines() if log.exists() else ():

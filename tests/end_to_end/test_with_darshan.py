@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from places import ENSIO_CC, PRELOAD, PROGRAMS
+from places import ENSIO_CC, PATIENCE_S, PRELOAD, PROGRAMS
 from test_calls import names
 
 import ensembles
@@ -22,7 +22,6 @@ from ensembles.cli.replay_program import ANY_TASKS
 DARSHAN = os.environ.get("ENSIO_TEST_DARSHAN")
 pytestmark = pytest.mark.skipif(not DARSHAN, reason="ENSIO_TEST_DARSHAN names no libdarshan.so")
 
-LIMIT_S = 120
 TASKS = 2
 H5PY = """
 import h5py
@@ -101,7 +100,7 @@ class Outcome:
         launcher = [*command[:3], "env"] if command[0] == "mpiexec" else ["env"]
         program = command[3:] if command[0] == "mpiexec" else command
         words = [str(word).replace("{data}", str(data)) for word in (*launcher, *settings, *program)]
-        done = subprocess.run(words, cwd=data, env=environment, capture_output=True, timeout=LIMIT_S)
+        done = subprocess.run(words, cwd=data, env=environment, capture_output=True, timeout=PATIENCE_S)
         self.said = (done.returncode, done.stdout, done.stderr)
         self.run = ensembles.open(record) if record.exists() else None
         self.recorded = self._recorded(data) if self.run else Counter()

@@ -22,7 +22,8 @@ for name in (
     import_module(f"ensembles.{name}")
 
 MOST_MORE_BYTES = 1 << 30
-MOST_S = 60
+MOST_S, HANGS_S = 60, 900
+"""Of processor time, and of time on a machine however busy."""
 
 
 def command(folder: Path, *arguments: str, most_more_bytes: int = MOST_MORE_BYTES) -> tuple[int, str]:
@@ -37,7 +38,8 @@ def command(folder: Path, *arguments: str, most_more_bytes: int = MOST_MORE_BYTE
             limit = pages * resource.getpagesize() + most_more_bytes
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            signal.alarm(MOST_S)
+            resource.setrlimit(resource.RLIMIT_CPU, (MOST_S, MOST_S))
+            signal.alarm(HANGS_S)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             os.dup2(complaint, 2)
             sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115

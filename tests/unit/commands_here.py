@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from ensembles.cli.main import main
@@ -38,6 +40,13 @@ def executed(*words: object, folder: Path | None = None) -> subprocess.Completed
     return subprocess.CompletedProcess(arguments, code, *texts)
 
 
+def told(*words: object) -> dict[str, Any]:
+    """What a command says as JSON."""
+    done = executed(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def shell(line: str, folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Execute a line of a page: here if it is one command that reads, else in a shell."""
     if not READS.fullmatch(line):
@@ -46,3 +55,18 @@ def shell(line: str, folder: Path, environment: Mapping[str, str]) -> subprocess
         )
     with patch.dict(os.environ, environment, clear=True):
         return executed(*shlex.split(line)[1:], folder=folder)
+
+
+def run(
+    command: Sequence[object], start=subprocess.run, **options
+) -> subprocess.CompletedProcess[str] | subprocess.CompletedProcess[bytes]:
+    """Stand in for `subprocess.run` where output is captured: a command that starts no program runs here."""
+    words = [str(word) for word in command]
+    if "stdin" in options or not READS.match(" ".join(words[:2]) + " "):
+        return start(command, **options)
+    done = executed(*words[1:], folder=options.get("cwd"))
+    if options.get("check") and done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
+    if options.get("text"):
+        return done
+    return subprocess.CompletedProcess(words, done.returncode, done.stdout.encode(), done.stderr.encode())

@@ -25,5 +25,5 @@ def test_callers_keep_their_collector(capsys):
 
 
 def test_the_objects_of_a_program_that_ends_are_not_searched():
-    done = subprocess.run([sys.executable, "-c", AS_PROGRAM], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", AS_PROGRAM], capture_output=True, text=True, timeout=600)
     assert "frozen: True" in done.stdout, done.stderr

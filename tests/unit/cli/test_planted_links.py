@@ -20,7 +20,7 @@ from ensembles.run.collect import collect
 
 pytestmark = pytest.mark.slow
 
-TRIES = 40
+ENOUGH, MOST_TRIES = 5, 1000
 NOBODY = 65534
 
 SWAPPER = """
@@ -119,7 +119,7 @@ def swapping(run: Path, victim: Path, kind: str) -> Iterator[None]:
 def test_a_replaced_unfinished_file_is_no_success(run: Path, victim: Path, kind: str) -> None:
     ends: Counter[str] = Counter()
     with swapping(run, victim, kind):
-        for _ in range(TRIES):
+        while ends["refused"] < ENOUGH and ends.total() < MOST_TRIES:
             (run / "trace.h5").unlink(missing_ok=True)
             try:
                 path, count = collect(str(run))
@@ -132,8 +132,7 @@ def test_a_replaced_unfinished_file_is_no_success(run: Path, victim: Path, kind:
                 assert len(ensembles.open(path).events) == 50
                 ends["written"] += 1
             assert is_unchanged(victim)
-    assert ends.total() == TRIES
-    assert ends["refused"] > 0  # else nothing was tried
+    assert ends["refused"] == ENOUGH  # else the other process was hardly at work
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
@@ -141,7 +140,7 @@ def test_the_same_of_every_other_output(run: Path, victim: Path, tmp_path: Path,
     outputs = tmp_path / "outputs"
     outputs.mkdir()
     with swapping(outputs, victim, kind):
-        for number in range(TRIES // 4):
+        for number in range(2 * ENOUGH):
             path = outputs / f"{number}.csv"
             code, told = command(tmp_path, "export", str(run), "--to", "csv", str(path))
             assert is_unchanged(victim)

@@ -42,7 +42,7 @@ def on_terminal(*arguments: object, program: str = AT_ONCE, **environment: str) 
             break
         got += part
     os.close(main)
-    return process.wait(timeout=60), got.decode()
+    return process.wait(timeout=600), got.decode()
 
 
 @pytest.fixture(scope="module")

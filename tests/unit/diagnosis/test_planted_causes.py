@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from commands_here import executed
 from project import ROOT
 
 import ensembles as en
@@ -113,10 +113,8 @@ def test_the_same_seed_draws_the_same_run_and_it_tells_nothing(tmp_path):
 def test_fail_on_is_an_exit_status(tmp_path):
     planted("sync-per-write", tmp_path / "slow")
     planted("sync-per-write", tmp_path / "healthy", strength=0.0)
-    command = [sys.executable, "-m", "ensembles.cli.main", "diagnose", "--fail-on", "critical"]
     slow, healthy = (
-        subprocess.run([*command, str(tmp_path / name)], capture_output=True, text=True)
-        for name in ("slow", "healthy")
+        executed("diagnose", "--fail-on", "critical", tmp_path / name) for name in ("slow", "healthy")
     )
     assert (slow.returncode, healthy.returncode) == (1, 0)
     assert "\ncritical: sync-per-write" in slow.stdout

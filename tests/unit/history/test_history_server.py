@@ -52,7 +52,7 @@ def serving(place: str) -> Iterator[str]:
         yield server.stdout.readline().strip()
     finally:
         server.terminate()
-        server.communicate(timeout=60)
+        server.communicate(timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ class Browser:
 
     def get(self, path: str, cookie: str | None = None) -> tuple[int, dict[str, str], str]:
         assert self.address.hostname is not None
-        connection = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=60)
+        connection = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=600)
         headers = {"Cookie": self.cookie if cookie is None else cookie}
         connection.request("GET", f"{self.base}{path}", headers=headers)
         answer = connection.getresponse()
@@ -207,7 +207,7 @@ def test_a_run_of_an_older_page(tmp_path: Path) -> None:
 
 def refused(*arguments: str) -> str:
     command = [sys.executable, "-m", "ensembles.cli.main", "serve", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 2, done.stderr
     return done.stderr
 

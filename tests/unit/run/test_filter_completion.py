@@ -77,9 +77,9 @@ def test_a_kernel_of_jupyter_offers_the_filters(run: en.Run, tmp_path: Path) -> 
 
     manager, client = start_new_kernel(cwd=str(tmp_path))
     try:
-        client.execute_interactive(f"import ensembles as en\nrun = en.open({run.path!r})", timeout=120)
+        client.execute_interactive(f"import ensembles as en\nrun = en.open({run.path!r})", timeout=600)
         for line in ("run.select(", "run.rate(", "run.ensemble("):
-            reply = client.complete(line, reply=True, timeout=120)
+            reply = client.complete(line, reply=True, timeout=600)
             assert {"op=", "rank=", "file="} <= set(reply["content"]["matches"]), line
     finally:
         client.stop_channels()

@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import io
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ FLAGS = [
     "--disable-sync",
 ]
 
-PATIENCE_MS = 180_000
+PATIENCE_MS = 900_000
 """Of every wait in a page, the first for its load: a busy machine draws slowly."""
 
 _FIND_FRAME = """
@@ -115,6 +115,15 @@ class Report:
     def wait_until(self, name: str, expression: str) -> None:
         """Wait until an expression of ``model`` is true."""
         self.page.wait_for_function(_OF_MODEL.format(expression), arg=name)
+
+
+def wait_until_drawn(page: Page, holds: Callable[[], bool]) -> None:
+    """Wait until something holds of what is seen. A busy machine paints long after a model has changed."""
+    for _ in range(PATIENCE_MS // 100):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("the page was not drawn as expected")
 
 
 class _Shared:

@@ -44,7 +44,7 @@ def serving(arguments: list[str]):
         yield link
     finally:
         server.terminate()
-        server.communicate(timeout=60)
+        server.communicate(timeout=600)
 
 
 def wait_for_pictures(page) -> None:
@@ -116,10 +116,11 @@ def fill(page, name: str, text: str) -> None:
 
 
 def settled(page) -> dict:
-    """The state of the page, when it has stopped to change."""
+    """The state of the page, when the server has answered all questions and it has stopped to change."""
     before = None
     for _ in range(100):
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(200)
+        page.wait_for_function("() => !Bokeh.documents[0].get_model_by_name('working').tags[0].waiting")
         state = page.evaluate(_STATE)
         if state == before:
             return state

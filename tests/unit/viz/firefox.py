@@ -43,7 +43,7 @@ class Firefox:
     """
 
     def __init__(self, address: str) -> None:
-        self._socket = websocket.create_connection(f"{address}/session", timeout=120, suppress_origin=True)
+        self._socket = websocket.create_connection(f"{address}/session", timeout=600, suppress_origin=True)
         self._number = 0
         self.problems: list[str] = []
         self.requests: list[str] = []

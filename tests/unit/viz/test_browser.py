@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
         "playwright or Pillow is not installed: the report is not tried in a browser", allow_module_level=True
     )
 
-from browser import browser, chromium
+from browser import browser, chromium, wait_until_drawn
 
 pytestmark = [
     pytest.mark.slow,
@@ -88,8 +89,7 @@ def test_nothing_goes_wrong_and_nothing_is_fetched(open_report, four_tasks: Path
 def test_page_fits_its_window(seen, width: int) -> None:
     before = seen.page.viewport_size
     seen.page.set_viewport_size({"width": width, "height": 900})
-    seen.page.wait_for_timeout(300)
-    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+    wait_until_drawn(seen.page, lambda: seen.page.evaluate("document.documentElement.scrollWidth") <= width)
     seen.page.set_viewport_size(before)
 
 
@@ -98,7 +98,7 @@ def test_page_fits_its_window(seen, width: int) -> None:
     [(1.5, 0, "write"), (4.0, 1, "read"), (6.5, 2, "sync"), (6.5, 3, "metadata")],
 )
 def test_pixels_of_the_diagram_have_the_colour_of_the_call(seen, x_s: float, task: int, colour: str) -> None:
-    assert seen.pixel("trace_diagram", x_s, task + 0.2) == rgb(COLOURS[colour])
+    wait_until_drawn(seen.page, lambda: seen.pixel("trace_diagram", x_s, task + 0.2) == rgb(COLOURS[colour]))
     assert seen.pixel("trace_diagram", 2.5, task + 0.2) == WHITE
 
 
@@ -295,17 +295,18 @@ def test_short_calls_can_be_drawn_more_strongly(open_report, tmp_path: Path) -> 
     cell = 2.0**23 * 1e-9
     x_s = (5.0 // cell + 0.5) * cell
     pale = sum(report.pixel("trace_diagram", x_s, 0.2))
+
+    def sums_to(holds: Callable[[int], bool]) -> None:
+        wait_until_drawn(report.page, lambda: holds(sum(report.pixel("trace_diagram", x_s, 0.2))))
+
     report.page.get_by_text("enhanced colour scale").click()
-    report.page.wait_for_timeout(300)
-    assert sum(report.pixel("trace_diagram", x_s, 0.2)) < pale - 100
+    sums_to(lambda colour: colour < pale - 100)
     # By the keyboard, too.
     for key in ("Enter", " "):
         report.page.get_by_text("linear colour scale").press(key)
-        report.page.wait_for_timeout(300)
-        assert sum(report.pixel("trace_diagram", x_s, 0.2)) == pale
+        sums_to(lambda colour: colour == pale)
         report.page.get_by_text("enhanced colour scale").press(key)
-        report.page.wait_for_timeout(300)
-        assert sum(report.pixel("trace_diagram", x_s, 0.2)) < pale - 100
+        sums_to(lambda colour: colour < pale - 100)
     assert report.problems == []
 
 

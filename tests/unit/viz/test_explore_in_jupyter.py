@@ -100,7 +100,7 @@ def lab(tmp_path_factory, request):
             yield f"http://127.0.0.1:{proxy}", folder, path
     finally:
         server.terminate()
-        server.wait(timeout=60)
+        server.wait(timeout=600)
 
 
 def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:

@@ -99,7 +99,7 @@ def hub(tmp_path: Path):
             yield f"http://127.0.0.1:{proxy}", tmp_path
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(timeout=60)
+        server.wait(timeout=600)
 
 
 class HubLab(Lab):

@@ -13,7 +13,7 @@ import pytest
 from ensembles.model.events import Events
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed, Turn
 
-WAIT_S = 60
+WAIT_S = 600
 
 
 def failed(key, error) -> None:

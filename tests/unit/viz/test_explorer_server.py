@@ -29,7 +29,7 @@ from ensembles.viz.explorer.server import png_of
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
-from browser import PATIENCE_MS, chromium, new_context
+from browser import PATIENCE_MS, chromium, new_context, wait_until_drawn
 from drawn_texts import WATCH, drawn_figures
 from explorer_page import (
     AT,
@@ -129,11 +129,10 @@ def test_a_peak_marks_calls(shown) -> None:
     found(page, "2 calls are marked, of 2 of 2 ranks")
     page.wait_for_function("() => location.search.includes('marked-durations')")
     query = page.evaluate("() => location.search")
-    assert min(pixel(page, "explorer_histogram", other, 0.7)) > min(whole) + 30
+    wait_until_drawn(page, lambda: min(pixel(page, "explorer_histogram", other, 0.7)) > min(whole) + 30)
     page.get_by_role("button", name="Clear the marked calls").click()
     found(page, "5 calls are shown")
-    page.wait_for_timeout(300)
-    assert pixel(page, "explorer_histogram", other, 0.7) == whole
+    wait_until_drawn(page, lambda: pixel(page, "explorer_histogram", other, 0.7) == whole)
     assert "token=" not in query
 
 
@@ -150,16 +149,14 @@ def test_dark_pages_have_the_colours_of_the_report(opened) -> None:
     page = opened()
     for scheme in ("light", "dark", "light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        page.wait_for_timeout(300)
-        paper = DARK["#ffffff"] if scheme == "dark" else "#ffffff"
+        paper = rgb(DARK["#ffffff"] if scheme == "dark" else "#ffffff")
+        wait_until_drawn(page, lambda paper=paper: pixel(page, "explorer_trace", 0.78, 0.1) == paper)
         assert pixel(page, "explorer_trace", 0.5, 0.1) == rgb(COLOURS["write"])
-        assert pixel(page, "explorer_trace", 0.78, 0.1) == rgb(paper)
     # Pictures that come later are dark too, and the server is told of nothing.
     page.get_by_label("op").fill("read")
     page.keyboard.press("Enter")
     found(page, "1 call is shown")
-    page.wait_for_timeout(500)
-    assert pixel(page, "explorer_trace", 0.75, 1.1) == rgb(COLOURS["read"])
+    wait_until_drawn(page, lambda: pixel(page, "explorer_trace", 0.75, 1.1) == rgb(COLOURS["read"]))
     assert pixel(page, "explorer_trace", 0.75, 0.0) == rgb(DARK["#ffffff"])
 
 
@@ -188,12 +185,10 @@ def test_what_is_seen_follows_each_mark(context, tmp_path: Path) -> None:
         drag(page, "explorer_histogram", (1.5e-4, 2.0), (3e-4, 20.0))
         found(page, "3,000 calls are marked")
         page.wait_for_function(f"() => ({_FIRST_ROW})() === 'pread'")
-        page.wait_for_timeout(500)
-        assert min(pixel(page, "explorer_trace", 0.75, 0.0)) > min(whole) + 60
+        wait_until_drawn(page, lambda: min(pixel(page, "explorer_trace", 0.75, 0.0)) > min(whole) + 60)
         page.get_by_role("button", name="Clear the marked calls").click()
         page.wait_for_function(f"() => ({_FIRST_ROW})() === 'pwrite'")
-        page.wait_for_timeout(500)
-        assert pixel(page, "explorer_trace", 0.75, 0.0) == whole
+        wait_until_drawn(page, lambda: pixel(page, "explorer_trace", 0.75, 0.0) == whole)
         page.close()
 
 
@@ -296,7 +291,7 @@ def test_hostile_names_are_text(shown) -> None:
 def session_of(link: str) -> tuple[str, str]:
     """Open the link: the path of the page, and the cookie."""
     address = urlsplit(link)
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=600)
     connection.request("GET", f"/?{address.query}")
     headers = connection.getresponse().headers
     connection.close()
@@ -343,7 +338,7 @@ def test_an_address_for_other_machines_needs_a_warning(tmp_path: Path) -> None:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout.readline().startswith("http://0.0.0.0:")
     server.terminate()
-    assert "can be reached by other machines" in server.communicate(timeout=60)[1]
+    assert "can be reached by other machines" in server.communicate(timeout=600)[1]
 
 
 def test_the_slowest_call_is_zoomed_to_and_its_box_tells_it(shown) -> None:

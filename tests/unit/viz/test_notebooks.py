@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 
+import commands_here
 import pytest
 from project import ROOT
 
@@ -64,35 +66,44 @@ pytestmark = [
 ]
 
 
-def executed(path: Path, folder: Path, less: dict[str, str]):
+COMMANDS_HERE = f"""
+import subprocess, sys
+sys.path.append({str(Path(commands_here.__file__).parent)!r})
+import commands_here
+subprocess.run = commands_here.run
+"""
+"""What stands before the cells of a notebook in ``./dev test``: a process less for each command."""
+
+
+def executed(path: Path, folder: Path, whole: bool):
     """The notebook with its outputs, as if executed in its folder; an error in a cell is an error here."""
     import nbformat
-    from nbconvert.preprocessors import ExecutePreprocessor
+    from nbclient import NotebookClient
 
     here = folder / "notebooks"
     here.mkdir()
     (here / "runs").symlink_to(path.parent / "runs")
     (folder / "testbed").symlink_to(ROOT / "testbed")
     notebook = nbformat.read(path, as_version=4)
-    for text, other in less.items():
+    for text, other in ({} if whole else LESS.get(path.stem, {})).items():
         cells = [cell for cell in notebook.cells if cell.cell_type == "code" and text in cell.source]
         assert cells, f"{path.name} has no {text}"
         for cell in cells:
             cell.source = cell.source.replace(text, other)
-    ExecutePreprocessor(timeout=1200).preprocess(notebook, {"metadata": {"path": str(here)}})
+    if not whole:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(COMMANDS_HERE))
+    NotebookClient(notebook, timeout=1200, resources={"metadata": {"path": str(here)}}).execute()
+    del notebook.cells[: not whole]
     return notebook
-
-
-WHOLE = [
-    pytest.param((path, {}), id=f"{path.stem}-whole", marks=pytest.mark.long)
-    for path in NOTEBOOKS
-    if path.stem in LESS
-]
 
 
 @pytest.fixture(
     scope="module",
-    params=[*(pytest.param((path, LESS.get(path.stem, {})), id=path.stem) for path in NOTEBOOKS), *WHOLE],
+    params=[
+        pytest.param((path, whole), id=path.stem + "-whole" * whole, marks=[pytest.mark.long] * whole)
+        for whole in (False, True)
+        for path in NOTEBOOKS
+    ],
 )
 def notebook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     before = {name: os.environ.get(name) for name in ("PATH", "TMPDIR")}
@@ -101,8 +112,9 @@ def notebook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     temporary = tmp_path_factory.mktemp("temporary")
     os.environ["TMPDIR"] = str(temporary)
     try:
-        notebook = executed(request.param[0], tmp_path_factory.mktemp("notebook"), request.param[1])
+        notebook = executed(request.param[0], tmp_path_factory.mktemp("notebook"), *request.param[1:])
         notebook.metadata["left"] = sorted(path.name for path in temporary.glob("ensio-*"))
+        notebook.metadata["whole"] = request.param[1]
         return notebook
     finally:
         for name, value in before.items():
@@ -135,6 +147,8 @@ def test_pictures_show_in_a_browser_without_network(notebook, tmp_path: Path) ->
     if chromium() is None:
         pytest.skip("no Chromium on PATH: notebooks are not tried in a browser")
     title = notebook.cells[0].source.splitlines()[0]
+    if not notebook.metadata["whole"]:
+        keep_first_pictures(notebook, PICTURES[title])
     page, _ = HTMLExporter(require_js_url="", mathjax_url="").from_notebook_node(notebook)
     path = tmp_path / "notebook.html"
     path.write_text(page, encoding="utf-8")
@@ -146,6 +160,20 @@ def test_pictures_show_in_a_browser_without_network(notebook, tmp_path: Path) ->
         if "tasks_inside" in PICTURES[title]:
             assert "tasks" in report.hover_text("tasks_inside", *middle_of(report, "tasks_inside"))
         assert report.problems == []
+
+
+def keep_first_pictures(notebook, names: tuple[str, ...]) -> None:
+    """Leave away the pictures after the first of each name: ``./dev test-long`` draws them all."""
+    missing = set(names)
+    for cell in notebook.cells:
+        outputs, kept = cell.get("outputs", []), []
+        for output in outputs:
+            script = output.get("data", {}).get("application/javascript", "")
+            shown = {name for name in missing if re.search(f'"name": ?"{name}"', script)}
+            if shown or "docs_json" not in script:
+                kept.append(output)
+            missing -= shown
+        outputs[:] = kept
 
 
 def middle_of(report, figure: str) -> tuple[float, float]:

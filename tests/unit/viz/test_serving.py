@@ -50,7 +50,7 @@ class Served:
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
         assert self.address.hostname is not None
-        connection = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=60)
+        connection = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=600)
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         found = answer.status, dict(answer.getheaders()), answer.read().decode()
@@ -79,7 +79,7 @@ def serving(place: str, *options: str, files: int = 0) -> Iterator[Served]:
             yield Served(server.stdout.readline().strip(), errors)
         finally:
             server.terminate()
-            server.communicate(timeout=60)
+            server.communicate(timeout=600)
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import pytest
+from commands_here import executed as ensio
 from project import ROOT
 
 import ensembles as en
@@ -46,11 +44,6 @@ FINDINGS = {
 }
 
 ALL = [read_scenario(path) for path in sorted(SCENARIOS.glob("*.toml"))]
-
-
-def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 @dataclass(frozen=True)
