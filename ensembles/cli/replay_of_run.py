@@ -20,7 +20,6 @@ from ensembles.cli.replay_program import (
     interrupt_on_signals,
     mpi_environment,
     run_launcher,
-    steps_of_table,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text
@@ -97,7 +96,7 @@ class Replay:
     places : Places
         Of the files in the folder.
     launcher : str
-    is_cold, keeps_think_time : bool
+    is_cold : bool
     seed : int
         Of what is written.
     """
@@ -109,15 +108,31 @@ class Replay:
     places: Places
     launcher: str = "mpiexec"
     is_cold: bool = False
-    keeps_think_time: bool = True
     seed: int = field(default_factory=lambda: secrets.randbits(64))
 
+    @property
+    def recorded_s(self) -> float:
+        """Time of the calls and between them in the run (`ensembles.workloads.recorded.time_of_calls`)."""
+        from ensembles.workloads.recorded.time_of_calls import time_s
+
+        return time_s(self.found, self.found.duration)
+
     def once(self, directory: Path, quiet: bool = True) -> float:
-        """Make the calls again, record them in a directory, and return the time that they took, s."""
+        """Make the calls again, record them in a directory, and return the time that they took, s.
+
+        It is that of the calls in the record, less what they waited for a processor, and that between them as
+        the run had it: what the replay and the recorder take is none of it.
+        """
+        import numpy as np
+
+        from ensembles.run.open import open_as
+        from ensembles.run.run import Run
+        from ensembles.workloads.recorded.accesses import read_accesses
         from ensembles.workloads.recorded.plan_of_run import PlanOfRun
         from ensembles.workloads.recorded.target import prepare
+        from ensembles.workloads.recorded.time_of_calls import time_s, without_waits
 
-        plan = PlanOfRun(self.found, self.keeps_think_time)
+        plan = PlanOfRun(self.found)
         prepare(self.before, self.places, self.found.files, self.is_cold)
         path = directory / "replay.plan"
         layers = frozenset(name.partition(".")[0] for name in self.found.names)
@@ -128,14 +143,19 @@ class Replay:
             if self.found.tasks > 1 or self.launcher != "mpiexec":
                 command = [*find_launcher(self.launcher), "-n", str(self.found.tasks), *command]
             status, lines = run_launcher(command, environment, quiet)
+            waits = {
+                int(each.suffix.partition("-")[2]): np.fromfile(each, np.int64).reshape(-1, 2)
+                for each in directory.glob(f"{path.name}.waits-*")
+            }
         finally:
-            path.unlink(missing_ok=True)
-        steps = steps_of_table(lines, 1)
+            for each in directory.glob(f"{path.name}*"):
+                each.unlink()
         if status == INTERRUPTED:
             raise KeyboardInterrupt
-        if status or not steps:
+        if status:
             raise EnsioError(f"{self.run}: its replay failed (exit status {status}): {shlex.join(command)}")
-        return float(steps[0]["phase_s"])
+        made = read_accesses(open_as(Run, str(directory)))
+        return time_s(made, without_waits(made, waits), self.found)
 
     def contents(self) -> dict[str, str]:
         """Return a digest of each file in the folder, by its path below it."""
@@ -155,6 +175,8 @@ class Replay:
 
 def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:
     """Read a run that is to be made again; refuse what cannot be."""
+    import numpy as np
+
     from ensembles.run.open import open_as
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.accesses import read_accesses
@@ -162,14 +184,14 @@ def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:
     from ensembles.workloads.recorded.target import Places, check_space
 
     found = read_accesses(open_as(Run, run))
+    if args.think_time == "none":
+        found = replace(found, gap=np.zeros_like(found.gap))
     before = files_before(found)
     places = Places(folder, (found.files[number] for number in before.ends), run)
     check_space(folder, before)
     if found.tasks > 1:
         find_launcher(args.launcher)
-    return Replay(
-        run, found, before, folder, places, args.launcher, args.cache == "cold", args.think_time == "keep"
-    )
+    return Replay(run, found, before, folder, places, args.launcher, args.cache == "cold")
 
 
 def execute_replay(args: argparse.Namespace) -> int:
@@ -195,7 +217,7 @@ def execute_replay(args: argparse.Namespace) -> int:
             "tasks": whole.found.tasks,
             "calls": len(changed.found),
             "time_s": time_s,
-            "recorded_s": whole.found.span_s,
+            "recorded_s": whole.recorded_s,
             "cache": args.cache,
             "think_time": args.think_time,
             "data": str(folder) if args.keep else None,
@@ -205,7 +227,7 @@ def execute_replay(args: argparse.Namespace) -> int:
         print(json.dumps(result))
         return 0
     calls, tasks = count_text(len(changed.found), "call"), count_text(whole.found.tasks, "task")
-    recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.found.span_s)}"
+    recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.recorded_s)}"
     print(f"{calls} of {tasks}: {recorded} ({args.cache} cache, think time: {args.think_time})")
     print(f"recorded in {shown(directory)}: ensio fingerprint {shlex.quote(shown(directory))} --against RUN")
     return 0

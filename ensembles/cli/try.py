@@ -111,7 +111,7 @@ class _Rounds:
         pairs: list[tuple[float, float]] = []
         with announced("making again", args.run, _CONTROLS + 2 * _FEWEST_PAIRS, "replays"):
             control = [self.once("without") for _ in range(_CONTROLS)]
-            while stands_for(self.whole.found.span_s, control) and len(pairs) < _MOST_PAIRS:
+            while stands_for(self.whole.recorded_s, control) and len(pairs) < _MOST_PAIRS:
                 order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
                 made = {which: self.once(which) for which in order}
                 pairs.append((made["without"], made["with"]))
@@ -125,7 +125,7 @@ class _Rounds:
         return TrialAnswer(
             run=args.run,
             remedy=remedy.name,
-            recorded_s=self.whole.found.span_s,
+            recorded_s=self.whole.recorded_s,
             control_s=tuple(control),
             pairs_s=tuple(pairs),
             predicted_s=predicted_s,

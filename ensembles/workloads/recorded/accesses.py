@@ -98,14 +98,14 @@ class Accesses:
         `file` 0: none; `offset` -1: none; `moved` -1: the call failed.
     start : ndarray
         ns since the first of all calls.
+    duration : ndarray
+        ns in the run.
     gap : ndarray
         ns before the call that the task was in no call.
     access : ndarray
         Access mode of an open (`ACCESS_READ`, `ACCESS_WRITE`).
     slot : ndarray
         Of files that a task has open several times at once: which of these the call uses.
-    span_s : float
-        From the first call to the end of the last, in the run.
     notes : tuple of str
         What is not made again, and what is made otherwise.
     """
@@ -121,10 +121,10 @@ class Accesses:
     bytes: np.ndarray
     moved: np.ndarray
     start: np.ndarray
+    duration: np.ndarray
     gap: np.ndarray
     access: np.ndarray
     slot: np.ndarray
-    span_s: float
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __len__(self) -> int:
@@ -171,7 +171,7 @@ class Accesses:
         return replace(self, **kept, gap=passed - before)
 
 
-COLUMN_NAMES = ("task", "call", "file", "offset", "bytes", "moved", "start", "access", "slot")
+COLUMN_NAMES = ("task", "call", "file", "offset", "bytes", "moved", "start", "duration", "access", "slot")
 """Columns of `Accesses`, but for the gaps."""
 
 
@@ -246,10 +246,10 @@ def _columns(
         ),
         moved=events.moved,
         start=start - first_ns,
+        duration=events.duration,
         gap=np.maximum(start - np.maximum(before, first_ns), 0),
         access=access,
         slot=np.zeros(len(events), np.int16),
-        span_s=float(end[is_io].max() - first_ns) * 1e-9,
         notes=tuple(notes),
     ).taken(is_made)
     return with_lone_opens(_with_slots(found))
