@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import secrets
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 20
 
-_REMEDIES = "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K or none"
+_REMEDIES = (
+    "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K, align=SIZE, aggregate=WRITERS, even or none"
+)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +145,7 @@ class Replay:
             command = [str(installed(f"bin/{PROGRAM}")), "--as-recorded", str(path)]
             if self.found.tasks > 1 or self.launcher != "mpiexec":
                 command = [*find_launcher(self.launcher), "-n", str(self.found.tasks), *command]
-            status, lines = run_launcher(command, environment, quiet)
+            status, _ = run_launcher(command, environment, quiet)
             waits = {
                 int(each.suffix.partition("-")[2]): np.fromfile(each, np.int64).reshape(-1, 2)
                 for each in directory.glob(f"{path.name}.waits-*")
@@ -157,9 +160,21 @@ class Replay:
         made = read_accesses(open_as(Run, str(directory)))
         return time_s(made, without_waits(made, waits), self.found)
 
-    def contents(self) -> dict[str, str]:
-        """Return a digest of each file in the folder, by its path below it."""
-        found = {}
+    def contents(self, by: Accesses) -> dict[str, str]:
+        """Return a digest of each file in the folder, by its path below it.
+
+        Where a remedy (`by`) moves bytes to other places, it is of what is written, in the order of the run.
+        """
+        from ensembles.workloads.recorded.accesses import WRITE
+
+        pieces: dict[str, set[tuple[int, int, int]]] = {}
+        if by.source is not None:
+            found = self.found
+            source = found.offset if found.source is None else found.source
+            rows = zip(found.file, source, found.offset, found.moved, strict=True)
+            for file, *piece in itertools.compress(rows, (found.op == WRITE) & (found.moved > 0)):
+                pieces.setdefault(self.places.of(found.files[file]), set()).add(tuple(piece))
+        digests = {}
         for place, _, names in os.walk(self.folder):
             for name in names:
                 digest = hashlib.blake2b(digest_size=16)
@@ -167,10 +182,13 @@ class Replay:
                 if path.is_symlink() or not path.is_file():
                     continue
                 with path.open("rb") as file:
-                    while chunk := file.read(_READ_BYTES):
+                    for _, at, size in sorted(pieces.get(str(path), ())):
+                        file.seek(at)
+                        digest.update(file.read(size))
+                    while str(path) not in pieces and (chunk := file.read(_READ_BYTES)):
                         digest.update(chunk)
-                found[str(path.relative_to(self.folder))] = digest.hexdigest()
-        return found
+                digests[str(path.relative_to(self.folder))] = digest.hexdigest()
+        return digests
 
 
 def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:

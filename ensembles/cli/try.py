@@ -97,7 +97,7 @@ class _Rounds:
         time_s = replay.once(directory)
         self.times[which].append((time_s, directory))
         if which not in self.contents:
-            self.contents[which] = replay.contents()
+            self.contents[which] = replay.contents(self.changed.found)
         advance(1)
         return time_s
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 COMPUTING, COMMUNICATION, WAITING = "computing", "communication", "waiting"
@@ -39,6 +41,8 @@ class Cause(NamedTuple):
         What texts call an entry that is not a finding; ``{who}`` is the task for which others wait.
     in_io : bool
         The time is in I/O calls.
+    trials : mapping of str to str
+        Remedies of ``ensio try`` that test it, by the operation of its calls; ``""``: of any.
     """
 
     principle: str
@@ -50,7 +54,12 @@ class Cause(NamedTuple):
     most_severe: str = "critical"
     words: str = ""
     in_io: bool = True
+    trials: Mapping[str, str] = MappingProxyType({})
 
+
+_JOINED = {"": "join=1MiB"}
+_ALIGNED = {"": "align=1MiB"}
+_LEFT_OUT = {"open": "keep-open", "close": "keep-open", "sync": "sync=end", "meta": "once"}
 
 CAUSES = {
     "small-requests": Cause(
@@ -61,6 +70,7 @@ CAUSES = {
             "NetCDF: larger chunks)"
         ),
         of_ranks=", or use collective I/O (romio_cb_write=enable)",
+        trials=_JOINED,
     ),
     "seek-heavy": Cause(
         FEWER_CALLS,
@@ -79,6 +89,7 @@ CAUSES = {
             "NULL), in Fortran the compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in "
             "Python open(..., buffering=1 << 20); or move large pieces with read(2) and write(2)"
         ),
+        trials=_JOINED,
     ),
     "o-sync": Cause(FEWER_CALLS, of_each_call=True),
     "hdf5-metadata": Cause(FEWER_CALLS, of_each_call=True),
@@ -90,8 +101,9 @@ CAUSES = {
             "file is closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread "
             "them over tasks"
         ),
+        trials=_JOINED,
     ),
-    "sync-per-write": Cause(FEWER_CALLS),
+    "sync-per-write": Cause(FEWER_CALLS, trials={"": "sync=end"}),
     "metadata-storm": Cause(
         FEWER_CALLS,
         advice=(
@@ -99,6 +111,7 @@ CAUSES = {
             "path up for the others, leave out stat and access before open; administrator: "
             "look at the load of the metadata server"
         ),
+        trials=_LEFT_OUT,
     ),
     "close-cost": Cause(
         FEWER_CALLS,
@@ -107,8 +120,9 @@ CAUSES = {
             "fewer tasks close it (one file for a node), or sync before the close in a place where "
             "the program does not wait"
         ),
+        trials={"": "keep-open"},
     ),
-    "fewer-calls": Cause(FEWER_CALLS, most_severe="warning"),
+    "fewer-calls": Cause(FEWER_CALLS, most_severe="warning", trials=_LEFT_OUT),
     "strided-readahead": Cause(
         FEWER_BYTES,
         in_client=True,
@@ -129,6 +143,7 @@ CAUSES = {
             "many tasks of one node, a copy on node-local storage"
         ),
         of_ranks="; with MPI, MPI_Bcast and collective reads send them",
+        trials={"": "once"},
     ),
     "misaligned-requests": Cause(
         FEWER_BYTES,
@@ -136,6 +151,7 @@ CAUSES = {
             "make records and their offsets multiples of the stripe size (HDF5: H5Pset_alignment; "
             "MPI-IO: striping_unit), or choose a stripe size that divides the records"
         ),
+        trials=_ALIGNED,
     ),
     "single-stripe": Cause(
         NARROW,
@@ -163,6 +179,7 @@ CAUSES = {
             "parts for the tasks of a node, or collective writes with aggregators at stripe "
             "boundaries (romio_cb_write=enable, striping_unit; Cray MPICH: cray_cb_write_lock_mode=2)"
         ),
+        trials=_ALIGNED,
     ),
     "aggregation-mismatch": Cause(
         NARROW,
@@ -182,7 +199,7 @@ CAUSES = {
     ),
     "cache-cliff": Cause(NARROW),
     "interference": Cause(NARROW),
-    "too-many-writers": Cause(NARROW),
+    "too-many-writers": Cause(NARROW, trials={"": "aggregate=1"}),
     "node-serialisation": Cause(WAITING),
     "polling": Cause(WAITING, most_severe="warning"),
     "imbalance": Cause(
@@ -192,6 +209,7 @@ CAUSES = {
             ", or write collectively, so that aggregators even the bytes out (MPI_File_write_at_all, "
             "H5FD_MPIO_COLLECTIVE)"
         ),
+        trials={"": "even"},
     ),
     "straggler-task": Cause(
         WAITING,
@@ -207,7 +225,7 @@ CAUSES = {
             "client or its memory is slow"
         ),
     ),
-    "single-large-call": Cause(WAITING),
+    "single-large-call": Cause(WAITING, trials={"": "split=8"}),
     "collective-coordination": Cause(
         COMMUNICATION,
         advice=(

@@ -394,6 +394,7 @@ WORDS = {
     "diagnose.entry": "{share:share} {words}[, most in {call}]",
     "diagnose.finding": "{severity}: {id} (confidence {confidence:share})[, explained by {cause}]",
     "diagnose.check": "{holds} {seen}",
+    "diagnose.try": "ensio try RUN --with {remedy}",
     "diagnose.gain": (
         "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
         "[; {loop}]"

@@ -160,7 +160,8 @@ void make_as_recorded(const char *path, const struct plan *plan, const struct la
         }
         struct call_target target = {.plan = plan, .operation = at, .file = at->file < 0 ? NULL : &files[at->file]};
         target.is_single = 1;
-        target.data = call->data == &data_written ? making.written + at->offset % PERIOD : making.read;
+        /* The content is that of where the run had the bytes. */
+        target.data = call->data == &data_written ? making.written + at->stride % PERIOD : making.read;
         make_one(&making, call, layers[at->call], &target);
         result->calls += target.made;
         result->bytes += target.moved;

@@ -99,7 +99,7 @@ class Accesses:
     start : ndarray
         ns since the first of all calls.
     duration : ndarray
-        ns in the run.
+        ns in the run; -1: the run has no such call.
     gap : ndarray
         ns before the call that the task was in no call.
     access : ndarray
@@ -108,6 +108,8 @@ class Accesses:
         Of files that a task has open several times at once: which of these the call uses.
     notes : tuple of str
         What is not made again, and what is made otherwise.
+    source : ndarray or None
+        Where the run had the bytes, if they lie elsewhere.
     """
 
     names: tuple[str, ...]
@@ -126,6 +128,7 @@ class Accesses:
     access: np.ndarray
     slot: np.ndarray
     notes: tuple[str, ...] = field(default=(), compare=False)
+    source: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.task)
@@ -369,10 +372,10 @@ def _with_slots(found: Accesses) -> Accesses:
     if left_out.any():
         notes = (*notes, f"{count_text(int(left_out.sum()), 'call')} on streams or files that no call opened")
     found = replace(found, notes=notes).taken(~left_out, slot=slots)
-    return replace(found, offset=_sought(found))
+    return replace(found, offset=sought(found))
 
 
-def _sought(found: Accesses) -> np.ndarray:
+def sought(found: Accesses) -> np.ndarray:
     """Return offsets; of a seek to an unknown one that of the next call on the file."""
     order = np.lexsort((found.slot, found.file, found.task))
     offset = found.offset[order]

@@ -70,6 +70,8 @@ class PlanOfRun:
         columns["bytes"][at[thinks > 0] - 1] = thinks[thinks > 0]
         columns["call"][at], columns["file"][at] = found.call[part], self._file[part]
         columns["offset"][at] = np.maximum(found.offset[part], 0)
+        source = found.offset if found.source is None else found.source
+        columns["stride"][at] = np.maximum(source[part], 0)
         columns["bytes"][at] = self._bytes[part]
         columns["plane_stride"][at] = _may_fail(found)[part]
         return rows

@@ -21,16 +21,20 @@ def time_s(found: Accesses, durations_ns: np.ndarray, of: Accesses | None = None
         The time between calls is of these. Default: of `found`.
     """
     of = found if of is None else of
-    barriers = int(max(found.is_call("mpi.barrier").sum(), of.is_call("mpi.barrier").sum()))
-    parts = barriers // found.tasks + 1
+    parts = int(max(epochs(found).max(), epochs(of).max())) + 1
     total = np.zeros(found.tasks * parts)
     for which, ns in ((found, np.where(found.is_call("mpi.barrier"), 0, durations_ns)), (of, of.gap)):
-        meets = which.is_call("mpi.barrier")
-        passed = np.cumsum(meets) - meets
-        first = np.searchsorted(which.task, np.arange(found.tasks))
-        part = passed - passed[np.minimum(first, len(which) - 1)][which.task]
-        total += np.bincount(which.task * parts + part, ns, len(total))
+        total += np.bincount(which.task * parts + epochs(which), ns, len(total))
     return float(total.reshape(found.tasks, parts).max(axis=0).sum()) * 1e-9
+
+
+def epochs(found: Accesses) -> np.ndarray:
+    """Number the parts of each task between barriers; a barrier is the end of its part."""
+    meets = found.is_call("mpi.barrier")
+    passed = np.cumsum(meets) - meets
+    first = np.searchsorted(found.task, np.arange(found.tasks))
+    part: np.ndarray = passed - passed[np.minimum(first, len(found) - 1)][found.task]
+    return part
 
 
 def without_waits(made: Accesses, waits: Mapping[int, np.ndarray]) -> np.ndarray:
