@@ -180,15 +180,6 @@ def decides(values: Sequence[float]) -> bool:
     return len(values) >= _LEAST_PAIRS and (low > 0 or high < 0)
 
 
-def predicted_gain(found: Diagnosis, remedy: str) -> tuple[str, tuple[float, float] | None]:
-    """Return the finding that a remedy of this kind mends, and its predicted gain, s."""
-    kind = remedy.partition("=")[0]
-    for finding in found.findings:
-        if finding.gain_s is not None and finding.trial.partition("=")[0] == kind:
-            return finding.id, finding.gain_s
-    return "", None
-
-
 def accounts_beside(
     recorded: Diagnosis, replayed: Run, remedied: Run
 ) -> tuple[tuple[str, float, float, float], ...]:

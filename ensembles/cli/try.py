@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ensembles.cli.options import add_json, add_output, add_run, parse_count
+from ensembles.cli.predict import add_calibration, predicted
 from ensembles.cli.questions import show
 from ensembles.cli.replay_of_run import (
     Replay,
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_run(parser)
     add_with(parser, required=True)
+    add_calibration(parser)
     add_directory(parser, "an empty one; default: a new one in the current folder")
     add_output(
         parser, "DIR", "folder to keep the records of the replays in (default: remove them)", what="folder"
@@ -103,7 +105,7 @@ class _Rounds:
 
     def measure(self, args: argparse.Namespace, remedy: Remedy, run: Run) -> TrialAnswer:
         """Make the control, then pairs until they decide or the time is over."""
-        from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, predicted_gain, stands_for
+        from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
 
         recorded = diagnose(run)
@@ -121,15 +123,15 @@ class _Rounds:
                     break
                 if time.monotonic() - begin_s > args.most_s:
                     break
-        finding, predicted_s = predicted_gain(recorded, remedy.name)
+        prediction = predicted(args, self.whole.found, self.changed.found)
         return TrialAnswer(
             run=args.run,
             remedy=remedy.name,
             recorded_s=self.whole.recorded_s,
             control_s=tuple(control),
             pairs_s=tuple(pairs),
-            predicted_s=predicted_s,
-            finding=finding,
+            predicted_s=prediction.gain_s,
+            finding=prediction.finding,
             same_contents=self.contents["without"] == self.contents["with"] if pairs else None,
             calls=(len(self.whole.found), len(self.changed.found)),
             entries=accounts_beside(recorded, *map(self.middle, ("without", "with"))) if pairs else (),

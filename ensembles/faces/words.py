@@ -322,6 +322,14 @@ WORDS = {
         "coefficient of variation of the time of one task."
     ),
     "split.assumes": "Assumes that {assumed}.",
+    "predict.result": "{remedy}: {low:s} to {high:s} shorter (90 %), if {assumption}.",
+    "predict.account": "calls behave as the account of the run has {finding}",
+    "predict.run": "calls that stay or change take as long as those of the run",
+    "predict.calibration": "changed calls take as long as those of {calibration}, and all others as before",
+    "predict.refused": (
+        "{remedy}: this run does not show how long a changed {call} takes: measure that with ensio "
+        "calibrate-fs DIR, and name the run with --calibration."
+    ),
     "try.result": (
         "{remedy}: [predicted {from:s} to {to:s} shorter; ][is_seen?measured {gain:s} {how} "
         "({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to {high:s})] of {of:s}, "
