@@ -139,7 +139,7 @@ class Replay:
         prepare(self.before, self.places, self.found.files, self.is_cold)
         path = directory / "replay.plan"
         layers = frozenset(name.partition(".")[0] for name in self.found.names)
-        environment = {"ENSIO_BANNER": "none", "ENSIO_CALLPATH": "0", **mpi_environment(directory, layers)}
+        environment = {"ENSIO_BANNER": "none", **mpi_environment(directory, layers)}
         try:
             plan.write(path, self.places.of, self.seed)
             command = [str(installed(f"bin/{PROGRAM}")), "--as-recorded", str(path)]

@@ -459,6 +459,7 @@ WORDS = {
     "history.finding": "{severity}: {id}: {title}",
     "history.check": "{experiment}: {verdict}: run {run} of {start:time} against {baseline:n run}: {reason}",
     "history.known": "baseline since {since:time}: {reason}",
+    "history.predictions": "{of}: {inside:count} of {count:n prediction} held what was measured.",
     "history.place": "run {run} of {start:time} among {others:count} other runs {among}",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",

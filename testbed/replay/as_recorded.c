@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 #define NS_PER_S INT64_C(1000000000)
-/* The bytes at an offset come again after so many: a prime, so that data at a wrong offset are other data. */
-#define PERIOD 1048573
+/* The bytes at an offset come again after so many: a prime, so that data at a wrong offset are other data, and few, so
+ * that they stay in the cache as the buffers of programs do. */
+#define PERIOD 65521
 /* A sleep may take so much longer than asked for: the rest is waited for on the processor. A call that takes so long
  * may have waited for one. */
 #define LATE_NS 100000
