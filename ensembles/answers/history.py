@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -69,6 +70,29 @@ def answer_record(record: RunRecord) -> PlainAnswer:
     )
     parts = (said, Table.of_rows("kind of calls", units, rows), findings)
     return PlainAnswer("history show", parts, record_json(record), tuple(record.caveats))
+
+
+_PREDICTION = {"file system": "", "run": "", "remedy": "", "predicted from": "s", "to": "s", "measured": "s"}
+
+
+def answer_predictions(runs: Sequence[StoredRun]) -> PlainAnswer:
+    """Say how often the measured gain of a remedy was in the predicted interval, by file system."""
+    said = [run.labels for run in runs if "predicted_s" in run.labels]
+    rows = []
+    for each in said:
+        low, high, measured = (float(part) for part in f"{each['predicted_s']} {each['measured_s']}".split())
+        inside = low <= measured <= high
+        rows.append((each["file-system"], each["run"], each["with"], low, high, measured, inside))
+    kinds = Counter((row[0], row[-1]) for row in rows)
+    parts = tuple(
+        Statement("history.predictions", {"of": of, "inside": kinds[of, True], "count": count})
+        for of, count in sorted(Counter(row[0] for row in rows).items())
+    )
+    units = _PREDICTION | {"inside": ""}
+    shown = [(*row[:-1], "yes" if row[-1] else "no") for row in rows]
+    keys = ("file_system", "run", "with", "low_s", "high_s", "measured_s", "inside")
+    values = {"predictions": [dict(zip(keys, row, strict=True)) for row in rows]}
+    return PlainAnswer("history show", (parts, Table.of_rows("prediction", units, shown)), values)
 
 
 def record_json(record: RunRecord) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.principles import remedy_of
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement, Table
@@ -22,8 +21,6 @@ LEVEL = 0.9
 """Least coverage of the interval of a measured gain."""
 
 _LEAST_PAIRS = 5
-_TOLERANCE = 0.1
-"""Part of the recorded time by which replays may differ from it, beyond what they differ among each other."""
 
 _ACCOUNT = {"time": "", "recorded": "s", "made again": "s", "with the remedy": "s"}
 
@@ -36,7 +33,9 @@ class TrialAnswer(Answer):
     ----------
     run, remedy : str
     recorded_s : float
-        From the first call of the recorded run to the end of its last.
+        Time of the calls of the recorded run, and of what is between them.
+    recorded_range_s : (float, float)
+        What it could have taken, by the spread of its parts.
     control_s : tuple of float
         The same of each replay without the remedy, in their order.
     pairs_s : tuple of (float, float)
@@ -60,6 +59,7 @@ class TrialAnswer(Answer):
     run: str
     remedy: str
     recorded_s: float
+    recorded_range_s: tuple[float, float]
     control_s: tuple[float, ...]
     pairs_s: tuple[tuple[float, float], ...] = ()
     predicted_s: tuple[float, float] | None = None
@@ -73,7 +73,7 @@ class TrialAnswer(Answer):
     @property
     def stands(self) -> bool:
         """Whether the replays took as long as the run."""
-        return stands_for(self.recorded_s, self.control_s)
+        return stands_for(self.recorded_range_s, self.control_s)
 
     @property
     def gain_s(self) -> float:
@@ -151,43 +151,26 @@ class TrialAnswer(Answer):
         }
 
 
-def stands_for(recorded_s: float, control_s: Sequence[float]) -> bool:
-    """Check whether replays take as long as the run, within their spread and a tenth of it."""
-    slack_s = _TOLERANCE * recorded_s + max(control_s) - min(control_s)
-    return abs(statistics.median(control_s) - recorded_s) <= slack_s
+def stands_for(recorded_s: tuple[float, float], control_s: Sequence[float]) -> bool:
+    """Check whether replays take as long as the run could have taken, by the spread of its parts."""
+    return recorded_s[0] <= max(control_s) and min(control_s) <= recorded_s[1]
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Compute an interval of the median by order statistics, of a coverage of at least `LEVEL`.
+    """Compute an interval of the median of a coverage of at least `LEVEL`.
 
-    Between the k-th smallest and the k-th largest of n values lies the median of any continuous
-    distribution with the probability that a binomial of n and 1/2 is from k to n - k. Fewer than five
-    values have none: the smallest and the largest are returned.
+    It lies between two order statistics. Fewer than five values have none: these are the ends.
     """
-    ordered, n = sorted(values), len(values)
-    below, cut = 0.0, 0
-    while cut < n // 2:
-        below += math.comb(n, cut) * 0.5**n
-        if 2 * below > 1 - LEVEL:
-            break
-        cut += 1
-    cut = max(cut - 1, 0)
-    return ordered[cut], ordered[n - 1 - cut]
+    from scipy.stats import quantile_test
+
+    low, high = map(float, quantile_test(values, p=0.5).confidence_interval(LEVEL))
+    return (min(values), max(values)) if math.isnan(low) or math.isnan(high) else (low, high)
 
 
 def decides(values: Sequence[float]) -> bool:
     """Whether enough pairs show that the gain is not zero."""
     low, high = median_interval(values)
     return len(values) >= _LEAST_PAIRS and (low > 0 or high < 0)
-
-
-def predicted_gain(found: Diagnosis, remedy: str) -> tuple[str, tuple[float, float] | None]:
-    """Return the finding that a remedy of this kind mends, and its predicted gain, s."""
-    kind = remedy.partition("=")[0]
-    for finding in found.findings:
-        if finding.gain_s is not None and remedy_of(finding.id, finding.where.op).partition("=")[0] == kind:
-            return finding.id, finding.gain_s
-    return "", None
 
 
 def accounts_beside(

@@ -75,7 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(lister)
 
     shower = add_action(subparsers, "show", _show, "show the summaries of a run")
-    shower.add_argument("id", metavar="ID", type=parse_count("a run", least=1), help="number of the run")
+    which = shower.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "id", metavar="ID", nargs="?", type=parse_count("a run", least=1), help="number of the run"
+    )
+    which.add_argument(
+        "--predictions", action="store_true", help="instead, what ensio try predicted and measured"
+    )
     add_json(shower)
 
     exporter = add_action(subparsers, "export", _export, "print records as JSON, a line for each run")
@@ -203,8 +209,10 @@ def _chosen(args: argparse.Namespace, history: History) -> list[StoredRun]:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from ensembles.answers.history import answer_record
+    from ensembles.answers.history import answer_predictions, answer_record
 
+    if args.predictions:
+        return show(args, answer_predictions(open_history(args).runs()))
     (record,) = open_history(args).records([args.id])
     return show(args, answer_record(record))
 

@@ -17,14 +17,19 @@ def add_action(subparsers: Any, name: str, execute: Any, help: str) -> argparse.
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name, help=help, description=f"{help[0].upper()}{help[1:]}."
     )
+    add_place(parser)
+    parser.set_defaults(act=execute)
+    return parser
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add ``--db``."""
     parser.add_argument(
         "--db",
         metavar="PLACE",
         default=setting("ENSIO_HISTORY"),
         help="SQLite file, or URL such as postgresql+psycopg://user@host/name (default: ENSIO_HISTORY)",
     )
-    parser.set_defaults(act=execute)
-    return parser
 
 
 def add_labels(parser: argparse.ArgumentParser, help: str) -> None:

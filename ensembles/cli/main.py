@@ -27,7 +27,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
 
 HEADINGS = {
-    "why is it slow": ("run", "diagnose", "try", "report", "serve", "compare", "history", "docs"),
+    "why is it slow": ("run", "diagnose", "predict", "try", "report", "serve", "compare", "history", "docs"),
     "look closer": (
         *("info", "phases", "ranks", "files", "sites", "requests", "rate", "ordinals", "pattern", "events"),
         *(
@@ -44,11 +44,11 @@ HEADINGS = {
             "mcp",
         ),
     ),
-    "laboratory": ("replay", "simulate", "scenarios", "pfs"),
+    "laboratory": ("replay", "calibrate-fs", "simulate", "scenarios", "pfs"),
 }
 COMMANDS = tuple(name for names in HEADINGS.values() for name in names)
 
-_STARTING_PROGRAMS = ("run", "try", "replay", "pfs", "simulate", "scenarios")
+_STARTING_PROGRAMS = ("run", "try", "replay", "calibrate-fs", "pfs", "simulate", "scenarios")
 """Commands that start other programs, which must find the environment of the user."""
 
 _OTHERS_TERMINAL = ("run", "pfs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import secrets
@@ -20,7 +21,6 @@ from ensembles.cli.replay_program import (
     interrupt_on_signals,
     mpi_environment,
     run_launcher,
-    steps_of_table,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 20
 
-_REMEDIES = "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K or none"
+_REMEDIES = (
+    "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K, align=SIZE, aggregate=WRITERS, even or none"
+)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +99,7 @@ class Replay:
     places : Places
         Of the files in the folder.
     launcher : str
-    is_cold, keeps_think_time : bool
+    is_cold : bool
     seed : int
         Of what is written.
     """
@@ -109,37 +111,70 @@ class Replay:
     places: Places
     launcher: str = "mpiexec"
     is_cold: bool = False
-    keeps_think_time: bool = True
     seed: int = field(default_factory=lambda: secrets.randbits(64))
 
+    @property
+    def recorded_s(self) -> float:
+        """Time of the calls and between them in the run (`ensembles.workloads.recorded.time_of_calls`)."""
+        from ensembles.workloads.recorded.time_of_calls import time_s
+
+        return time_s(self.found, self.found.duration)
+
     def once(self, directory: Path, quiet: bool = True) -> float:
-        """Make the calls again, record them in a directory, and return the time that they took, s."""
+        """Make the calls again, record them in a directory, and return the time that they took, s.
+
+        It is that of the calls in the record, less what they waited for a processor, and that between them as
+        the run had it: what the replay and the recorder take is none of it.
+        """
+        import numpy as np
+
+        from ensembles.run.open import open_as
+        from ensembles.run.run import Run
+        from ensembles.workloads.recorded.accesses import read_accesses
         from ensembles.workloads.recorded.plan_of_run import PlanOfRun
         from ensembles.workloads.recorded.target import prepare
+        from ensembles.workloads.recorded.time_of_calls import time_s, without_waits
 
-        plan = PlanOfRun(self.found, self.keeps_think_time)
+        plan = PlanOfRun(self.found)
         prepare(self.before, self.places, self.found.files, self.is_cold)
         path = directory / "replay.plan"
         layers = frozenset(name.partition(".")[0] for name in self.found.names)
-        environment = {"ENSIO_BANNER": "none", "ENSIO_CALLPATH": "0", **mpi_environment(directory, layers)}
+        environment = {"ENSIO_BANNER": "none", **mpi_environment(directory, layers)}
         try:
             plan.write(path, self.places.of, self.seed)
             command = [str(installed(f"bin/{PROGRAM}")), "--as-recorded", str(path)]
             if self.found.tasks > 1 or self.launcher != "mpiexec":
                 command = [*find_launcher(self.launcher), "-n", str(self.found.tasks), *command]
-            status, lines = run_launcher(command, environment, quiet)
+            status, _ = run_launcher(command, environment, quiet)
+            waits = {
+                int(each.suffix.partition("-")[2]): np.fromfile(each, np.int64).reshape(-1, 2)
+                for each in directory.glob(f"{path.name}.waits-*")
+            }
         finally:
-            path.unlink(missing_ok=True)
-        steps = steps_of_table(lines, 1)
+            for each in directory.glob(f"{path.name}*"):
+                each.unlink()
         if status == INTERRUPTED:
             raise KeyboardInterrupt
-        if status or not steps:
+        if status:
             raise EnsioError(f"{self.run}: its replay failed (exit status {status}): {shlex.join(command)}")
-        return float(steps[0]["phase_s"])
+        made = read_accesses(open_as(Run, str(directory)))
+        return time_s(made, without_waits(made, waits), self.found)
 
-    def contents(self) -> dict[str, str]:
-        """Return a digest of each file in the folder, by its path below it."""
-        found = {}
+    def contents(self, by: Accesses) -> dict[str, str]:
+        """Return a digest of each file in the folder, by its path below it.
+
+        Where a remedy (`by`) moves bytes to other places, it is of what is written, in the order of the run.
+        """
+        from ensembles.workloads.recorded.accesses import WRITE
+
+        pieces: dict[str, set[tuple[int, int, int]]] = {}
+        if by.source is not None:
+            found = self.found
+            source = found.offset if found.source is None else found.source
+            rows = zip(found.file, source, found.offset, found.moved, strict=True)
+            for file, *piece in itertools.compress(rows, (found.op == WRITE) & (found.moved > 0)):
+                pieces.setdefault(self.places.of(found.files[file]), set()).add(tuple(piece))
+        digests = {}
         for place, _, names in os.walk(self.folder):
             for name in names:
                 digest = hashlib.blake2b(digest_size=16)
@@ -147,14 +182,19 @@ class Replay:
                 if path.is_symlink() or not path.is_file():
                     continue
                 with path.open("rb") as file:
-                    while chunk := file.read(_READ_BYTES):
+                    for _, at, size in sorted(pieces.get(str(path), ())):
+                        file.seek(at)
+                        digest.update(file.read(size))
+                    while str(path) not in pieces and (chunk := file.read(_READ_BYTES)):
                         digest.update(chunk)
-                found[str(path.relative_to(self.folder))] = digest.hexdigest()
-        return found
+                digests[str(path.relative_to(self.folder))] = digest.hexdigest()
+        return digests
 
 
 def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:
     """Read a run that is to be made again; refuse what cannot be."""
+    import numpy as np
+
     from ensembles.run.open import open_as
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.accesses import read_accesses
@@ -162,14 +202,14 @@ def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:
     from ensembles.workloads.recorded.target import Places, check_space
 
     found = read_accesses(open_as(Run, run))
+    if args.think_time == "none":
+        found = replace(found, gap=np.zeros_like(found.gap))
     before = files_before(found)
     places = Places(folder, (found.files[number] for number in before.ends), run)
     check_space(folder, before)
     if found.tasks > 1:
         find_launcher(args.launcher)
-    return Replay(
-        run, found, before, folder, places, args.launcher, args.cache == "cold", args.think_time == "keep"
-    )
+    return Replay(run, found, before, folder, places, args.launcher, args.cache == "cold")
 
 
 def execute_replay(args: argparse.Namespace) -> int:
@@ -195,7 +235,7 @@ def execute_replay(args: argparse.Namespace) -> int:
             "tasks": whole.found.tasks,
             "calls": len(changed.found),
             "time_s": time_s,
-            "recorded_s": whole.found.span_s,
+            "recorded_s": whole.recorded_s,
             "cache": args.cache,
             "think_time": args.think_time,
             "data": str(folder) if args.keep else None,
@@ -205,7 +245,7 @@ def execute_replay(args: argparse.Namespace) -> int:
         print(json.dumps(result))
         return 0
     calls, tasks = count_text(len(changed.found), "call"), count_text(whole.found.tasks, "task")
-    recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.found.span_s)}"
+    recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.recorded_s)}"
     print(f"{calls} of {tasks}: {recorded} ({args.cache} cache, think time: {args.think_time})")
     print(f"recorded in {shown(directory)}: ensio fingerprint {shlex.quote(shown(directory))} --against RUN")
     return 0

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ensembles.cli.history_options import add_place, open_history
 from ensembles.cli.options import add_json, add_output, add_run, parse_count
+from ensembles.cli.predict import add_calibration, predicted
 from ensembles.cli.questions import show
 from ensembles.cli.replay_of_run import (
     Replay,
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_run(parser)
     add_with(parser, required=True)
+    add_calibration(parser)
     add_directory(parser, "an empty one; default: a new one in the current folder")
     add_output(
         parser, "DIR", "folder to keep the records of the replays in (default: remove them)", what="folder"
@@ -53,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_launcher(parser)
     add_run_arguments(parser)
+    add_place(parser)
     add_json(parser)
 
 
@@ -73,7 +77,11 @@ def execute(args: argparse.Namespace) -> int:
             records = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ensio-try-")))
         else:
             records = new_run_directory(args.output, "try")
-        found = _Rounds(whole, changed, records).measure(args, remedy, open_as(Run, args.run))
+        rounds = _Rounds(whole, changed, records)
+        run = open_as(Run, args.run)
+        found = rounds.measure(args, remedy, run)
+        if args.db and found.refused is None and found.predicted_s is not None:
+            rounds.keep(args, found)
     status = show(args, found)
     return status or int(found.refused is not None or found.same_contents is False)
 
@@ -97,21 +105,26 @@ class _Rounds:
         time_s = replay.once(directory)
         self.times[which].append((time_s, directory))
         if which not in self.contents:
-            self.contents[which] = replay.contents()
+            self.contents[which] = replay.contents(self.changed.found)
         advance(1)
         return time_s
 
     def measure(self, args: argparse.Namespace, remedy: Remedy, run: Run) -> TrialAnswer:
         """Make the control, then pairs until they decide or the time is over."""
-        from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, predicted_gain, stands_for
+        from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
+        from ensembles.workloads.recorded.costs import spread_of
+        from ensembles.workloads.recorded.time_of_calls import time_s
 
         recorded = diagnose(run)
+        before = self.whole.found
+        low, high = spread_of(before)
+        recorded_range_s = time_s(before, low * before.duration), time_s(before, high * before.duration)
         begin_s = time.monotonic()
         pairs: list[tuple[float, float]] = []
         with announced("making again", args.run, _CONTROLS + 2 * _FEWEST_PAIRS, "replays"):
             control = [self.once("without") for _ in range(_CONTROLS)]
-            while stands_for(self.whole.found.span_s, control) and len(pairs) < _MOST_PAIRS:
+            while stands_for(recorded_range_s, control) and len(pairs) < _MOST_PAIRS:
                 order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
                 made = {which: self.once(which) for which in order}
                 pairs.append((made["without"], made["with"]))
@@ -121,21 +134,37 @@ class _Rounds:
                     break
                 if time.monotonic() - begin_s > args.most_s:
                     break
-        finding, predicted_s = predicted_gain(recorded, remedy.name)
+        prediction = predicted(args, self.whole.found, self.changed.found)
         return TrialAnswer(
             run=args.run,
             remedy=remedy.name,
-            recorded_s=self.whole.found.span_s,
+            recorded_s=self.whole.recorded_s,
+            recorded_range_s=recorded_range_s,
             control_s=tuple(control),
             pairs_s=tuple(pairs),
-            predicted_s=predicted_s,
-            finding=finding,
+            predicted_s=prediction.gain_s,
+            finding=prediction.finding,
             same_contents=self.contents["without"] == self.contents["with"] if pairs else None,
             calls=(len(self.whole.found), len(self.changed.found)),
             entries=accounts_beside(recorded, *map(self.middle, ("without", "with"))) if pairs else (),
             conditions={"cache": args.cache, "think_time": args.think_time},
             notes=self.changed.found.notes,
         )
+
+    def keep(self, args: argparse.Namespace, found: TrialAnswer) -> None:
+        """Add the pair of prediction and measurement to the history, as labels of a replay."""
+        from ensembles.history.record import RunRecord
+
+        replay = self.middle("with")
+        system = replay.info.filesystem_of(str(self.changed.folder))
+        labels = {
+            "run": args.run,
+            "with": found.remedy,
+            "file-system": "" if system is None else system.type,
+            "predicted_s": " ".join(map(repr, found.predicted_s or ())),
+            "measured_s": repr(found.gain_s),
+        }
+        open_history(args, first=args.run).add(RunRecord.of_run(replay), "ensio try", labels)
 
     def middle(self, which: str) -> Run:
         """Open the record of the replay of median time."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ensembles.diagnosis.principles import Cause, cause_of, remedy_of
+from ensembles.diagnosis.principles import Cause, cause_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, share_text
@@ -205,6 +205,12 @@ class Finding:
         return cause_of(self.id)
 
     @property
+    def trial(self) -> str:
+        """Remedy of ``ensio try`` that tests it; ``""``: none can."""
+        trials = self.kind.trials
+        return trials.get(self.where.op or "", trials.get("", ""))
+
+    @property
     def weight(self) -> tuple[int, float, float]:
         """Sort key of findings: severity, best estimate of the gain times confidence, confidence."""
         gain = sum(self.gain_s or ()) / 2 if self.share_s is None else self.share_s
@@ -226,7 +232,7 @@ class Finding:
             "share_s": self.share_s,
             "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
-            **({"try": remedy} if (remedy := remedy_of(self.id, self.where.op)) else {}),
+            **({"try": self.trial} if self.trial else {}),
             **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 COMPUTING, COMMUNICATION, WAITING = "computing", "communication", "waiting"
@@ -39,8 +41,8 @@ class Cause(NamedTuple):
         What texts call an entry that is not a finding; ``{who}`` is the task for which others wait.
     in_io : bool
         The time is in I/O calls.
-    trial : str
-        The remedy of ``ensio try`` that tests it; ``""``: that of the operation of its calls (`remedy_of`).
+    trials : mapping of str to str
+        Remedies of ``ensio try`` that test it, by the operation of its calls; ``""``: of any.
     """
 
     principle: str
@@ -52,8 +54,12 @@ class Cause(NamedTuple):
     most_severe: str = "critical"
     words: str = ""
     in_io: bool = True
-    trial: str = ""
+    trials: Mapping[str, str] = MappingProxyType({})
 
+
+_JOINED = {"": "join=1MiB"}
+_ALIGNED = {"": "align=1MiB"}
+_LEFT_OUT = {"open": "keep-open", "close": "keep-open", "sync": "sync=end", "meta": "once"}
 
 CAUSES = {
     "small-requests": Cause(
@@ -64,7 +70,7 @@ CAUSES = {
             "NetCDF: larger chunks)"
         ),
         of_ranks=", or use collective I/O (romio_cb_write=enable)",
-        trial="join=1MiB",
+        trials=_JOINED,
     ),
     "seek-heavy": Cause(
         FEWER_CALLS,
@@ -83,7 +89,7 @@ CAUSES = {
             "NULL), in Fortran the compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in "
             "Python open(..., buffering=1 << 20); or move large pieces with read(2) and write(2)"
         ),
-        trial="join=1MiB",
+        trials=_JOINED,
     ),
     "o-sync": Cause(FEWER_CALLS, of_each_call=True),
     "hdf5-metadata": Cause(FEWER_CALLS, of_each_call=True),
@@ -95,11 +101,9 @@ CAUSES = {
             "file is closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread "
             "them over tasks"
         ),
+        trials=_JOINED,
     ),
-    "sync-per-write": Cause(
-        FEWER_CALLS,
-        trial="sync=end",
-    ),
+    "sync-per-write": Cause(FEWER_CALLS, trials={"": "sync=end"}),
     "metadata-storm": Cause(
         FEWER_CALLS,
         advice=(
@@ -107,6 +111,7 @@ CAUSES = {
             "path up for the others, leave out stat and access before open; administrator: "
             "look at the load of the metadata server"
         ),
+        trials=_LEFT_OUT,
     ),
     "close-cost": Cause(
         FEWER_CALLS,
@@ -115,9 +120,9 @@ CAUSES = {
             "fewer tasks close it (one file for a node), or sync before the close in a place where "
             "the program does not wait"
         ),
-        trial="keep-open",
+        trials={"": "keep-open"},
     ),
-    "fewer-calls": Cause(FEWER_CALLS, most_severe="warning"),
+    "fewer-calls": Cause(FEWER_CALLS, most_severe="warning", trials=_LEFT_OUT),
     "strided-readahead": Cause(
         FEWER_BYTES,
         in_client=True,
@@ -138,7 +143,7 @@ CAUSES = {
             "many tasks of one node, a copy on node-local storage"
         ),
         of_ranks="; with MPI, MPI_Bcast and collective reads send them",
-        trial="once",
+        trials={"": "once"},
     ),
     "misaligned-requests": Cause(
         FEWER_BYTES,
@@ -146,6 +151,7 @@ CAUSES = {
             "make records and their offsets multiples of the stripe size (HDF5: H5Pset_alignment; "
             "MPI-IO: striping_unit), or choose a stripe size that divides the records"
         ),
+        trials=_ALIGNED,
     ),
     "single-stripe": Cause(
         NARROW,
@@ -173,6 +179,7 @@ CAUSES = {
             "parts for the tasks of a node, or collective writes with aggregators at stripe "
             "boundaries (romio_cb_write=enable, striping_unit; Cray MPICH: cray_cb_write_lock_mode=2)"
         ),
+        trials=_ALIGNED,
     ),
     "aggregation-mismatch": Cause(
         NARROW,
@@ -192,7 +199,7 @@ CAUSES = {
     ),
     "cache-cliff": Cause(NARROW),
     "interference": Cause(NARROW),
-    "too-many-writers": Cause(NARROW),
+    "too-many-writers": Cause(NARROW, trials={"": "aggregate=1"}),
     "node-serialisation": Cause(WAITING),
     "polling": Cause(WAITING, most_severe="warning"),
     "imbalance": Cause(
@@ -202,6 +209,7 @@ CAUSES = {
             ", or write collectively, so that aggregators even the bytes out (MPI_File_write_at_all, "
             "H5FD_MPIO_COLLECTIVE)"
         ),
+        trials={"": "even"},
     ),
     "straggler-task": Cause(
         WAITING,
@@ -217,10 +225,7 @@ CAUSES = {
             "client or its memory is slow"
         ),
     ),
-    "single-large-call": Cause(
-        WAITING,
-        trial="split=8",
-    ),
+    "single-large-call": Cause(WAITING, trials={"": "split=8"}),
     "collective-coordination": Cause(
         COMMUNICATION,
         advice=(
@@ -333,13 +338,3 @@ ADVICE_OF_PATHS = {
 def cause_of(name: str) -> Cause:
     """Return what an id stands for; rules of others have no principle that is known."""
     return CAUSES.get(name, Cause(UNDECIDED))
-
-
-_TRIAL_OF_OP = {"open": "keep-open", "close": "keep-open", "sync": "sync=end", "meta": "once"}
-"""Remedies of ``ensio try`` for calls that could be fewer, by the operation of these calls."""
-
-
-def remedy_of(cause: str, op: str | None) -> str:
-    """Return the remedy of ``ensio try`` that tests a finding; ``""``: no replay can test it."""
-    by_op = _TRIAL_OF_OP.get(op or "", "") if cause in ("metadata-storm", FEWER_CALLS) else ""
-    return cause_of(cause).trial or by_op

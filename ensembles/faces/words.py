@@ -233,6 +233,14 @@ WORDS = {
         "coefficient of variation of the time of one task."
     ),
     "split.assumes": "Assumes that {assumed}.",
+    "predict.result": "{remedy}: {low:s} to {high:s} shorter (90 %), if {assumption}.",
+    "predict.account": "calls behave as the account of the run has {finding}",
+    "predict.run": "calls that stay or change take as long as those of the run",
+    "predict.calibration": "changed calls take as long as those of {calibration}, and all others as before",
+    "predict.refused": (
+        "{remedy}: this run does not show how long a changed {call} takes: measure that with ensio "
+        "calibrate-fs DIR, and name the run with --calibration."
+    ),
     "try.result": (
         "{remedy}: [predicted {from:s} to {to:s} shorter; ][is_seen?measured {gain:s} {how} "
         "({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to {high:s})] of {of:s}, "
@@ -319,6 +327,7 @@ WORDS = {
     "diagnose.entry": "{share:share} {words}[, most in {call}]",
     "diagnose.finding": "{severity}: {id} (confidence {confidence:share})[, explained by {cause}]",
     "diagnose.check": "{holds} {seen}",
+    "diagnose.try": "ensio try RUN --with {remedy}",
     "diagnose.gain": (
         "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
         "[; {loop}]"
@@ -375,6 +384,7 @@ WORDS = {
     "history.finding": "{severity}: {id}: {title}",
     "history.check": "{experiment}: {verdict}: run {run} of {start:time} against {baseline:n run}: {reason}",
     "history.known": "baseline since {since:time}: {reason}",
+    "history.predictions": "{of}: {inside:count} of {count:n prediction} held what was measured.",
     "history.place": "run {run} of {start:time} among {others:count} other runs {among}",
     "fingerprint.files": "{files}",
     "fingerprint.calls": "Calls: {calls}",

@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #define NS_PER_S INT64_C(1000000000)
-/* The bytes at an offset come again after so many: a prime, so that data at a wrong offset are other data. */
-#define PERIOD 1048573
-/* A sleep may take so much longer than asked for: the rest is waited for on the processor. */
+/* The bytes at an offset come again after so many: a prime, so that data at a wrong offset are other data, and few, so
+ * that they stay in the cache as the buffers of programs do. */
+#define PERIOD 65521
+/* A sleep may take so much longer than asked for: the rest is waited for on the processor. A call that takes so long
+ * may have waited for one. */
 #define LATE_NS 100000
 
 struct making {
@@ -27,6 +29,10 @@ struct making {
     unsigned char *written, *read;
     int64_t returned_ns; /* when the last call returned */
     int64_t outside_ns;  /* outside of calls, since the last waiting */
+    int64_t waited_ns;   /* for a processor so far, as the kernel counts */
+    int counter;         /* the file of that; -1: there is none */
+    int waits;           /* the file for calls that waited for a processor: pairs of their number and the time, ns */
+    int64_t number;      /* of the call */
 };
 
 static int64_t now_ns(void)
@@ -34,6 +40,16 @@ static int64_t now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* The time that the task waited for a processor since it was asked last. */
+static int64_t waited_ns(struct making *making)
+{
+    char text[64] = "";
+    const int64_t before = making->waited_ns;
+    if (syscall(SYS_pread64, making->counter, text, sizeof text - 1, 0) > 0 && strchr(text, ' '))
+        making->waited_ns = strtoll(strchr(text, ' '), NULL, 10);
+    return making->waited_ns - before;
 }
 
 static unsigned char *allocate(int64_t bytes)
@@ -95,8 +111,15 @@ static void make_one(struct making *making, const struct call *call, const struc
         mpiio_seek(file, operation->offset);
     const int64_t start = now_ns();
     making->outside_ns += start - making->returned_ns;
+    if (start - making->returned_ns > LATE_NS)
+        waited_ns(making);
     const int error = call->make(target, 1) ? errno : 0;
     making->returned_ns = now_ns();
+    if (making->returned_ns - start > LATE_NS) {
+        const int64_t wait[] = {making->number, waited_ns(making)};
+        unrecorded_write(making->waits, wait, wait[1] > 0 ? sizeof wait : 0);
+    }
+    making->number++;
     if (call->at_position)
         file->position = operation->offset + target->moved;
     if ((error || target->problem[0]) && !operation->plane_stride)
@@ -105,10 +128,13 @@ static void make_one(struct making *making, const struct call *call, const struc
              target->problem[0] ? target->problem : strerror(error));
 }
 
-void make_as_recorded(const struct plan *plan, const struct layer *const *layers, const struct call *const *calls,
-                      struct open_file *files, struct step_result *result)
+void make_as_recorded(const char *path, const struct plan *plan, const struct layer *const *layers,
+                      const struct call *const *calls, struct open_file *files, struct step_result *result)
 {
-    struct making making = {.plan = plan};
+    struct making making = {.plan = plan, .counter = unrecorded_open("/proc/thread-self/schedstat")};
+    char name[4096];
+    snprintf(name, sizeof name, "%s.waits-%d", path, plan->rank);
+    making.waits = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     int64_t most = 1;
     for (const struct plan_operation *at = plan->operations; at < plan->operations + plan->operation_count;
          at = plan_next(at)) {
@@ -125,6 +151,7 @@ void make_as_recorded(const struct plan *plan, const struct layer *const *layers
     PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     const double start = PMPI_Wtime();
     making.returned_ns = now_ns();
+    waited_ns(&making);
     for (const struct plan_operation *at = plan->operations; at < plan->operations + plan->operation_count;
          at = plan_next(at)) {
         const struct call *call = calls[at->call];
@@ -134,7 +161,8 @@ void make_as_recorded(const struct plan *plan, const struct layer *const *layers
         }
         struct call_target target = {.plan = plan, .operation = at, .file = at->file < 0 ? NULL : &files[at->file]};
         target.is_single = 1;
-        target.data = call->data == &data_written ? making.written + at->offset % PERIOD : making.read;
+        /* The content is that of where the run had the bytes. */
+        target.data = call->data == &data_written ? making.written + at->stride % PERIOD : making.read;
         make_one(&making, call, layers[at->call], &target);
         result->calls += target.made;
         result->bytes += target.moved;
@@ -142,6 +170,8 @@ void make_as_recorded(const struct plan *plan, const struct layer *const *layers
     result->calls_s = PMPI_Wtime() - start;
     PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     result->barrier_s = PMPI_Wtime() - start;
+    unrecorded_close(making.counter);
+    unrecorded_close(making.waits);
     free(making.written);
     free(making.read);
 }

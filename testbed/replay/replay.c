@@ -231,7 +231,7 @@ static void look_ahead(struct replay *replay)
     }
 }
 
-static void run(struct replay *replay)
+static void run(struct replay *replay, const char *path)
 {
     const struct plan *plan = &replay->plan;
     find_calls(replay);
@@ -241,7 +241,7 @@ static void run(struct replay *replay)
     replay->results = allocate((size_t)plan->step_count, sizeof *replay->results);
     look_ahead(replay);
     if (plan->is_recorded) {
-        make_as_recorded(plan, replay->layers, replay->calls, replay->files, replay->results);
+        make_as_recorded(path, plan, replay->layers, replay->calls, replay->files, replay->results);
         return;
     }
     allocate_step(replay);
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
     if (argc != 2)
         fail(EXIT_USAGE, "it takes one argument, a plan: start it through ensio replay");
     plan_distribute(argv[1], &replay.plan);
-    run(&replay);
+    run(&replay, argv[1]);
     summary_print(&replay.plan, replay.results);
     MPI_Finalize();
     return EXIT_SUCCESS;

@@ -441,7 +441,8 @@ class Explorer:
         if self._marks_of is not None and self._marks_of[0] == view.what:
             finding = self._marks_of[1]
             about += (
-                f"<p>Where: {html.escape(str(finding.where))}. Advice: {html.escape(finding.advice)}.</p>"
+                f"<p>Where: {html.escape(str(finding.where))}. Advice: {html.escape(finding.advice)}"
+                f"{'; try: ensio try RUN --with ' * bool(finding.trial)}{finding.trial}.</p>"
             )
             of_run = [each for each in self._panels if each.shown is self._examined] or self._panels
             calls = of_run[0].of_marked

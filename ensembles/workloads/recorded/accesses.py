@@ -98,16 +98,18 @@ class Accesses:
         `file` 0: none; `offset` -1: none; `moved` -1: the call failed.
     start : ndarray
         ns since the first of all calls.
+    duration : ndarray
+        ns in the run; -1: the run has no such call.
     gap : ndarray
         ns before the call that the task was in no call.
     access : ndarray
         Access mode of an open (`ACCESS_READ`, `ACCESS_WRITE`).
     slot : ndarray
         Of files that a task has open several times at once: which of these the call uses.
-    span_s : float
-        From the first call to the end of the last, in the run.
     notes : tuple of str
         What is not made again, and what is made otherwise.
+    source : ndarray or None
+        Where the run had the bytes, if they lie elsewhere.
     """
 
     names: tuple[str, ...]
@@ -121,11 +123,12 @@ class Accesses:
     bytes: np.ndarray
     moved: np.ndarray
     start: np.ndarray
+    duration: np.ndarray
     gap: np.ndarray
     access: np.ndarray
     slot: np.ndarray
-    span_s: float
     notes: tuple[str, ...] = field(default=(), compare=False)
+    source: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.task)
@@ -171,7 +174,7 @@ class Accesses:
         return replace(self, **kept, gap=passed - before)
 
 
-COLUMN_NAMES = ("task", "call", "file", "offset", "bytes", "moved", "start", "access", "slot")
+COLUMN_NAMES = ("task", "call", "file", "offset", "bytes", "moved", "start", "duration", "access", "slot")
 """Columns of `Accesses`, but for the gaps."""
 
 
@@ -246,10 +249,10 @@ def _columns(
         ),
         moved=events.moved,
         start=start - first_ns,
+        duration=events.duration,
         gap=np.maximum(start - np.maximum(before, first_ns), 0),
         access=access,
         slot=np.zeros(len(events), np.int16),
-        span_s=float(end[is_io].max() - first_ns) * 1e-9,
         notes=tuple(notes),
     ).taken(is_made)
     return with_lone_opens(_with_slots(found))
@@ -369,10 +372,10 @@ def _with_slots(found: Accesses) -> Accesses:
     if left_out.any():
         notes = (*notes, f"{count_text(int(left_out.sum()), 'call')} on streams or files that no call opened")
     found = replace(found, notes=notes).taken(~left_out, slot=slots)
-    return replace(found, offset=_sought(found))
+    return replace(found, offset=sought(found))
 
 
-def _sought(found: Accesses) -> np.ndarray:
+def sought(found: Accesses) -> np.ndarray:
     """Return offsets; of a seek to an unknown one that of the next call on the file."""
     order = np.lexsort((found.slot, found.file, found.task))
     offset = found.offset[order]

@@ -35,11 +35,9 @@ class PlanOfRun:
     Parameters
     ----------
     found : Accesses
-    keeps_think_time : bool
-        Tasks wait between their calls as those of the run did.
     """
 
-    def __init__(self, found: Accesses, keeps_think_time: bool = True) -> None:
+    def __init__(self, found: Accesses) -> None:
         self._found = found
         key = found.file.astype(np.int64) * (int(found.slot.max()) + 1) + found.slot
         known, place = np.unique(np.where(found.file > 0, key, -1), return_inverse=True)
@@ -47,7 +45,7 @@ class PlanOfRun:
         self._file = place - has_none
         self.files = tuple((known[has_none:] // (int(found.slot.max()) + 1)).tolist())
         self._bytes = np.where(found.op == OPEN, flags_of_opens(found), _requested(found))
-        self._thinks = _thinking(found) if keeps_think_time else np.zeros(len(found), np.int64)
+        self._thinks = _thinking(found)
         waits = self._thinks > 0
         self.counts = np.bincount(found.task, 1 + waits, found.tasks).astype(np.int64)
 
@@ -72,6 +70,8 @@ class PlanOfRun:
         columns["bytes"][at[thinks > 0] - 1] = thinks[thinks > 0]
         columns["call"][at], columns["file"][at] = found.call[part], self._file[part]
         columns["offset"][at] = np.maximum(found.offset[part], 0)
+        source = found.offset if found.source is None else found.source
+        columns["stride"][at] = np.maximum(source[part], 0)
         columns["bytes"][at] = self._bytes[part]
         columns["plane_stride"][at] = _may_fail(found)[part]
         return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -21,7 +20,9 @@ from ensembles.workloads.recorded.accesses import (
     WRITE,
     Accesses,
 )
+from ensembles.workloads.recorded.placement import aggregate, align, even
 from ensembles.workloads.recorded.plan_of_run import flags_of_opens
+from ensembles.workloads.recorded.time_of_calls import epochs
 
 _LOOKUPS = ("posix.stat", "posix.lstat", "posix.fstatat", "posix.access", "posix.readlink")
 _CHANGES_PATH = ("posix.unlink", "posix.unlinkat", "posix.remove", "posix.rename", "posix.truncate")
@@ -51,9 +52,14 @@ class Remedy:
             There is nothing to change, or other bytes would be written than before.
         """
         changed = self.change(found)
-        if self.name != "none" and len(changed) == len(found):
+        same = len(changed) == len(found) and all(
+            np.array_equal(getattr(found, name), getattr(changed, name))
+            for name in ("task", "offset", "bytes")
+        )
+        if self.name != "none" and same:
             raise EnsioError(f"{self.name} changes no call of this run")
-        if not np.array_equal(written(found), written(changed)):
+        as_before = changed if changed.source is None else replace(changed, offset=changed.source)
+        if not np.array_equal(written(found), written(as_before)):
             raise EnsioError(f"{self.name} would write other bytes of this run than its program did")
         return changed
 
@@ -66,34 +72,19 @@ def remedy_named(text: str) -> Remedy:
     EnsioError
         There is no such remedy, or its value is none.
     """
-    name, _, value = text.partition("=")
-    if name == "none" and not value:
-        return Remedy(text, lambda found: found)
-    if name == "join" and value:
-        return Remedy(text, partial(join, most_bytes=_at_least(1, parse_size(value), text)))
-    if text == "sync=end":
-        return Remedy(text, sync_less)
-    if text.startswith("sync=every:"):
-        return Remedy(text, partial(sync_less, every=_count(value.removeprefix("every:"), text)))
-    if name == "keep-open" and not value:
-        return Remedy(text, keep_open)
-    if name == "once" and not value:
-        return Remedy(text, once)
-    if name == "split" and value:
-        return Remedy(text, partial(split, parts=_at_least(2, _count(value, text), text)))
-    raise EnsioError(f'there is no remedy "{text}": see --with in ensio try --help')
-
-
-def _count(text: str, remedy: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise EnsioError(f'"{remedy}": "{text[:20]}" is not a number')
-    return _at_least(1, int(text), remedy)
-
-
-def _at_least(least: int, value: int, remedy: str) -> int:
-    if value < least:
-        raise EnsioError(f'"{remedy}": the number must be at least {least}')
-    return value
+    name, sign, value = text.partition("=")
+    name, value = (f"{name}=every", value[6:]) if value.startswith("every:") else (name, value)
+    if text in _PLAIN:
+        return Remedy(text, _PLAIN[text])
+    if not sign or name not in _OF_NUMBER:
+        raise EnsioError(f'there is no remedy "{text}": see --with in ensio try --help')
+    change, least = _OF_NUMBER[name]
+    if name not in _OF_SIZE and not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise EnsioError(f'"{text}": "{value[:20]}" is not a number')
+    number = parse_size(value)
+    if number < least:
+        raise EnsioError(f'"{text}": the number must be at least {least}')
+    return Remedy(text, lambda found: change(found, number))
 
 
 def by_file(found: Accesses) -> tuple[np.ndarray, np.ndarray]:
@@ -102,11 +93,6 @@ def by_file(found: Accesses) -> tuple[np.ndarray, np.ndarray]:
     keys = [column[order] for column in (found.task, found.file, found.slot)]
     begins = np.r_[True, np.any([key[1:] != key[:-1] for key in keys], axis=0)]
     return order, begins
-
-
-def _epoch(found: Accesses) -> np.ndarray:
-    """Number the parts of the run between barriers."""
-    return np.cumsum(found.is_call("mpi.barrier"))
 
 
 def written(found: Accesses) -> np.ndarray:
@@ -133,7 +119,7 @@ def join(found: Accesses, most_bytes: int) -> Accesses:
     """
     order, _ = by_file(found)
     rest = order[found.op[order] != SEEK]
-    op, epoch = found.op[rest], _epoch(found)[rest]
+    op, epoch = found.op[rest], epochs(found)[rest]
     moves = np.isin(op, [READ, WRITE]) & (found.moved[rest] >= 0) & (found.offset[rest] >= 0)
     goes_on = moves[1:] & moves[:-1] & (epoch[1:] == epoch[:-1])
     for column in (found.task, found.file, found.slot, found.call):
@@ -148,7 +134,8 @@ def join(found: Accesses, most_bytes: int) -> Accesses:
     first = np.r_[True, (run[1:] != run[:-1]) | (part[1:] != part[:-1])]
     group = np.cumsum(first) - 1
     last = np.r_[first[1:], True]
-    columns = {name: getattr(found, name).copy() for name in ("offset", "bytes", "moved")}
+    columns = {name: getattr(found, name).copy() for name in ("offset", "bytes", "moved", "duration")}
+    columns["duration"][rest] = np.where(np.bincount(group)[group] > 1, -1, found.duration[rest])
     at = np.where(op == WRITE, last, first)
     for name in ("bytes", "moved"):
         sums = np.bincount(group, columns[name][rest]).astype(np.int64)
@@ -264,6 +251,25 @@ def split(found: Accesses, parts: int) -> Accesses:
     return replace(
         found.taken(which),
         offset=np.where(is_moved, found.offset[which] + share * number, found.offset[which]),
+        duration=np.where(is_moved, -1, found.duration[which]),
         bytes=size,
         moved=np.where(is_moved, size, found.moved[which]),
     )
+
+
+_PLAIN = {
+    "none": lambda found: found,
+    "sync=end": sync_less,
+    "keep-open": keep_open,
+    "once": once,
+    "even": even,
+}
+_OF_SIZE = ("join", "align")
+_OF_NUMBER = {
+    "join": (join, 1),
+    "align": (align, 2),
+    "sync=every": (sync_less, 1),
+    "split": (split, 2),
+    "aggregate": (aggregate, 1),
+}
+"""Changes by name, and their least number."""

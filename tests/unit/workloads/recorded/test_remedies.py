@@ -1,19 +1,23 @@
 """Remedies change the calls of a run, and leave the bytes that it writes where they were."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ensembles.model.calls import OPS
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.recorded.accesses import Accesses, running_maximum
+from ensembles.workloads.recorded.costs import costs_of, gain_s
 from ensembles.workloads.recorded.files_before import files_before
 from ensembles.workloads.recorded.plan_of_run import PlanOfRun
 from ensembles.workloads.recorded.remedies import remedy_named, written
+from ensembles.workloads.recorded.time_of_calls import time_s, without_waits
 
 NAMES = ("posix.open", "posix.close", "posix.write", "posix.read", "posix.lseek", "posix.fsync", "posix.stat")
 KINDS = ("open", "close", "write", "read", "seek", "sync", "meta")
 FILES = ("", "/data/a", "/data/b")
-GAP_NS = 1000
+GAP_NS, CALL_NS = 1000, 300
 
 
 def made(*calls, tasks=1):
@@ -33,10 +37,10 @@ def made(*calls, tasks=1):
         bytes=size,
         moved=size.copy(),
         start=np.arange(count) * GAP_NS,
+        duration=np.full(count, CALL_NS),
         gap=np.full(count, GAP_NS),
         access=np.where(call == 0, 32, 0),
         slot=np.zeros(count, np.int64),
-        span_s=count * GAP_NS * 1e-9,
     )
 
 
@@ -145,8 +149,69 @@ def test_plan_waits_as_long_as_the_run_did_between_its_calls():
     waits = rows[rows[:, 1] == len(NAMES)]
     assert plan.operations == len(rows) == len(before) + len(waits)
     assert before.gap.sum() - 20_000 < waits[:, 4].sum() <= before.gap.sum()
-    assert len(np.concatenate(list(PlanOfRun(before, keeps_think_time=False).rows()))) == len(before)
+    assert len(np.concatenate(list(PlanOfRun(replace(before, gap=0 * before.gap)).rows()))) == len(before)
 
 
 def test_largest_so_far_is_that_of_the_group():
     assert running_maximum(np.array([0, 0, 0, 1, 1]), np.array([3, 5, 4, 1, 2])).tolist() == [3, 5, 5, 1, 2]
+
+
+class TestPlacement:
+    def test_records_begin_at_multiples_of_the_size_and_reads_go_along(self):
+        calls = [*writes(3, 100, begin=50), (0, "read", 1, 150, 60)]
+        found = remedy_named("align=128").apply(made(OPEN, *calls, CLOSE))
+        assert of(found, "write") == [(128, 100), (256, 100), (384, 100)]
+        assert of(found, "read") == [(256, 60)]
+        assert found.source[1:4].tolist() == [50, 150, 250]
+
+    @pytest.mark.parametrize(
+        "more", [(0, "write", 1, 120, 100), (0, "read", 1, 90, 100)], ids=["overlap", "across records"]
+    )
+    def test_what_is_no_record_is_refused(self, more):
+        with pytest.raises(EnsioError, match="align"):
+            remedy_named("align=128").apply(made(OPEN, *writes(3, 100), more, CLOSE))
+
+    def shared(self, *counts):
+        begins = np.cumsum((0, *counts)) * 100
+        calls = [
+            (task, *rest)
+            for task, count in enumerate(counts)
+            for _, *rest in (OPEN, *writes(count, 100, begin=int(begins[task])), CLOSE)
+        ]
+        return made(*calls, tasks=len(counts))
+
+    def test_writers_make_the_writes_of_all(self):
+        found = remedy_named("aggregate=2").apply(self.shared(3, 1, 2, 2))
+        writes_of = [(task, *at) for task, *at in zip(found.task, found.offset, found.bytes, strict=True)]
+        assert [row for row in writes_of if row[2]] == [(0, 0, 400), (2, 400, 400)]
+        assert sum("writers" in note for note in found.notes) == 1
+
+    def test_all_tasks_move_as_many_bytes(self):
+        before = self.shared(6, 1, 1, 0)
+        found = remedy_named("even").apply(before)
+        assert np.bincount(found.task, found.moved).tolist() == [200] * 4
+        assert found.gap.sum() <= before.gap.sum()
+
+    def test_files_of_one_task_stay_with_it(self):
+        with pytest.raises(EnsioError, match="all of its tasks open"):
+            remedy_named("even").apply(made(OPEN, *writes(3, 100), CLOSE))
+
+
+class TestTimes:
+    def test_the_longest_task_between_barriers_counts(self):
+        found = made(*writes(3, 10), *writes(1, 10, task=1), tasks=2)
+        assert time_s(found, found.duration) == pytest.approx(3 * (GAP_NS + CALL_NS) * 1e-9)
+
+    def test_waits_for_a_processor_are_taken_off_the_calls_that_had_them(self):
+        found = made(*writes(2, 10), *writes(2, 10, task=1), tasks=2)
+        waits = {1: np.array([[1, 200], [7, 99]])}
+        assert without_waits(found, waits).tolist() == [300, 300, 300, 100]
+
+    def test_costs_of_new_calls_are_those_of_a_calibration(self):
+        before = made(OPEN, *writes(40, 100), CLOSE)
+        after = remedy_named("join=400").apply(before)
+        assert gain_s(before, after, costs_of(before)) == "posix.write"
+        measured = made(*writes(40, 400))
+        low, high = gain_s(before, after, costs_of(measured))
+        assert low == pytest.approx(0.9 * 30 * CALL_NS * 1e-9, rel=0.05)
+        assert low < 30 * CALL_NS * 1e-9 < high

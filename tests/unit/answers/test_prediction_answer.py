@@ -1,0 +1,59 @@
+"""A prediction is the gain of the finding that the remedy mends, or computed from the times of calls."""
+
+import dataclasses
+from datetime import UTC, datetime
+
+from ensembles.answers.history import answer_predictions
+from ensembles.answers.predict import predict
+from ensembles.diagnosis.finding import Diagnosis, Finding, Where
+from ensembles.diagnosis.principles import CAUSES
+from ensembles.history.store import StoredRun
+from ensembles.workloads.recorded.remedies import remedy_named
+
+
+def diagnosis(cause="small-requests", op="write"):
+    finding = Finding(cause, "warning", 0.9, Where(op=op), {}, (), "", (1.0, 2.0), "")
+    return Diagnosis("run", (finding,), (cause,), ())
+
+
+def test_the_prediction_is_the_gain_that_diagnose_says():
+    found = predict(diagnosis(), "join=4MiB", "posix.write")
+    assert found.gain_s == (1.0, 2.0)
+    assert found.to_json()["finding"] == "small-requests"
+    assert "1.00 s to 2.00 s shorter (90 %)" in " ".join(str(found).split())
+
+
+def test_a_calibration_comes_before_the_account():
+    assert predict(diagnosis(), "join=4MiB", (0.1, 0.3), "calibration").gain_s == (0.1, 0.3)
+
+
+def test_what_no_record_shows_is_refused_with_the_run_that_would_tell():
+    found = predict(diagnosis(), "split=4", "posix.write")
+    assert found.gain_s is None
+    assert "calibrate-fs" in found.to_json()["refused"]
+
+
+def test_each_trial_of_the_table_of_causes_is_a_remedy():
+    trials = {trial for cause in CAUSES.values() for trial in cause.trials.values()}
+    assert len(trials) > 6
+    assert all(remedy_named(trial).name == trial for trial in trials)
+
+
+def test_the_operation_of_the_calls_chooses_the_trial():
+    assert diagnosis("fewer-calls", "sync").findings[0].trial == "sync=end"
+    assert diagnosis("fewer-calls", "open").findings[0].trial == "keep-open"
+    assert diagnosis("fewer-calls", "read").findings[0].trial == ""
+    assert diagnosis("straggler-task").findings[0].trial == ""
+
+
+def test_a_history_counts_predictions_that_held_what_was_measured():
+    labels = {"run": "r", "with": "join=1MiB", "file-system": "ext4", "predicted_s": "1.0 2.0"}
+    run = StoredRun(1, "ensio try", datetime(2026, 1, 1, tzinfo=UTC), "r", 1, 1.0, 1.0, {})
+    runs = [
+        dataclasses.replace(run, labels=labels | {"measured_s": "1.5"}),
+        dataclasses.replace(run, labels=labels | {"measured_s": "2.5"}),
+        run,
+    ]
+    found = answer_predictions(runs)
+    assert [each["inside"] for each in found.to_json()["predictions"]] == [True, False]
+    assert "ext4: 1 of 2 predictions held what was measured." in str(found)
