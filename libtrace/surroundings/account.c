@@ -10,15 +10,12 @@
 #include <core/settings.h>
 #include <spool/spool.h>
 
-#include <dirent.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 /* Below this, what a process moved without calls is not worth looking at the list of its mappings. */
 #define LEAST_BYTES (256U << 10)
-#define MOST_OTHERS 256
 #define GO_NOTE 4 /* the build id of a Go program, in a note of the name "Go" */
 
 static struct ensio_excluded_bytes before_the_spool;
@@ -137,83 +134,46 @@ void ensio_account_begin(void)
     counts_from_zero = 0;
 }
 
-/* While a thread calls MPI, the others that were there before are the program's; those that begin are MPI's. */
-static struct moved {
-    uint32_t thread;
+/* What a thread has moved. The kernel's counters of one thread, which waits meanwhile, are exact whatever others do.
+ * Those of the process are not: other threads move bytes between any two readings. */
+struct moved {
+    uint32_t thread, is_read;
     uint64_t read, written;
-} others[MOST_OTHERS], all_before;
-static uint32_t other_count;
-static int is_suspended;
+};
+static _Thread_local struct moved before;
 
-static int read_thread(struct moved *of)
+/* Returns what the kernel adds to these counters for this reading. */
+static int64_t read_thread(void *state)
 {
+    struct moved *const moved = state;
+    const uint64_t own = ensio_own_bytes.read;
     char text[64];
     struct ensio_string path = ensio_string_in(text, sizeof text);
-    struct ensio_surroundings row;
+    struct ensio_surroundings row = {0};
     ensio_add(&path, "/proc/self/task/");
-    ensio_add_number(&path, of->thread);
+    ensio_add_number(&path, moved->thread);
     ensio_add(&path, "/io");
-    if (!ensio_read_io(text, &row))
-        return 0;
-    of->read = row.read_by_calls;
-    of->written = row.written_by_calls;
-    return 1;
-}
-
-static int add_thread(int folder, const struct dirent64 *entry, void *caller)
-{
-    struct moved *const other = &others[other_count];
-    other->thread = (uint32_t)atoi(entry->d_name);
-    other_count += other->thread && other->thread != *(uint32_t *)caller && read_thread(other);
-    return other_count == MOST_OTHERS;
-}
-
-/* What the process has moved, without the recorder's own bytes. */
-static int read_all(struct moved *all)
-{
-    const struct ensio_own_bytes own = ensio_own_bytes;
-    struct ensio_surroundings row;
-    const int is_read = ensio_read_process(&row) != 0;
-    all->read = row.read_by_calls - own.read;
-    all->written = row.written_by_calls - own.written;
-    return is_read;
-}
-
-static int64_t look_before(void *caller)
-{
-    other_count = 0;
-    const int is_read = read_all(&all_before);
-    ensio_private_each_entry("/proc/self/task", add_thread, caller);
-    return is_read;
-}
-
-static int64_t look_after(void *unused)
-{
-    struct moved by_others = {0}, all;
-    for (uint32_t i = 0; i < other_count; i++) {
-        struct moved now = {.thread = others[i].thread};
-        if (read_thread(&now)) {
-            by_others.read += now.read - others[i].read;
-            by_others.written += now.written - others[i].written;
-        }
-    }
-    if (read_all(&all)) {
-        ensio_leave_out_bytes(ENSIO_READS, (int64_t)(all.read - all_before.read - by_others.read));
-        ensio_leave_out_bytes(ENSIO_WRITES, (int64_t)(all.written - all_before.written - by_others.written));
-    }
-    return 0;
+    moved->is_read = ensio_read_io(text, &row);
+    moved->read = row.read_by_calls;
+    moved->written = row.written_by_calls;
+    return (uint32_t)syscall(SYS_gettid) == moved->thread ? (int64_t)(ensio_own_bytes.read - own) : 0;
 }
 
 void ensio_account_suspend(void)
 {
-    uint32_t caller = (uint32_t)syscall(SYS_gettid);
-    is_suspended = ensio_with_private_files(look_before, &caller) == 1;
+    before = (struct moved){.thread = (uint32_t)syscall(SYS_gettid)};
+    const int64_t reading = ensio_with_private_files(read_thread, &before);
+    before.read += before.is_read ? (uint64_t)reading : 0;
 }
 
 void ensio_account_resume(void)
 {
-    if (is_suspended)
-        ensio_with_private_files(look_after, NULL);
+    struct moved now = {.thread = before.thread};
+    ensio_with_private_files(read_thread, &now);
+    if (before.is_read && now.is_read) {
+        ensio_leave_out_bytes(ENSIO_READS, (int64_t)(now.read - before.read));
+        ensio_leave_out_bytes(ENSIO_WRITES, (int64_t)(now.written - before.written));
+    }
 }
 
 static void set(const struct ensio_surroundings *row, uint64_t facts)

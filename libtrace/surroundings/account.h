@@ -14,8 +14,7 @@ void ensio_account_prepare(int forked);
  * that may do I/O. */
 void ensio_account_begin(void);
 
-/* What the kernel counts between the two is left out, but for the threads that were there before beside the one that
- * calls these: their calls are recorded. */
+/* What the kernel counts of the calling thread between the two is left out: its calls are not recorded meanwhile. */
 void ensio_account_suspend(void);
 void ensio_account_resume(void);
 
