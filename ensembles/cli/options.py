@@ -232,8 +232,6 @@ def selection_from_args(args: argparse.Namespace) -> Selection:
     return Selection.parse(quantity=getattr(args, "quantity", "duration"), **chosen)
 
 
-_LEAST_EVENTS_OF_WORKERS = 1 << 26
-"""In shorter runs, worker processes take longer to start than they save (docs/reference/scaling.md)."""
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")
 
 
@@ -265,7 +263,7 @@ def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
 
 def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
     """Open a run with the executor and the memory that the options select."""
-    from ensembles.passes.executors import executor_for
+    from ensembles.passes.executors import executor_for, suited_to
     from ensembles.passes.memory import Budget
     from ensembles.run.open import open_as
     from ensembles.run.run import Run
@@ -274,10 +272,7 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
         args.executor = executor_for(args.scheduler or args.workers)
     budget = (Budget(args.memory) if args.memory else Budget.default()).shared_by_runs(runs)
     run = open_as(Run, path, args.executor, budget.memory_bytes)
-    run.reading.budget = budget
-    if args.workers and args.workers > 1 and run.reading.most_events < _LEAST_EVENTS_OF_WORKERS:
-        print(f"ensio: {path} has too few calls for worker processes: threads are faster", file=sys.stderr)
-        run.reading.executor = executor_for(None)
+    run.reading.budget, run.reading.executor = budget, suited_to(args.executor, run)
     return run
 
 

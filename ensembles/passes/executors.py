@@ -156,6 +156,22 @@ def _merged(run: PassRun, spec: PassSpec, partials: Iterable[Partial]) -> Summar
     return whole
 
 
+LEAST_EVENTS = 1 << 26
+"""In shorter runs, worker processes take longer to start than they save (docs/reference/scaling.md)."""
+
+
+def suited_to(executor: Executor, run: PassRun) -> Executor:
+    """Return threads in place of processes for a run that these read more slowly, and say so."""
+    capacity = run.reading.source.capacity
+    if not isinstance(executor, ProcessExecutor) or capacity >= LEAST_EVENTS:
+        return executor
+    import logging
+
+    sentence = f"{capacity:,} calls are read by threads, which are faster than worker processes"
+    logging.getLogger("ensembles").warning("ensio: %s", sentence)
+    return ThreadExecutor()
+
+
 def executor_for(wanted: int | str | Executor | None) -> Executor:
     """Choose an executor.
 

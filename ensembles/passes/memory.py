@@ -29,7 +29,6 @@ _BYTES_OF_PROGRAM = 160 << 20
 _BYTES_PER_THREAD = 32 << 20
 _BYTES_PER_HELD_EVENT = 240
 _MOST_CHUNK_EVENTS = 1 << 15
-_LEAST_CHUNK_EVENTS = 1 << 14
 _UNLIMITED = 1 << 60
 
 _CHECKED_EVENTS = 1 << 17
@@ -55,7 +54,7 @@ class Budget:
     def chunk_events(self) -> int:
         """Number of events in a chunk: few enough to stay in the processor's cache."""
         wanted = self.memory_bytes // _BYTES_PER_CHUNK_EVENT
-        return max(_LEAST_CHUNK_EVENTS, min(wanted, _MOST_CHUNK_EVENTS))
+        return max(_MOST_CHUNK_EVENTS // 2, min(wanted, _MOST_CHUNK_EVENTS))
 
     @property
     def held_events(self) -> int:

@@ -19,8 +19,8 @@ from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.runtotals import DIRECTIONS
 
 if TYPE_CHECKING:
+    from ensembles.run.critical_time import CriticalTime
     from ensembles.run.run import Run
-    from ensembles.structure.phases.critical_path import CriticalTime
     from ensembles.structure.phases.detect import Phases
 
 MOST_EVENTS = 1 << 21
@@ -229,6 +229,6 @@ def _blocked_s(run: Run, found: Mapping[str, Any] | None) -> tuple[float | None,
 
 
 def _critical_time(phases: Phases, _: Run) -> CriticalTime:
-    from ensembles.structure.phases.critical_path import CriticalTime
+    from ensembles.run.critical_time import CriticalTime
 
     return CriticalTime(phases)

@@ -23,7 +23,6 @@ from ensembles.summaries.failed_calls import FailedCalls
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-_MOST_ERRORS = 12
 _MEASURED = ("requested", "start", "duration", "offset")
 
 
@@ -142,7 +141,7 @@ def _errors(run: Run, wanted: Any, extent: _Extent) -> str:
     names = ",".join(map(error_name, wanted))
     found = run.summarize(ignoring_run(FailedCalls), selection=replace(Selection(), failed=True))
     having = sorted({error_name(kind.error) for kind in found.kinds() if kind.error})
-    has = f"the failed calls of the run have {', '.join(having[:_MOST_ERRORS])}"
+    has = f"the failed calls of the run have {', '.join(having)}"
     if not having:
         has = "the trace has no errno of its failed calls" if found.count else "no call of the run failed"
     return f" {names}: {has}"

@@ -120,7 +120,7 @@ def test_each_agreement_sees_answers() -> None:
 
 @pytest.mark.parametrize("command", ["info", "rate", "ordinals"])
 def test_worker_processes_give_the_frozen_answers(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ensembles.cli.options._LEAST_EVENTS_OF_WORKERS", 0)
+    monkeypatch.setattr("ensembles.passes.executors.LEAST_EVENTS", 0)
     line = f"{command} replay-ior-64 --json"
     before = frozen.read("replay-ior-64")[line]
     after = frozen.condensed(ANSWERS.answer(f"{line} --workers 2"))

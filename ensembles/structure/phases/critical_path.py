@@ -103,25 +103,3 @@ class CriticalIo(Summary):
             of_phases[phase[at] - 1] = 1e-9 * max(min(io_of_task_ns, int(end_ns[at]) - begun_ns), 0)
             before_ns = max(before_ns, int(end_ns[at]))
         return CriticalPath(float(of_phases.sum()), of_phases)
-
-
-class CriticalTime(CriticalIo):
-    """A mergeable summary: the time in I/O on the critical path alone, of which one number is kept."""
-
-    results = ("io_s",)
-    result_types = ()
-
-    @property
-    def io_s(self) -> float:
-        """Time in I/O on the critical path."""
-        return self.path().io_s if self._io_s is None else self._io_s
-
-    @io_s.setter
-    def io_s(self, kept_s: float) -> None:
-        self._io_s = kept_s
-
-    _io_s: float | None = None
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``io_s``."""
-        return {"io_s": np.array(self.io_s)}

@@ -12,4 +12,4 @@ def nothing_is_kept(monkeypatch):
 @pytest.fixture(autouse=True)
 def with_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands start worker processes for short runs too."""
-    monkeypatch.setattr("ensembles.cli.options._LEAST_EVENTS_OF_WORKERS", 0)
+    monkeypatch.setattr("ensembles.passes.executors.LEAST_EVENTS", 0)

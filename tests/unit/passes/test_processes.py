@@ -186,12 +186,12 @@ import os, sys
 from functools import partial
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from summaries_that_kill import Killed
-import ensembles.cli.options as options
+import ensembles.passes.executors as executors
 import ensembles.run.information as info
 from ensembles.cli.main import main
 
 if __name__ == "__main__":
-    options._LEAST_EVENTS_OF_WORKERS = 0
+    executors.LEAST_EVENTS = 0
     info._region_times = partial(Killed, {str(tmp_path)!r}, os.getpid(), 1)
     sys.exit(main(["info", {str(run_path)!r}, "--workers", "2"]))
 """

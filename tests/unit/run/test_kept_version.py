@@ -20,11 +20,12 @@ from ensembles.model.regions import RegionTable
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.kept import VERSION, is_kept, key_of, restore, to_bytes
 from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.run.critical_time import CriticalTime
 from ensembles.run.information import sums_requests
 from ensembles.run.selection import Selection
 from ensembles.structure.access.uses import IoCalls
 from ensembles.structure.phases.barriers import Barriers, MessageStarts
-from ensembles.structure.phases.critical_path import CriticalIo, CriticalTime
+from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
 from ensembles.structure.phases.inner_waits import InnerWaits, SyncTime
