@@ -113,8 +113,9 @@ def _densest(cells: LogCells, low: float, high: float) -> Span:
     if not cells.counts[first : max(last, first + 1)].sum():
         return low, high
     begin, end = shortest_span(cells, low, high, 0.5)
-    first, last = np.searchsorted(cells.edges, begin, "right") - 1, np.searchsorted(cells.edges, end, "left")
-    return max(low, float(cells.edges[first])), min(high, float(cells.edges[last]))
+    first = int(np.searchsorted(cells.edges[:-1], begin, "right")) - 1
+    last = int(np.searchsorted(cells.edges[1:-1], end, "left")) + 1  # rounding may pass the last edge
+    return max(low, float(cells.edges[max(first, 0)])), min(high, float(cells.edges[last]))
 
 
 def _valleys(edges: np.ndarray, counts: np.ndarray, least: float) -> tuple[list[Span], float]:
