@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from ensembles.summaries.bins import bin_edges_s
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "comparison"))
 
-from compared_runs import THREE_MODES, run_of_modes, run_of_phases  # noqa: E402
+from compared_runs import run_of_modes, run_of_phases  # noqa: E402
 
 Row = tuple[str, str, str, str, str]
 Make = Callable[[np.random.Generator], list[list[CountedDurations]]]
@@ -39,7 +38,6 @@ def main(quick: bool = False) -> None:
         *((real_table, name, min(trials, 120)) for name in REAL),
     ]
     rows = list(in_order(case_of, cases))
-    rows += speed()
     show(rows, ("claim", "measured", "t test", "interval of the last mode: width, holds it", "goal"))
     say(
         "± is one standard error. The t test, at 5 %, is of the mean log duration of runs, or of phases if "
@@ -284,26 +282,6 @@ def ordinals(rank: np.ndarray, start: np.ndarray) -> np.ndarray:
     ordinal = np.empty(len(order), np.int64)
     ordinal[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
     return ordinal
-
-
-def speed() -> list[Row]:
-    """Measure the processor time of the statistics alone, from samples."""
-    rng = np.random.default_rng(902005)
-    many = [[run_of_modes(rng, THREE_MODES, calls=1_000_000) for _ in range(5)] for _ in range(2)]
-    phase = np.repeat(np.arange(1000), 1000)
-    single = [[CountedDurations.from_durations(rng.lognormal(-7, 0.5, 1_000_000), phase)] for _ in range(2)]
-    rows = []
-    for name, groups in (
-        ("5 + 5 runs of a million calls", many),
-        ("one run per group, 1,000 phases of 1,000 calls", single),
-    ):
-        compare_samples(groups)
-        before = time.thread_time()
-        compare_samples(groups)
-        rows.append(
-            (f"processor time: {name}", f"{time.thread_time() - before:.2f} s", "", "", "about a second")
-        )
-    return rows
 
 
 def told(found: list) -> str:

@@ -17,11 +17,9 @@ from ensembles.statistics.modes.density import (
 LEVEL = 0.015
 """Largest p-value of an antimode."""
 
-_LEAST_CELLS, _MOST_CELLS = 3, 256
+_MOST_CELLS = 256
 _OCTAVES = range(-5, 8)
-_OTHER_SCALE = 1.0
-"""Evidence by which the bandwidth of Silverman and its double are preferred to the others, which are many."""
-_BATCH, _DRAWS = 50, 200
+_DRAWS = 200
 _DEEP = 0.25
 """Part of the depth of an antimode up to which the density is low."""
 _FLAT = 2.0
@@ -36,7 +34,7 @@ class Scales:
     The evidence of an antimode is the difference of the density to the lower one of the highest densities on
     both sides, in standard errors, less a penalty for the number of places at its bandwidth. Two high and a
     low place of a flat density differ by z standard errors with a probability of about ``exp(-2 z**2 / 3)``,
-    for each of ``places**3`` triples.
+    for each of ``places**3`` triples. Bandwidths other than Silverman's and its double need one more.
     """
 
     def __init__(self, edges: np.ndarray, counts: np.ndarray, least: float) -> None:
@@ -55,7 +53,7 @@ class Scales:
             if octave and not finest <= bandwidth <= whole / 4:
                 continue
             kernel = np.diff(ndtr((edges[:, None] - self.middles) / bandwidth), axis=0) / self.widths[:, None]
-            penalty = np.sqrt(4.5 * np.log1p(whole / (4 * bandwidth))) + _OTHER_SCALE * (octave not in (0, 1))
+            penalty = np.sqrt(4.5 * np.log1p(whole / (4 * bandwidth))) + (octave not in (0, 1))
             self.kernels.append((bandwidth, kernel, self.widths @ kernel**2, penalty))
 
     def evidence(self, counts: np.ndarray, of_hills: bool = False) -> np.ndarray:
@@ -115,13 +113,14 @@ def _densest(cells: LogCells, low: float, high: float) -> Span:
     if not cells.counts[first : max(last, first + 1)].sum():
         return low, high
     begin, end = shortest_span(cells, low, high, 0.5)
-    first, last = np.searchsorted(cells.edges, begin, "right") - 1, np.searchsorted(cells.edges, end, "left")
-    return max(low, float(cells.edges[first])), min(high, float(cells.edges[last]))
+    first = int(np.searchsorted(cells.edges[:-1], begin, "right")) - 1
+    last = int(np.searchsorted(cells.edges[1:-1], end, "left")) + 1  # rounding may pass the last edge
+    return max(low, float(cells.edges[max(first, 0)])), min(high, float(cells.edges[last]))
 
 
 def _valleys(edges: np.ndarray, counts: np.ndarray, least: float) -> tuple[list[Span], float]:
     """Return intervals around significant antimodes, and the p-value of the deepest one."""
-    if len(counts) < _LEAST_CELLS or counts.sum() < 2 * least:
+    if len(counts) < 3 or counts.sum() < 2 * least:
         return [], 1.0
     scales = Scales(edges, counts, least)
     evidence = scales.evidence(counts[None].astype(np.float64))[:, 0]
@@ -165,7 +164,7 @@ def _chance(scales: Scales, n: int, without: np.ndarray, most: float, of_hills: 
     """Return the p-value of evidence: from draws without it, beyond the highest one as of three places."""
     rng, drawn = np.random.default_rng(0), np.zeros(0)
     while len(drawn) < _DRAWS and np.count_nonzero(drawn >= most) <= LEVEL * _DRAWS:
-        counts = rng.multinomial(n, without, _BATCH).astype(np.float64)
+        counts = rng.multinomial(n, without, _DRAWS // 4).astype(np.float64)
         drawn = np.append(drawn, scales.evidence(counts, of_hills).max(axis=(0, 2)))
     share = (1 + np.count_nonzero(drawn >= most)) / (1 + len(drawn))
     beyond = max(most - max(float(drawn.max()), 0.0), 0.0)
