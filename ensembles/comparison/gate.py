@@ -124,7 +124,7 @@ def _undecided(
         is_open = each.ratio is not None and each.ratio >= least and each.p is not None
         if is_open and not each.is_certain(one.level):
             runs = runs_that_decide(each, one.level) or 0
-            values = {"what": what, "how": each.text, "evidence": each.evidence}
+            values: dict[str, Any] = {"what": what, "how": each.text, "evidence": each.evidence}
             is_unknown = runs <= min(each.runs)
             values |= {"is_unknown": is_unknown, "runs": None if is_unknown else runs}
             open_.append(_reason("gate.open", of, **values))

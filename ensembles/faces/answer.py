@@ -19,13 +19,7 @@ Shown = TypeVar("Shown")
 def shown_as(
     computed: Callable[Arguments, Any], answer: Callable[[], Callable[..., Shown]]
 ) -> Callable[Arguments, Shown]:
-    """Let a function return its result as the answer that shows it.
-
-    Parameters
-    ----------
-    answer : callable
-        Returns what makes the answer of the result's attributes; it is loaded when it is needed.
-    """
+    """Let a function return its result as the answer that shows it."""
 
     @wraps(computed)
     def shown(*args: Arguments.args, **options: Arguments.kwargs) -> Shown:

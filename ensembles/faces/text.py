@@ -110,12 +110,6 @@ _CALLS_PER_BIN = 5
 def bars_text(bars: Bars, rows: int = ROWS) -> str:
     """Format a histogram on a log scale of durations, with its caption.
 
-    Returns
-    -------
-    str
-        Lines without an end of line after the last; empty if all calls are in one bin. Heights are
-        proportional to the numbers of calls, but no bin with calls has no height.
-
     Examples
     --------
     >>> from ensembles.faces.text import bars_text

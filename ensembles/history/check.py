@@ -124,17 +124,6 @@ def check(
 ) -> Check:
     """Judge the latest runs of an experiment by the runs before them.
 
-    Parameters
-    ----------
-    against : sequence of StoredRun or int, optional
-        The baseline, or how many runs before the judged ones are. Default: `BASELINE`.
-    margin, level : float
-        Largest change of numbers of calls that does not count, and the level of all tests of the experiment
-        together.
-    last : int, optional
-        Judge so many runs together, and also a single one in which everything takes longer. Default: the
-        latest run, and the latest of `WINDOWS`.
-
     Notes
     -----
     The run is the sampling unit. See `ensembles.history.windows` for the tests.
@@ -263,17 +252,7 @@ def judge(
     confirm: bool = True,
     names: Sequence[str] = (),
 ) -> Judgement:
-    """Judge the latest of the records by those before.
-
-    Parameters
-    ----------
-    baseline : sequence of int, optional
-        Records of the baseline. Default: the `most` records before a window.
-    confirm : bool
-        Whether a single run in which everything takes longer does not count.
-    names : sequence of str
-        What is said of the run with which a change begins, of each.
-    """
+    """Judge the latest of the records by those before."""
     before = range(max(0, len(records) - min(windows))) if baseline is None else baseline
     baselines = [records[at] for at in before]
     series = make_series(records, before)
@@ -410,16 +389,6 @@ def _listed(names: Sequence[str], most: int = 4) -> str:
 
 def control_false_alarms(found: Sequence[Check], share: float = FALSE_SHARE) -> list[Check]:
     """Keep the changes whose experiments stand out among all that were checked.
-
-    Parameters
-    ----------
-    share : float
-        Greatest expected share of false alarms among the reported experiments.
-
-    Returns
-    -------
-    list of Check
-        Experiments that are not significant among so many have the verdict ``ok``, and say so.
 
     References
     ----------
