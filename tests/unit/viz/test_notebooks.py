@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -168,9 +167,9 @@ def keep_first_pictures(notebook, names: tuple[str, ...]) -> None:
     for cell in notebook.cells:
         outputs, kept = cell.get("outputs", []), []
         for output in outputs:
-            script = output.get("data", {}).get("application/javascript", "")
-            shown = {name for name in missing if re.search(f'"name": ?"{name}"', script)}
-            if shown or "docs_json" not in script:
+            data = output.get("data", {})
+            shown = {name for name in missing if f'"name":"{name}"' in data.get("application/javascript", "")}
+            if shown or "application/vnd.bokehjs_exec.v0+json" not in data:
                 kept.append(output)
             missing -= shown
         outputs[:] = kept
