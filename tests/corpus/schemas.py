@@ -67,7 +67,12 @@ def name_of(line: str) -> str:
     if "--json" not in words:
         return ""
     name = "-".join(words[: 2 if words[0] in ("history", "scenarios", "pfs") else 1])
-    kind = {"--backtest": "-backtest", "--against": "-against", "--experiment": "-runs", "--predictions": "-predictions"}
+    kind = {
+        "--backtest": "-backtest",
+        "--against": "-against",
+        "--experiment": "-runs",
+        "--predictions": "-predictions",
+    }
     return name + "".join(
         more for option, more in kind.items() if option in words and name != "history-check"
     )

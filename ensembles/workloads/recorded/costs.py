@@ -67,7 +67,7 @@ def gain_s(before: Accesses, after: Accesses, costs: Costs) -> tuple[float, floa
             known = costs.get(after.ops[number])
             mine = unknown & (after.call == number)
             if known is None or after.bytes[mine].max() > known[-1, 0]:
-                return after.names[number]
+                return str(after.names[number])
             durations[mine] = np.interp(after.bytes[mine], known[:, 0], known[:, end])
         ends.append(time_s(before, factor * before.duration) - time_s(after, durations))
     return min(ends), max(ends)
