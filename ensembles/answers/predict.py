@@ -46,8 +46,11 @@ class PredictionAnswer(Answer):
     @property
     def assumption(self) -> Statement:
         """What the interval depends on."""
-        of = "account" if self.finding else "calibration" if self.calibration else "run"
-        return Statement(f"predict.{of}", {"finding": self.finding, "calibration": self.calibration})
+        if self.finding:
+            return Statement("predict.account", {"finding": self.finding})
+        if self.calibration:
+            return Statement("predict.calibration", {"calibration": self.calibration})
+        return Statement("predict.run")
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -113,12 +113,13 @@ class _Rounds:
         """Make the control, then pairs until they decide or the time is over."""
         from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
+        from ensembles.diagnosis.with_meetings import MARGIN
         from ensembles.workloads.recorded.costs import spread_of
         from ensembles.workloads.recorded.time_of_calls import time_s
 
         recorded = diagnose(run)
         before = self.whole.found
-        low, high = spread_of(before)
+        low, high = spread_of(before, MARGIN)
         recorded_range_s = time_s(before, low * before.duration), time_s(before, high * before.duration)
         begin_s = time.monotonic()
         pairs: list[tuple[float, float]] = []

@@ -39,6 +39,8 @@ FURTHER = (
     f"history context 2 {HISTORY}",
     "replay ior --tasks 2 --block-size 64KiB -o made-replayed --json",
     "try made-replayed --with split=2 --json",
+    "predict made-replayed --with split=2 --json",
+    f"history show --predictions {HISTORY}",
     "pfs run --fs franklin -- sh made-copy.sh",
     "pfs status made-pfs --json",
 )
@@ -65,7 +67,12 @@ def name_of(line: str) -> str:
     if "--json" not in words:
         return ""
     name = "-".join(words[: 2 if words[0] in ("history", "scenarios", "pfs") else 1])
-    kind = {"--backtest": "-backtest", "--against": "-against", "--experiment": "-runs"}
+    kind = {
+        "--backtest": "-backtest",
+        "--against": "-against",
+        "--experiment": "-runs",
+        "--predictions": "-predictions",
+    }
     return name + "".join(
         more for option, more in kind.items() if option in words and name != "history-check"
     )

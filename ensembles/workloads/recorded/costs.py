@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ensembles.diagnosis.with_meetings import MARGIN
 from ensembles.workloads.recorded.accesses import Accesses
 from ensembles.workloads.recorded.time_of_calls import epochs, time_s
 
@@ -34,10 +33,10 @@ def costs_of(found: Accesses) -> Costs:
     return costs
 
 
-def spread_of(found: Accesses) -> tuple[float, float]:
+def spread_of(found: Accesses, margin: float) -> tuple[float, float]:
     """Compute how much longer than usual the calls of a part of a run take: a twentieth of a task's.
 
-    Another run differs by `MARGIN` at least.
+    Another run differs by `margin` at least.
     """
     known = found.duration >= 0
     task, duration = found.task[known], found.duration[known]
@@ -48,11 +47,13 @@ def spread_of(found: Accesses) -> tuple[float, float]:
     usual = np.bincount(part, mean[kind.reshape(-1)])
     ratio = np.bincount(part, duration)[usual > 0] / usual[usual > 0]
     low, high = np.quantile(ratio, _ENDS)
-    return min(float(low), 1 - MARGIN), max(float(high), 1 + MARGIN)
+    return min(float(low), 1 - margin), max(float(high), 1 + margin)
 
 
-def gain_s(before: Accesses, after: Accesses, costs: Costs) -> tuple[float, float] | str:
+def gain_s(before: Accesses, after: Accesses, costs: Costs, margin: float) -> tuple[float, float] | str:
     """Compute what a remedy gains, s: calls that the run does not have take what others cost.
+
+    Other runs differ by `margin` at least.
 
     Returns
     -------
@@ -61,13 +62,13 @@ def gain_s(before: Accesses, after: Accesses, costs: Costs) -> tuple[float, floa
     """
     unknown = after.duration < 0
     ends = []
-    for factor, end in itertools.product(spread_of(before), (1, 2)):
+    for factor, end in itertools.product(spread_of(before, margin), (1, 2)):
         durations = factor * after.duration
         for number in np.unique(after.call[unknown]).tolist():
             known = costs.get(after.ops[number])
             mine = unknown & (after.call == number)
             if known is None or after.bytes[mine].max() > known[-1, 0]:
-                return after.names[number]
+                return str(after.names[number])
             durations[mine] = np.interp(after.bytes[mine], known[:, 0], known[:, end])
         ends.append(time_s(before, factor * before.duration) - time_s(after, durations))
     return min(ends), max(ends)

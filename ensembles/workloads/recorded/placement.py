@@ -62,16 +62,14 @@ def align(found: Accesses, size: int) -> Accesses:
     return replace(moved, offset=sought(moved), duration=np.where(altered, -1, found.duration))
 
 
-def aggregate(found: Accesses, writers: int, most_bytes: int = 16 << 20) -> Accesses:
-    """Let a few tasks make the writes to shared files for all, joined where they are adjacent."""
-    from ensembles.workloads.recorded.remedies import join
-
+def gather(found: Accesses, writers: int) -> Accesses:
+    """Let a few tasks make the writes to shared files for all."""
     group = np.arange(found.tasks) * writers // found.tasks
     leader = np.searchsorted(group, group)
     which = _on_shared(found) & (found.op == WRITE)
     dealt = _dealt(found, which, leader[found.task])
     note = f"the bytes do not travel to the {writers} writers: messages would take longer"
-    return join(replace(dealt, notes=(*dealt.notes, note)), most_bytes)
+    return replace(dealt, notes=(*dealt.notes, note))
 
 
 def even(found: Accesses) -> Accesses:

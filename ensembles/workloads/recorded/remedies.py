@@ -20,7 +20,7 @@ from ensembles.workloads.recorded.accesses import (
     WRITE,
     Accesses,
 )
-from ensembles.workloads.recorded.placement import aggregate, align, even
+from ensembles.workloads.recorded.placement import align, even, gather
 from ensembles.workloads.recorded.plan_of_run import flags_of_opens
 from ensembles.workloads.recorded.time_of_calls import epochs
 
@@ -270,6 +270,6 @@ _OF_NUMBER = {
     "align": (align, 2),
     "sync=every": (sync_less, 1),
     "split": (split, 2),
-    "aggregate": (aggregate, 1),
+    "aggregate": (lambda found, writers: join(gather(found, writers), 16 << 20), 1),
 }
 """Changes by name, and their least number."""

@@ -210,8 +210,8 @@ class TestTimes:
     def test_costs_of_new_calls_are_those_of_a_calibration(self):
         before = made(OPEN, *writes(40, 100), CLOSE)
         after = remedy_named("join=400").apply(before)
-        assert gain_s(before, after, costs_of(before)) == "posix.write"
+        assert gain_s(before, after, costs_of(before), 0.1) == "posix.write"
         measured = made(*writes(40, 400))
-        low, high = gain_s(before, after, costs_of(measured))
+        low, high = gain_s(before, after, costs_of(measured), 0.1)
         assert low == pytest.approx(0.9 * 30 * CALL_NS * 1e-9, rel=0.05)
         assert low < 30 * CALL_NS * 1e-9 < high
