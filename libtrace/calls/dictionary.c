@@ -162,7 +162,7 @@ static void say_unknown(const char *layer, size_t length)
     add_layers(&message);
     ensio_add(&message, ").\n");
     if (ensio_settings.rank <= 0)
-        syscall(SYS_write, 2, message.text, message.length);
+        ensio_raw_tell(message.text, message.length);
 }
 
 void ensio_calls_choose(const char *layers)

@@ -218,7 +218,7 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (kind == ENSIO_BANNER_FULL)
         add_call_table(totals);
     add_rule("");
-    syscall(SYS_write, 2, banner.text, banner.length);
+    ensio_raw_tell(banner.text, banner.length);
     errno = error;
 }
 

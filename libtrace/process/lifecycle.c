@@ -59,7 +59,7 @@ static void say_why_not(int error)
         ensio_add(&message, ensio_settings.spool_folder ? "); set ENSIO_SPOOL" : "); set ENSIO_DIR");
         ensio_add(&message, " to a folder of yours with free space, or ENSIO_DISABLE=1.\n");
     }
-    syscall(SYS_write, 2, message.text, message.length);
+    ensio_raw_tell(message.text, message.length);
 }
 
 int ensio_ensure_spool(void)

@@ -41,6 +41,14 @@ struct ensio_cursor *ensio_cursor_take(void)
     return taken;
 }
 
+struct ensio_cursor *ensio_cursor_of(uint32_t tid)
+{
+    struct ensio_cursor *cursor = active;
+    while (cursor && (!cursor->window || cursor->window->tid != tid))
+        cursor = cursor->next;
+    return cursor;
+}
+
 uint32_t ensio_cursor_count(void)
 {
     return active_count;

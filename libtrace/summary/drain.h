@@ -24,6 +24,9 @@ struct ensio_cursor {
 struct ensio_cursor *ensio_cursor_take(void);
 void ensio_cursor_release(struct ensio_cursor *cursor);
 
+/* The cursor of a thread, by the kernel's id of it, or NULL: it has made no recorded call. */
+struct ensio_cursor *ensio_cursor_of(uint32_t tid);
+
 /* The number of cursors that are in use. */
 uint32_t ensio_cursor_count(void);
 

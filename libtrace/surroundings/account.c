@@ -9,8 +9,11 @@
 #include <core/recorder.h>
 #include <core/settings.h>
 #include <spool/spool.h>
+#include <summary/drain.h>
 
+#include <dirent.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -97,8 +100,172 @@ static struct ensio_kernel_bytes bytes_of(const struct ensio_surroundings *row)
                                        written > cancelled ? written - cancelled : 0};
 }
 
+/* What a thread, or the process (0), has moved. The counters of one thread, which waits meanwhile, are exact whatever
+ * others do. Those of the process are not: other threads move bytes between any two readings. */
+struct moved {
+    uint32_t thread;
+    uint8_t is_seen, is_of_mpi; /* of other threads, below */
+    uint64_t read, written;
+};
+static _Thread_local struct moved caller;
+static uint32_t other_count;
+
+static int read_moved(struct moved *moved)
+{
+    char text[64];
+    struct ensio_string path = ensio_string_in(text, sizeof text);
+    struct ensio_surroundings row;
+    ensio_add(&path, moved->thread ? "/proc/self/task/" : "/proc/self");
+    if (moved->thread)
+        ensio_add_number(&path, moved->thread);
+    ensio_add(&path, "/io");
+    if (!ensio_read_io(text, &row))
+        return 0;
+    moved->read = row.read_by_calls;
+    moved->written = row.written_by_calls;
+    return 1;
+}
+
+static void add_difference(struct moved *sum, const struct moved *from, const struct moved *to)
+{
+    sum->read += to->read - from->read;
+    sum->written += to->written - from->written;
+}
+
+#ifdef ENSIO_PRELOAD
+/* The calls of MPI's threads are seen. */
+static void leave_out_mpi(void)
+{
+}
+static void look_at_others(void)
+{
+}
+static void add_of_others(struct moved *sum)
+{
+}
+#else
+/* No recorder that is linked in sees what threads do that MPI begins. Their bytes are left out as long as they live.
+ * What those moved that have ended is what the process moved, less what all others did. The order of the readings makes
+ * it too small, not too large, if the others move bytes between them. It is not known if a thread has ended that had
+ * made recorded calls. */
+#define MOST_OTHERS 256
+static struct moved others[MOST_OTHERS], all_before;
+
+static int read_all(struct moved *all)
+{
+    const struct ensio_own_bytes own = ensio_own_bytes;
+    *all = (struct moved){0};
+    if (other_count == MOST_OTHERS || !read_moved(all))
+        return 0;
+    all->read -= own.read;
+    all->written -= own.written;
+    return 1;
+}
+
+/* A thread that makes recorded calls was not MPI's. Returns whether it is known what the thread has moved. */
+static int look_at(struct moved *other)
+{
+    const struct moved last = *other, none = {0};
+    const int is_read = read_moved(other), is_seen = ensio_cursor_of(other->thread) != NULL;
+    struct moved more = {0};
+    if (other->is_of_mpi && !other->is_seen) {
+        add_difference(&more, &last, is_seen ? &none : other);
+        __atomic_fetch_add(&ensio_excluded_bytes->read, more.read, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&ensio_excluded_bytes->written, more.written, __ATOMIC_RELAXED);
+    }
+    other->is_seen |= is_seen;
+    return is_read || !other->is_seen;
+}
+
+static int add_other(int folder, const struct dirent64 *entry, void *is_of_mpi)
+{
+    struct moved other = {.thread = (uint32_t)atoi(entry->d_name), .is_of_mpi = is_of_mpi != NULL};
+    uint32_t at = 0;
+    while (at < other_count && others[at].thread != other.thread)
+        at++;
+    if (at == other_count && other.thread && other.thread != caller.thread &&
+        other.thread != (uint32_t)syscall(SYS_gettid) && (is_of_mpi || look_at(&other)))
+        others[other_count++] = other;
+    return other_count == MOST_OTHERS;
+}
+
+static void leave_out_mpi(void)
+{
+    for (uint32_t i = 0; i < other_count; i++)
+        if (others[i].is_of_mpi)
+            look_at(&others[i]);
+}
+
+static void look_at_others(void)
+{
+    uint32_t kept = 0;
+    leave_out_mpi();
+    for (uint32_t i = 0; i < other_count; i++)
+        if (others[i].is_of_mpi)
+            others[kept++] = others[i];
+    other_count = kept;
+    ensio_private_each_entry("/proc/self/task", add_other, NULL);
+    if (!read_all(&all_before))
+        other_count = MOST_OTHERS;
+}
+
+static void add_of_others(struct moved *sum)
+{
+    struct moved all, rest = {0};
+    int is_known = read_all(&all);
+    add_difference(&rest, &all_before, &all);
+    ensio_private_each_entry("/proc/self/task", add_other, &rest);
+    for (uint32_t i = 0; i < other_count; i++) {
+        const struct moved last = others[i];
+        is_known &= look_at(&others[i]);
+        add_difference(&rest, &others[i], &last);
+    }
+    if (is_known && (int64_t)rest.read > (int64_t)sum->read)
+        sum->read = rest.read;
+    if (is_known && (int64_t)rest.written > (int64_t)sum->written)
+        sum->written = rest.written;
+}
+#endif
+
+/* Where this thread reads its counters itself, they contain the reading from then on. */
+static int64_t look_before(void *unused)
+{
+    look_at_others();
+    const uint64_t own = ensio_own_bytes.read;
+    const uint32_t thread = caller.thread;
+    if (!read_moved(&caller))
+        caller.thread = 0;
+    if ((uint32_t)syscall(SYS_gettid) == thread)
+        caller.read += ensio_own_bytes.read - own;
+    return 0;
+}
+
+static int64_t look_after(void *unused)
+{
+    struct moved sum = {0}, now = caller;
+    if (!caller.thread || !read_moved(&now))
+        return 0;
+    add_difference(&sum, &caller, &now);
+    add_of_others(&sum);
+    ensio_leave_out_bytes(ENSIO_READS, (int64_t)sum.read);
+    ensio_leave_out_bytes(ENSIO_WRITES, (int64_t)sum.written);
+    return 0;
+}
+
+void ensio_account_suspend(void)
+{
+    caller = (struct moved){.thread = (uint32_t)syscall(SYS_gettid)};
+    ensio_with_private_files(look_before, NULL);
+}
+
+void ensio_account_resume(void)
+{
+    ensio_with_private_files(look_after, NULL);
+}
+
 static int64_t read_counters(void *row)
 {
+    leave_out_mpi();
     return ensio_read_process(row);
 }
 
@@ -112,6 +279,7 @@ static struct ensio_surroundings counters(void)
 void ensio_account_prepare(int forked)
 {
     counts_from_zero = forked;
+    other_count = 0;
     if (!forked)
         look_at_program();
     own_at_begin = ensio_own_bytes;
@@ -132,48 +300,6 @@ void ensio_account_begin(void)
         own_at_begin = ensio_own_bytes;
     }
     counts_from_zero = 0;
-}
-
-/* What a thread has moved. The kernel's counters of one thread, which waits meanwhile, are exact whatever others do.
- * Those of the process are not: other threads move bytes between any two readings. */
-struct moved {
-    uint32_t thread, is_read;
-    uint64_t read, written;
-};
-static _Thread_local struct moved before;
-
-/* Returns what the kernel adds to these counters for this reading. */
-static int64_t read_thread(void *state)
-{
-    struct moved *const moved = state;
-    const uint64_t own = ensio_own_bytes.read;
-    char text[64];
-    struct ensio_string path = ensio_string_in(text, sizeof text);
-    struct ensio_surroundings row = {0};
-    ensio_add(&path, "/proc/self/task/");
-    ensio_add_number(&path, moved->thread);
-    ensio_add(&path, "/io");
-    moved->is_read = ensio_read_io(text, &row);
-    moved->read = row.read_by_calls;
-    moved->written = row.written_by_calls;
-    return (uint32_t)syscall(SYS_gettid) == moved->thread ? (int64_t)(ensio_own_bytes.read - own) : 0;
-}
-
-void ensio_account_suspend(void)
-{
-    before = (struct moved){.thread = (uint32_t)syscall(SYS_gettid)};
-    const int64_t reading = ensio_with_private_files(read_thread, &before);
-    before.read += before.is_read ? (uint64_t)reading : 0;
-}
-
-void ensio_account_resume(void)
-{
-    struct moved now = {.thread = before.thread};
-    ensio_with_private_files(read_thread, &now);
-    if (before.is_read && now.is_read) {
-        ensio_leave_out_bytes(ENSIO_READS, (int64_t)(now.read - before.read));
-        ensio_leave_out_bytes(ENSIO_WRITES, (int64_t)(now.written - before.written));
-    }
 }
 
 static void set(const struct ensio_surroundings *row, uint64_t facts)

@@ -14,7 +14,8 @@ void ensio_account_prepare(int forked);
  * that may do I/O. */
 void ensio_account_begin(void);
 
-/* What the kernel counts of the calling thread between the two is left out: its calls are not recorded meanwhile. */
+/* What the kernel counts of the calling thread between the two is left out: its calls are not recorded meanwhile. The
+ * same holds for threads that begin meanwhile, where their calls are not seen. */
 void ensio_account_suspend(void);
 void ensio_account_resume(void);
 
