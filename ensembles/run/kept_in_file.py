@@ -127,7 +127,8 @@ class KeptInFile:
         if _PYRAMID not in self._requests:
             return {}
         finest = self._group[_PYRAMID]
-        raster, coded, coded_bytes = finest.raster(), [], 0
+        raster, coded_bytes = finest.raster(), 0
+        coded: list[dict[str, bytes]] = []
         for level in reversed([finest, *levels_above(finest)]):
             if coded_bytes <= most_bytes:  # finer levels are longer
                 coded.append(self._coded({pyramid_request(level.level): level}, identity))
