@@ -66,7 +66,7 @@ class _Extent(Summary):
         calls = sorted(call.name for call in self.calls)
         return {"calls": np.array(calls, dtype=str), "ranks": np.array(sorted(self.ranks))}
 
-    def span(self, name: str, text: Callable[[float], str]) -> str:
+    def span(self, name: str, text: Callable[[Any], str]) -> str:
         """Return the ends of a column as texts."""
         low, high = self.ends.get(name, (0, 0))
         return f"from {text(low)} to {text(high)}"

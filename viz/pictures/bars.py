@@ -85,8 +85,8 @@ def _labelled_bars(
     )
     if len(lengths) > 1:
         horizontal_legend(fig, [legend_item(part, bar) for part, bar in zip(lengths, bars, strict=True)])
-    times = {f"@{each}": time_hover() for each in columns if each.endswith("_s")}
-    fig.add_tools(HoverTool(renderers=bars, tooltips=list(tooltips), formatters=times))
+    times: Any = {f"@{each}": time_hover() for each in columns if each.endswith("_s")}
+    fig.add_tools(HoverTool(renderers=[*bars], tooltips=list(tooltips), formatters=times))
     return fig
 
 

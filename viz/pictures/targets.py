@@ -299,7 +299,7 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
         mapper = LinearColorMapper(palette=palette, low=0, high=top, nan_color="#ffffff00", tags=[TURNED])
     image = np.where(inside > 0, _rounded(inside), np.float32(np.nan))
     x, y, width, height = _place(load)
-    drawn = fig.image([image], x, y, width, height, color_mapper=mapper)
+    drawn = fig.image([image], x, y, width, height, color_mapper=mapper)  # type: ignore[call-arg]
     bar = ColorBar(
         color_mapper=mapper,
         ticker=LogTicker() if isinstance(mapper, LogColorMapper) else BasicTicker(desired_num_ticks=5),

@@ -61,7 +61,7 @@ class Scales:
         found = []
         for _, kernel, squares, penalty in self.kernels:
             density = counts @ kernel
-            if of_hills:  # a density that does not end at its ends is no hill
+            if of_hills:  # a density that is cut off at its ends has no hill there
                 inside = self.widths @ kernel
                 high, squares = density / inside, squares / inside**2
                 low = -np.minimum(*_highest(-high))

@@ -38,7 +38,7 @@ class CriticalIo(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     results = ("_threads",)
-    result_types = (KeyedSums,)
+    result_types: tuple[type, ...] = (KeyedSums,)
     meaning = 2
 
     def __init__(self, phases: Phases) -> None:
