@@ -70,13 +70,14 @@ def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> st
 def unsettled(*series: np.ndarray) -> str | None:
     """Test whether a run has settled.
 
-    Normal scores of the phases are averaged in 16 consecutive stretches. The last 1, 2, 4, 8 and 12 stretches
+    Ranks of the phases are averaged in 16 consecutive stretches. The last 1, 2, 4, 8 and 12 stretches
     are compared with those before them by Student's t test, and all are tested for a trend; what correlations
     between neighbours leave of 16 independent stretches is estimated. With two series these are twelve tests
     (Bonferroni). Fewer than 16 phases are not tested.
     """
     tested = [one for one in series if len(one) >= FEWEST_PHASES and np.ptp(one) > 0]
-    chances = np.array([_chances(_means(one)) for one in tested]).reshape(-1, len(_LAST) + 1)
+    chances = np.array([_chances(_means(_ranks(one)), _means(np.arange(len(one)))) for one in tested])
+    chances = chances.reshape(-1, len(_LAST) + 1)
     if not chances.size or chances.min() * (len(series) * (len(_LAST) + 1)) >= SIGNIFICANT:
         return None
     place = int(chances.min(0).argmin())
@@ -89,16 +90,19 @@ def unsettled(*series: np.ndarray) -> str | None:
     )
 
 
-def _means(values: np.ndarray) -> np.ndarray:
-    """Return normal scores, averaged in stretches with equal numbers of phases."""
-    from ensembles.statistics.special import ndtri
-
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Return mid-ranks, which any steady increase makes a straight line."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    scores = ndtri((np.cumsum(count) - 0.5 * count) / len(values))[place.reshape(-1)]
-    return np.array([part.mean() for part in np.array_split(scores, _STRETCHES)])
+    ranks: np.ndarray = (np.cumsum(count) - 0.5 * count)[place.reshape(-1)]
+    return ranks
 
 
-def _chances(means: np.ndarray) -> np.ndarray:
+def _means(values: np.ndarray) -> np.ndarray:
+    """Return averages in stretches with equal numbers of phases."""
+    return np.array([part.mean() for part in np.array_split(values, _STRETCHES)])
+
+
+def _chances(means: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return p-values: the last stretches compared with those before them, and a trend.
 
     The number of independent stretches is that of an autoregression of the residuals; its correlation is
@@ -107,7 +111,7 @@ def _chances(means: np.ndarray) -> np.ndarray:
     from ensembles.statistics.special import stdtr
 
     n, place, chances = len(means), np.arange(len(means)), []
-    for shape in (*(place >= n - k for k in _LAST), place):
+    for shape in (*(place >= n - k for k in _LAST), times):
         change = shape - shape.mean()
         size = float(change @ means / (change @ change))
         rest = means - means.mean() - size * change

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
-from ensembles.diagnosis.rules import stragglers
 from ensembles.diagnosis.slow_calls import LEAST_Z, z_of_largest
 from ensembles.model.units import seconds_text
 from ensembles.workloads.patterns import expand
@@ -57,15 +57,15 @@ def simulated(folder: Path, faults: list[str], **settings: float) -> en.Run:
 def test_a_slow_task_behind_one_target_is_found_by_its_first_calls(tmp_path: Path) -> None:
     # All tasks wait for the target: the slow one begins its last calls when the others have left it.
     slow = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9)
-    (found,) = diagnose(slow, [stragglers.task]).findings
+    (found,) = diagnose(slow, [slow_calls.task]).findings
     assert found.where.ranks == ((9, 9),)
-    assert not diagnose(simulated(tmp_path / "healthy", []), [stragglers.task]).findings
+    assert not diagnose(simulated(tmp_path / "healthy", []), [slow_calls.task]).findings
 
 
 def test_what_is_said_of_a_slow_task_can_be_computed_with_numpy(tmp_path: Path) -> None:
     """Its time, and that of as many calls by the median of the other tasks' means in phase and function."""
     run = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9, stripe_count=16)
-    (found,) = diagnose(run, [stragglers.task]).findings
+    (found,) = diagnose(run, [slow_calls.task]).findings
     events = run.events
     mine_ns = others_ns = 0.0
     for phase in np.unique(events.phase[events.phase > 0]):
@@ -115,7 +115,7 @@ def test_only_waiting_for_the_same_task_again_is_unexplained(again, least, most,
         return made
 
     run = io_run(tmp_path / "a", [calls(rank) for rank in range(16)])
-    rule = stragglers.task
+    rule = slow_calls.task
     case = case_of(run, run.summarize(dict(rule.NEEDS))[SUMMARY])
     assert len(case.windows) == 16
     assert least * 15 / 16 * 16e-3 <= case.model.waiting_s <= most * 16e-3

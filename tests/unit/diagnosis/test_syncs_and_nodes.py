@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import ensembles as en
+from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.rules import stragglers, sync_per_write
+from ensembles.diagnosis.rules import sync_per_write
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import read_model
@@ -73,7 +74,7 @@ def test_a_sync_after_each_write_is_found_although_the_last_task_writes_headers(
 
 
 def test_a_slow_node_of_two_is_refused_with_what_to_record(run: en.Run) -> None:
-    found = diagnose(run, [stragglers.node])
+    found = diagnose(run, [slow_calls.node])
     assert [(entry.id, entry.reason) for entry in found.not_examined] == [
         ("straggler-node", "a slow node needs 4 nodes to compare with: run on more nodes")
     ]

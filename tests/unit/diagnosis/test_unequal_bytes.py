@@ -9,12 +9,13 @@ import pytest
 from made_io import MIB, Made, io_run
 
 import ensembles as en
+from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import case_of
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.flushes import bytes_to_flush, flushes_alike
-from ensembles.diagnosis.rules import imbalance, stragglers
+from ensembles.diagnosis.rules import imbalance
 
 STEPS, TASKS, HEAVY = 6, 8, 5
 
@@ -65,7 +66,7 @@ def _aligned(tasks: list[list[Made]]) -> list[list[Made]]:
 
 
 def ids(run: en.Run) -> list[str]:
-    return [finding.id for finding in diagnose(run, [imbalance.rule, stragglers.task]).findings]
+    return [finding.id for finding in diagnose(run, [imbalance.rule, slow_calls.task]).findings]
 
 
 @pytest.mark.parametrize(("write", "sync"), [(1.5, 2.4), (4.0, 3.0)])
@@ -73,7 +74,7 @@ def test_six_times_the_bytes_are_an_imbalance_whatever_its_calls_take(
     tmp_path: Path, write: float, sync: float
 ) -> None:
     run = checkpoints(tmp_path / "run", 6, write, sync)
-    answer = diagnose(run, [imbalance.rule, stragglers.task])
+    answer = diagnose(run, [imbalance.rule, slow_calls.task])
     assert [found.id for found in answer.findings] == ["imbalance"]
     assert "straggler-task" in answer.examined
     (found,) = answer.findings
