@@ -19,7 +19,6 @@ from ensembles.diagnosis.principles import (
     WAITING,
     cause_of,
 )
-from ensembles.diagnosis.trials import remedy_of
 from ensembles.faces.answer import Answer, PlainAnswer, shown_as
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Paragraph, Part, Statement
@@ -233,8 +232,8 @@ def finding_facts(finding: Finding, cause: str = "", *, is_whole: bool = False) 
     if finding.gain_s is not None:
         rows.append(("gain", gain_of(finding)))
     rows.append(("advice", finding.advice))
-    if remedy := remedy_of(finding.id, finding.where.op):
-        rows.append(("try", f"ensio try RUN --with {remedy}"))
+    if finding.trial:
+        rows.append(("try", f"ensio try RUN --with {finding.trial}"))
     if finding.symptoms:
         rows.append(("explains", ", ".join(finding.symptoms)))
     return Facts(rows, Statement("diagnose.finding", head | {"cause": cause}), width=10, indent=2)

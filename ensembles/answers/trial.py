@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.trials import remedy_of
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement, Table
@@ -185,7 +184,7 @@ def predicted_gain(found: Diagnosis, remedy: str) -> tuple[str, tuple[float, flo
     """Return the finding that a remedy of this kind mends, and its predicted gain, s."""
     kind = remedy.partition("=")[0]
     for finding in found.findings:
-        if finding.gain_s is not None and remedy_of(finding.id, finding.where.op).partition("=")[0] == kind:
+        if finding.gain_s is not None and finding.trial.partition("=")[0] == kind:
             return finding.id, finding.gain_s
     return "", None
 

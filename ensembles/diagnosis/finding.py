@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ensembles.diagnosis.principles import Cause, cause_of
-from ensembles.diagnosis.trials import remedy_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, share_text
@@ -181,6 +180,8 @@ class Finding:
         Functions: the finding does not concern what happens inside them.
     habit : Habit or None
         The findings that one mend removes, this one among them; None: it stands alone.
+    trial : str
+        Remedy of ``ensio try`` that changes the calls that it concerns; ``""``: none does.
     """
 
     id: str
@@ -199,6 +200,7 @@ class Finding:
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
     habit: HasJson | None = None
+    trial: str = ""
 
     @property
     def kind(self) -> Cause:
@@ -227,7 +229,7 @@ class Finding:
             "share_s": self.share_s,
             "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
-            **({"try": remedy} if (remedy := remedy_of(self.id, self.where.op)) else {}),
+            **({"try": self.trial} if self.trial else {}),
             **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ensembles.model.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.diagnosis.finding import Finding
+    from ensembles.run.run import Run
+
 _OF_CAUSE = {
     "small-requests": "join=1MiB",
     "stdio-buffer": "join=1MiB",
@@ -19,3 +29,25 @@ def remedy_of(cause: str, op: str | None) -> str:
     if cause in ("metadata-storm", "fewer-calls"):
         return _OF_OP.get(op or "", "")
     return _OF_CAUSE.get(cause, "")
+
+
+def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+    """Give findings the remedies that change the calls that they concern; the run is read if one has any."""
+    from ensembles.workloads.recorded.accesses import read_accesses
+    from ensembles.workloads.recorded.remedies import changes_calls
+
+    named = {number: remedy_of(each.id, each.where.op) for number, each in enumerate(findings)}
+    if not any(named.values()):
+        return list(findings)
+    try:
+        found = read_accesses(run)
+    except EnsioError:  # it cannot be made again
+        return list(findings)
+    functions = [
+        [(call.layer, call.name) for call in run.calls if call.name in (each.where.calls or ())]
+        for each in findings
+    ]
+    return [
+        replace(each, trial=named[number]) if named[number] and changes_calls(found, named[number], mine) else each
+        for number, (each, mine) in enumerate(zip(findings, functions, strict=True))
+    ]

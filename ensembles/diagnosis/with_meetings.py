@@ -125,10 +125,13 @@ class WithoutMeetings:
         False: the run does not show who waits for whom.
     waiting_s, late_outside : None
         Not known, as nothing shows that tasks wait.
+    in_io_ns : float
+        Time in which at least one thread was in an I/O call, which bounds that of all calls; infinite: not known.
     """
 
     shows_waiting = False
     waiting_s = late_outside = None
+    in_io_ns = np.inf
 
     def __init__(self, rows: dict[str, np.ndarray], task: np.ndarray, threads: np.ndarray) -> None:
         self._task, self._threads, self._time_ns = task, threads, rows["time_ns"]
@@ -141,7 +144,12 @@ class WithoutMeetings:
         self._order = np.argsort(self._ends, kind="stable")
         self._before = np.searchsorted(self._ends[self._order], first[self._order], side="right")
 
-    @cached_property
+    def _each_ns(self, time_ns: np.ndarray) -> np.ndarray:
+        """Bound the time of some calls of each task."""
+        found: np.ndarray = np.minimum(self._of_tasks.most_ns(time_ns), self.in_io_ns)
+        return found
+
+    @property
     def io_s(self) -> float:
         """Bound the time in which at least one thread is in I/O."""
         return self.most_s(self._time_ns)
@@ -153,18 +161,18 @@ class WithoutMeetings:
         """
         if not len(self._task):
             return 0.0
-        saved = np.where(self._threads > 1, 0.0, self._of_tasks.most_ns(saved_ns))
+        saved = np.where(self._threads > 1, 0.0, self._each_ns(saved_ns))
         return 1e-9 * max(float(self._ends.max() - (self._ends - saved).max()), 0.0)
 
-    @cached_property
+    @property
     def is_of_run(self) -> bool:
         """Whether tasks that live one after the other have nearly all of the I/O."""
-        of_all_s = 1e-9 * float(self._of_tasks.most_ns(self._time_ns).sum())
+        of_all_s = 1e-9 * float(self._each_ns(self._time_ns).sum())
         return self.likely_s(self._time_ns) >= _NEARLY_ALL * of_all_s
 
     def _in_turn(self, time_ns: np.ndarray) -> tuple[float, list[int]]:
         """Find the tasks that live one after the other and have most of some time: its sum, and who."""
-        each_ns = self._of_tasks.most_ns(time_ns)[self._order].tolist()
+        each_ns = self._each_ns(time_ns)[self._order].tolist()
         before = self._before.tolist()
         most_ns, ends_with = [0.0], [-1]  # of the tasks that have ended first
         for place, mine_ns in enumerate(each_ns):
@@ -193,7 +201,7 @@ class WithoutMeetings:
 
     def most_s(self, time_ns: np.ndarray) -> float:
         """Bound the time in which at least one of some calls was under way."""
-        return 1e-9 * float(self._of_all.most_ns(time_ns)[0])
+        return 1e-9 * min(float(self._of_all.most_ns(time_ns)[0]), self.in_io_ns)
 
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
@@ -223,9 +231,12 @@ class WithMeetings:
     ----------
     shows_waiting, is_of_run : bool
         True: the run shows who waits for whom.
+    in_io_ns : float
+        As of `WithoutMeetings`.
     """
 
     shows_waiting = is_of_run = True
+    in_io_ns = np.inf
 
     def __init__(
         self,
@@ -244,7 +255,8 @@ class WithMeetings:
         self._busy = Busy(rows, cells.window * tasks + cells.task, windows * tasks)
 
     def _most_ns(self, time_ns: np.ndarray) -> np.ndarray:
-        return self._busy.most_ns(time_ns).reshape(self._cells.present.shape)
+        most: np.ndarray = np.minimum(self._busy.most_ns(time_ns), self.in_io_ns)
+        return most.reshape(self._cells.present.shape)
 
     @cached_property
     def _busy_ns(self) -> np.ndarray:

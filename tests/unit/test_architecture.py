@@ -31,7 +31,7 @@ ALLOWED = {
     "writers": "model files recorder passes summaries readers structure",
     "run": "model faces files summaries passes readers writers structure",
     "ensemble": "model summaries passes statistics structure run",
-    "diagnosis": "_compiled model summaries passes statistics run structure ensemble",
+    "diagnosis": "_compiled model summaries passes statistics run structure ensemble workloads",
     "comparison": "model passes summaries statistics run ensemble diagnosis",
     "history": "model files passes summaries statistics structure readers run comparison diagnosis",
     "answers": "_compiled model files passes summaries statistics structure ensemble run comparison "

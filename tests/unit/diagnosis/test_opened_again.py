@@ -10,6 +10,7 @@ from made_io import KIB, MIB, Made, io_run
 import ensembles as en
 from ensembles.answers.info import answer_info
 from ensembles.diagnosis.finding import Finding
+from ensembles.workloads.recorded.accesses import ACCESS_WRITE
 
 NETCDF = [
     Made(
@@ -213,3 +214,38 @@ def test_a_folder_that_is_scanned_again_is_not_kept_open(tmp_path):
     log = [Made("open", 3, file=2), Made("pwrite", 20, 13, file=2), Made("close", 1, file=2)]
     found = findings(io_run(tmp_path / "a", [[*scan, *log] * 60], files))
     assert found["metadata-storm"].advice.startswith("scan the folder once")
+
+
+def rewrites(offset: int) -> list[Made]:
+    """Opens of one file for a write at its start, which empties it, or after what it holds."""
+    opened = Made("open", 2000, carried=ACCESS_WRITE)
+    return [
+        each
+        for step in range(100)
+        for each in (opened, Made("pwrite", 20, KIB, offset * step * KIB), Made("close", 20))
+    ]
+
+
+OF_OTHERS = [Made("pread", 2000, MIB, piece * MIB) for piece in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "cause", "trial"),
+    [
+        ([rewrites(1)], "metadata-storm", "keep-open"),
+        ([rewrites(0)], "metadata-storm", ""),
+        ([OF_OTHERS * 4], "redundant-reads", "once"),
+        ([OF_OTHERS] * 4, "redundant-reads", ""),
+        ([[Made("mmap", 2000)] * 100 + rewrites(1)[:6]], "fewer-calls", ""),
+        ([[Made("stat", 2, file=2)] * 2 + [Made("mmap", 2000)] * 100], "fewer-calls", ""),
+        ([[Made("stat", 2000)] * 100], "metadata-storm", "once"),
+    ],
+    ids=["appended", "emptied", "read again", "of other tasks", "not replayed", "of other calls", "lookups"],
+)
+def test_a_trial_is_named_where_it_changes_the_calls_of_the_finding(
+    tasks: list[list[Made]], cause: str, trial: str, tmp_path: Path
+) -> None:
+    run = io_run(tmp_path / "run", tasks, {1: "/scratch/data", 2: "/scratch/other"})
+    found = findings(run)[cause]
+    assert found.trial == trial
+    assert found.to_json().get("try", "") == trial
