@@ -48,6 +48,8 @@ def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
         for each in findings
     ]
     return [
-        replace(each, trial=named[number]) if named[number] and changes_calls(found, named[number], mine) else each
+        replace(each, trial=named[number])
+        if named[number] and changes_calls(found, named[number], mine)
+        else each
         for number, (each, mine) in enumerate(zip(findings, functions, strict=True))
     ]

@@ -126,7 +126,7 @@ class WithoutMeetings:
     waiting_s, late_outside : None
         Not known, as nothing shows that tasks wait.
     in_io_ns : float
-        Time in which at least one thread was in an I/O call, which bounds that of all calls; infinite: not known.
+        Time in which at least one thread was in an I/O call: the bound of any calls; infinite: not known.
     """
 
     shows_waiting = False

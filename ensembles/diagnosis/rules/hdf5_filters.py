@@ -1,7 +1,7 @@
 """Rule ``hdf5-filters``: calls of HDF5 spend their time in filters, not in the file system.
 
-Only bytes that become fewer on the way show a filter. Other time inside HDF5 has no cause in a record: copies,
-conversion of types, page faults, waiting for a processor. The account names it by its principle.
+Only bytes that become fewer on the way show a filter. A record does not say what other time inside HDF5 is:
+copies, conversion of types, page faults, waiting for a processor. The account names it by its principle.
 """
 
 from __future__ import annotations

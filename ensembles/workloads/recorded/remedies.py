@@ -86,7 +86,7 @@ def remedy_named(text: str) -> Remedy:
     raise EnsioError(f'there is no remedy "{text}": see --with in ensio try --help')
 
 
-def changes_calls(found: Accesses, remedy: str, functions: Sequence[str]) -> bool:
+def changes_calls(found: Accesses, remedy: str, functions: Sequence[tuple[str, str]]) -> bool:
     """Whether a remedy can be applied and changes calls of some functions, given as (layer, name).
 
     Calls of libraries above those that a replay makes are changed by changes of any calls.

@@ -52,9 +52,11 @@ CALLS = {
     44: Call("msync", "posix", "sync"),
     45: Call("fflush", "stdio", "sync"),
     46: Call("fseek", "stdio", "seek"),
+    47: Call("aio_write", "posix", "write"),
+    48: Call("aio_suspend", "posix", "wait"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
-_WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")
+_WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce", "aio_suspend")
 _BEGIN = 10**12
 KIB, MIB = 1 << 10, 1 << 20
 

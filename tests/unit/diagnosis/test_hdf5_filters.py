@@ -62,11 +62,9 @@ def test_filters_that_a_program_may_need_are_a_warning_at_most(tmp_path: Path) -
 def test_time_on_bytes_that_do_not_get_fewer_shows_no_filter(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Copies, page faults and conversion look alike in a record: the library has the time, by its principle."""
+    """Copies, page faults and conversion look alike in a record: the library has the time."""
     inner = {"H5Dwrite": "pwrite", "H5Dread": "pread"}[name]
-    calls = [
-        Made(name, 70_000, MIB, inside=[Made(inner, 200, MIB, chunk * MIB)]) for chunk in range(CHUNKS)
-    ]
+    calls = [Made(name, 70_000, MIB, inside=[Made(inner, 200, MIB, chunk * MIB)]) for chunk in range(CHUNKS)]
     run = io_run(tmp_path / "a", [calls], H5)
     assert "hdf5-filters" not in found_ids(run)
     assert main(["diagnose", run.path]) == 0

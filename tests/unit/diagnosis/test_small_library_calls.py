@@ -65,3 +65,20 @@ def test_time_that_filters_may_take_for_the_bytes_is_not_certain(tmp_path: Path)
     # Large calls, and few, have none of it.
     assert small_requests(io_run(tmp_path / "b", [rows(150, MIB)])) is None
     assert small_requests(io_run(tmp_path / "c", [rows(150, KIB, 7)])) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("nc_put_vara", "move more in each call"),
+        ("H5Dread", "move more in each call"),
+        ("H5Gcreate", "fewer objects"),
+    ],
+)
+def test_advice_on_calls_of_libraries_is_that_of_their_kind(name: str, advice: str, tmp_path: Path) -> None:
+    inside = [Made("pwrite", 2, 40 * KIB, 0)]
+    size = 0 if name == "H5Gcreate" else 40 * KIB
+    run = io_run(tmp_path / "run", [[Made(name, 400, size, inside=inside)] * 300])
+    (found,) = (each for each in en.diagnose(run).findings if each.id == "fewer-calls")
+    assert advice in found.advice
+    assert "objects" not in found.advice or name == "H5Gcreate"
