@@ -265,7 +265,7 @@ class DiagnosisPass:
             case = case_of(run, summaries[SUMMARY])
             case.failed = summaries.get(_FAILED)
             if IN_IO in summaries:
-                case.model.in_io_ns = 1e9 * summaries[IN_IO].time_s
+                case.model.bound(summaries[IN_IO].time_s)
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:

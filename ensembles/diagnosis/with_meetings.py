@@ -85,6 +85,11 @@ class Busy:
 
     The calls of a row lie between its first start and its last end. Where such spans overlap, as those of
     threads, the time is at most the length of their union, and at most the sum.
+
+    Attributes
+    ----------
+    in_io_ns : float
+        Time in which at least one thread was in an I/O call: the bound of any calls; infinite: not known.
     """
 
     def __init__(self, rows: dict[str, np.ndarray], group: np.ndarray, groups: int) -> None:
@@ -94,9 +99,21 @@ class Busy:
         # On one axis, on which each group lies behind the one before.
         self._first, self._last = place.reshape(2, -1) + group * len(self._times)
         self._order = np.argsort(self._first, kind="stable")
+        self._own_ns = rows.get("time_ns")
+        self.in_io_ns = np.inf
 
     def most_ns(self, time_ns: np.ndarray) -> np.ndarray:
-        """Bound the time of calls that take `time_ns` in each row: shape (groups,)."""
+        """Bound the time of calls that take `time_ns` in each row: shape (groups,).
+
+        What is beyond the calls themselves, as a loop around them, is not in I/O.
+        """
+        found = self._of_spans_ns(time_ns)
+        if self._own_ns is not None and np.isfinite(self.in_io_ns):
+            beyond_ns = self._of_spans_ns(np.maximum(time_ns - self._own_ns, 0))
+            found = np.minimum(found, self.in_io_ns + beyond_ns)
+        return found
+
+    def _of_spans_ns(self, time_ns: np.ndarray) -> np.ndarray:
         mine = self._order[time_ns[self._order] > 0]
         if not len(mine):
             return np.zeros(self._groups)
@@ -125,13 +142,10 @@ class WithoutMeetings:
         False: the run does not show who waits for whom.
     waiting_s, late_outside : None
         Not known, as nothing shows that tasks wait.
-    in_io_ns : float
-        Time in which at least one thread was in an I/O call: the bound of any calls; infinite: not known.
     """
 
     shows_waiting = False
     waiting_s = late_outside = None
-    in_io_ns = np.inf
 
     def __init__(self, rows: dict[str, np.ndarray], task: np.ndarray, threads: np.ndarray) -> None:
         self._task, self._threads, self._time_ns = task, threads, rows["time_ns"]
@@ -144,10 +158,9 @@ class WithoutMeetings:
         self._order = np.argsort(self._ends, kind="stable")
         self._before = np.searchsorted(self._ends[self._order], first[self._order], side="right")
 
-    def _each_ns(self, time_ns: np.ndarray) -> np.ndarray:
-        """Bound the time of some calls of each task."""
-        found: np.ndarray = np.minimum(self._of_tasks.most_ns(time_ns), self.in_io_ns)
-        return found
+    def bound(self, in_io_s: float) -> None:
+        """Take the time in which at least one thread was in I/O as a bound."""
+        self._of_tasks.in_io_ns = self._of_all.in_io_ns = 1e9 * in_io_s
 
     @property
     def io_s(self) -> float:
@@ -161,18 +174,18 @@ class WithoutMeetings:
         """
         if not len(self._task):
             return 0.0
-        saved = np.where(self._threads > 1, 0.0, self._each_ns(saved_ns))
+        saved = np.where(self._threads > 1, 0.0, self._of_tasks.most_ns(saved_ns))
         return 1e-9 * max(float(self._ends.max() - (self._ends - saved).max()), 0.0)
 
     @property
     def is_of_run(self) -> bool:
         """Whether tasks that live one after the other have nearly all of the I/O."""
-        of_all_s = 1e-9 * float(self._each_ns(self._time_ns).sum())
+        of_all_s = 1e-9 * float(self._of_tasks.most_ns(self._time_ns).sum())
         return self.likely_s(self._time_ns) >= _NEARLY_ALL * of_all_s
 
     def _in_turn(self, time_ns: np.ndarray) -> tuple[float, list[int]]:
         """Find the tasks that live one after the other and have most of some time: its sum, and who."""
-        each_ns = self._each_ns(time_ns)[self._order].tolist()
+        each_ns = self._of_tasks.most_ns(time_ns)[self._order].tolist()
         before = self._before.tolist()
         most_ns, ends_with = [0.0], [-1]  # of the tasks that have ended first
         for place, mine_ns in enumerate(each_ns):
@@ -201,7 +214,7 @@ class WithoutMeetings:
 
     def most_s(self, time_ns: np.ndarray) -> float:
         """Bound the time in which at least one of some calls was under way."""
-        return 1e-9 * min(float(self._of_all.most_ns(time_ns)[0]), self.in_io_ns)
+        return 1e-9 * float(self._of_all.most_ns(time_ns)[0])
 
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
@@ -231,12 +244,9 @@ class WithMeetings:
     ----------
     shows_waiting, is_of_run : bool
         True: the run shows who waits for whom.
-    in_io_ns : float
-        As of `WithoutMeetings`.
     """
 
     shows_waiting = is_of_run = True
-    in_io_ns = np.inf
 
     def __init__(
         self,
@@ -255,8 +265,11 @@ class WithMeetings:
         self._busy = Busy(rows, cells.window * tasks + cells.task, windows * tasks)
 
     def _most_ns(self, time_ns: np.ndarray) -> np.ndarray:
-        most: np.ndarray = np.minimum(self._busy.most_ns(time_ns), self.in_io_ns)
-        return most.reshape(self._cells.present.shape)
+        return self._busy.most_ns(time_ns).reshape(self._cells.present.shape)
+
+    def bound(self, in_io_s: float) -> None:
+        """Take the time in which at least one thread was in I/O as a bound."""
+        self._busy.in_io_ns = 1e9 * in_io_s
 
     @cached_property
     def _busy_ns(self) -> np.ndarray:
