@@ -62,7 +62,7 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
-from ensembles.run.headline import IN_IO, union_request
+from ensembles.run.headline import union_request
 from ensembles.run.reading import NO_CALLS
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage, python_lines_text
@@ -187,6 +187,7 @@ _IO = "io-by-phase"
 
 _FAILED = "failed"
 _TRAFFIC = "traffic"
+_IN_IO = "in-io"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 
@@ -264,8 +265,8 @@ class DiagnosisPass:
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             case.failed = summaries.get(_FAILED)
-            if IN_IO in summaries:
-                case.model.bound(summaries[IN_IO].time_s)
+            if _IN_IO in summaries:
+                case.model.bound(summaries[_IN_IO].time_s)
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:

@@ -97,13 +97,9 @@ def headline_requests(run: Run) -> dict[str, SummaryRequest]:
     return requests | (union_request() if run.reading.most_events <= MOST_EVENTS else {})
 
 
-IN_IO = "in-io"
-"""Name of the time in which at least one thread is in I/O, among summaries."""
-
-
 def union_request() -> dict[str, SummaryRequest]:
     """Return the request for the time in which at least one thread is in I/O, by its name."""
-    return {IN_IO: SummaryRequest(ignoring_run(IoUnion))}
+    return {"in-io": SummaryRequest(ignoring_run(IoUnion))}
 
 
 def active_request() -> SummaryRequest:
@@ -229,7 +225,7 @@ def _blocked_s(run: Run, found: Mapping[str, Any] | None) -> tuple[float | None,
         known = known if requests.keys() <= known.keys() else run.summarize(requests).summaries
     if "critical" in known:
         return known["critical"].path().io_s, None
-    return None, known[IN_IO].time_s
+    return None, known["in-io"].time_s
 
 
 def _critical_io(phases: Phases, _: Run) -> CriticalIo:

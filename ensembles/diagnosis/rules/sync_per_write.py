@@ -98,7 +98,7 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
     Examples
     --------
     >>> from ensembles.diagnosis.rules.sync_per_write import how_often
-    >>> how_often(3.0), how_often(0.99), how_often(0.5, 131072)
+    >>> how_often(3.0), how_often(300 / 301), how_often(0.5, 131072)
     ('a sync after every 3 writes', 'a sync after every write', '2 syncs after every write of 256 KiB')
     """
     syncs = number_text(1 / writes_per_sync)

@@ -159,8 +159,6 @@ class Accesses:
 
     def taken(self, which: np.ndarray, **columns: Any) -> Accesses:
         """Return some of the calls, with other columns; the gaps of those left out remain."""
-        if which.dtype == bool and which.all():
-            return replace(self, **columns)
         passed = np.cumsum(self.gap)
         kept = {name: columns.get(name, getattr(self, name))[which] for name in COLUMN_NAMES}
         task, passed = kept["task"], passed[which]
@@ -199,9 +197,8 @@ def read_accesses(run: Run) -> Accesses:
     above = {"hdf5": "HDF5", "netcdf": "NetCDF", "pnetcdf": "PnetCDF"}
     used = [words for layer, words in above.items() if layer in used_layers]
     notes += [f"{' and '.join(used)} calls are replayed as the calls inside of them"] if used else []
-    is_known = np.array([(call.layer, call.name) in MADE_AS for call in events.calls])[events.call]
-    is_known &= events.file > 0
-    found = _columns(run, events, access, is_io, notes) if is_known.any() else None
+    known = np.array([(c.layer, c.name) in MADE_AS for c in events.calls])[events.call] & (events.file > 0)
+    found = _columns(run, events, access, is_io, notes) if known.any() else None
     if not found:
         why = f": {why_below}, and the calls inside of MPI-IO were not recorded" if why_below else ""
         raise EnsioError(f"{run.path} has no calls on files that can be replayed{why}")

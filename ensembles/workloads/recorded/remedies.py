@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from ensembles.model.calls import STORAGE
 from ensembles.model.errors import EnsioError
 from ensembles.model.filters import parse_size
 from ensembles.workloads.recorded.accesses import (
     ACCESS_WRITE,
     CLOSE,
-    MADE_AS,
     OPEN,
     READ,
     SEEK,
@@ -84,25 +82,6 @@ def remedy_named(text: str) -> Remedy:
     if name == "split" and value:
         return Remedy(text, partial(split, parts=_at_least(2, _count(value, text), text)))
     raise EnsioError(f'there is no remedy "{text}": see --with in ensio try --help')
-
-
-def changes_calls(found: Accesses, remedy: str, functions: Sequence[tuple[str, str]]) -> bool:
-    """Whether a remedy can be applied and changes calls of some functions, given as (layer, name).
-
-    Calls of libraries above those that a replay makes are changed by changes of any calls.
-    """
-    try:
-        changed = remedy_named(remedy).apply(found)
-    except EnsioError:
-        return False
-    if not any(layer in STORAGE for layer, _ in functions):
-        return True
-    names = [MADE_AS.get(function, "") for function in functions]
-    one, other = (
-        np.column_stack([each.task, each.offset, each.bytes])[each.is_call(*names)]
-        for each in (found, changed)
-    )
-    return not np.array_equal(one, other)
 
 
 def _count(text: str, remedy: str) -> int:
