@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
-from ensembles.diagnosis.finding import LEAST_LOW, WORTH_A_LINE, Diagnosis, Finding
+from ensembles.diagnosis.finding import WORTH_A_LINE, Diagnosis, Finding
 from ensembles.diagnosis.principles import (
     FEWER_CALLS,
     LATE_TASK,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _MOST_SHORT = 5
 """Findings that one screen shows."""
 
-_LEAST_LIKELY = 0.1
-"""Best estimate, as a part of the upper end of a gain, below which the sentence begins with it."""
+_LEAST_PART = 0.1
+"""Part of the upper end of a gain below which its lower end says nothing, and the best estimate leads."""
 
 _WIDE = 3.0
 """Ratio of the ends of a gain from which its best estimate is said."""
@@ -250,12 +250,15 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     >>> finding = Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "", loop_s=0.015)
     >>> sentence(gain_of(finding, is_whole=False))
     'Up to 20.0 ms shorter'
+    >>> wide = Finding("small-requests", "note", 0.9, Where(), {}, (), "", (0.077, 2.9), "", share_s=0.692)
+    >>> sentence(gain_of(wide, is_whole=False))
+    'Up to 2.90 s shorter, 692 ms by the best estimate'
     """
     if finding.gain_s is None:
         return Statement("diagnose.gain_unknown")
     low_s, high_s = finding.gain_s
     likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
-    is_open = low_s < LEAST_LOW * high_s
+    is_open = low_s < _LEAST_PART * high_s
     has_loop = is_whole and finding.loop_s > 0 and finding.loop_s >= _LEAST_LOOP * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
@@ -263,7 +266,7 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
         "loop": Statement("diagnose.loop", {"loop_s": finding.loop_s}) if has_loop else None,
         "likely_s": likely_s if is_open or high_s >= _WIDE * low_s else None,
     }
-    if is_open and likely_s is not None and likely_s < _LEAST_LIKELY * high_s:
+    if is_open and likely_s is not None and likely_s < _LEAST_PART * high_s:
         return Statement("diagnose.gain_likely", values, likely_s)
     if is_open:
         return Statement("diagnose.gain_open", values, likely_s or 0.0)

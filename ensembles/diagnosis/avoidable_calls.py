@@ -9,6 +9,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.path_calls import (
+    LEAST_ASKED,
     MOVING,
     REMOVING,
     Avoidable,
@@ -20,7 +21,7 @@ from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.units import bytes_text, count_text, share_text
+from ensembles.model.units import bytes_text, count_text, seconds_text
 
 LEAST_FILES = 32
 """Files that several tasks open from which one task could open them for all."""
@@ -115,14 +116,21 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     count = int(case.rows["n"][counted].sum())
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * counted)))
+    if repeated < LEAST_ASKED and not removes:
+        return None
     checks = tuple(each for each in (again.check, temporary.check, files_check) if each is not None)
     what = "for files that other tasks open too"
     if again.check is not None:
         is_next = again.check.name == "same-path-again"
         what = "for the same path again" if is_next else "for paths that the task asked for before"
     advice = ""
+    title = f"{count:,} calls on paths, {repeated:,} of them {what}, {how_long(case, counted)}"
     if removes and temporary.check is not None:
-        what = f"for files that are made and {'moved' if moves else 'removed'} again"
+        took_s = 1e-9 * float(case.rows["time_ns"] @ temporary.share)
+        title = (
+            f"files are made and {'moved' if moves else 'removed'} again and again, which takes "
+            f"{seconds_text(took_s)}: {temporary.check.sentence}"
+        )
         advice = ADVICE_OF_PATHS[temporary.check.name]
     elif reads_folders(case):
         advice = ADVICE_OF_CALLS["scan"]
@@ -133,8 +141,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
         counted & rows if (counted & rows).any() else rows,
         saved,
-        f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
-        f"{how_long(case, counted)}{f'; {anew}' * bool(anew)}",
+        f"{title}; {anew}" if anew else title,
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),

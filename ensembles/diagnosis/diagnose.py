@@ -57,10 +57,12 @@ from ensembles.diagnosis.rules import (
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
+from ensembles.diagnosis.trials import with_trials
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
+from ensembles.run.headline import union_request
 from ensembles.run.reading import NO_CALLS
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage, python_lines_text
@@ -185,6 +187,7 @@ _IO = "io-by-phase"
 
 _FAILED = "failed"
 _TRAFFIC = "traffic"
+_IN_IO = "in-io"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 
@@ -250,6 +253,8 @@ class DiagnosisPass:
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
         if SUMMARY in self.requests:
             self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
+            if run.info.most_threads > 1:  # of one thread, the times of calls do not overlap
+                self.requests |= union_request()
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries."""
@@ -258,7 +263,10 @@ class DiagnosisPass:
         hints: list[str] = []
         summaries = {} if group is None else group.summaries
         if SUMMARY in summaries:
-            case_of(run, summaries[SUMMARY]).failed = summaries.get(_FAILED)
+            case = case_of(run, summaries[SUMMARY])
+            case.failed = summaries.get(_FAILED)
+            if _IN_IO in summaries:
+                case.model.bound(summaries[_IN_IO].time_s)
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:
@@ -329,7 +337,7 @@ class DiagnosisPass:
                 else each
                 for each in findings
             ]
-        findings = with_sites(run, not_io.beside_others(findings, run_s))
+        findings = with_trials(run, with_sites(run, not_io.beside_others(findings, run_s)))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         hints += [recorder] if recorder else []

@@ -163,10 +163,14 @@ def told(
     return "; ".join(said for _, said in functions) + on, checks, "; ".join(advice)
 
 
+_ATTRIBUTES = ("H5A", "nc_put_att", "nc_get_att", "ncmpi_put_att", "ncmpi_get_att")
+
+
 def _kind_of(call: Call, is_of_folders: bool, scans: bool) -> str:
     """Return which advice a function takes."""
     if call.layer in LIBRARIES:
-        return "flush" if call.op == "sync" else "library"
+        is_data = call.op in ("read", "write") and not call.name.startswith(_ATTRIBUTES)
+        return "flush" if call.op == "sync" else "data" if is_data else "library"
     if call.op == "sync":
         of_file = "mapping" if call.name == "msync" else "folder" if is_of_folders else "file"
         return "stream" if call.layer == "stdio" else of_file

@@ -180,6 +180,8 @@ class Finding:
         Functions: the finding does not concern what happens inside them.
     habit : Habit or None
         The findings that one mend removes, this one among them; None: it stands alone.
+    trial : str
+        Remedy of ``ensio try`` that changes the calls that it concerns; ``""``: none does.
     """
 
     id: str
@@ -198,6 +200,7 @@ class Finding:
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
     habit: HasJson | None = None
+    trial: str = ""
 
     @property
     def kind(self) -> Cause:
@@ -205,8 +208,8 @@ class Finding:
         return cause_of(self.id)
 
     @property
-    def trial(self) -> str:
-        """Remedy of ``ensio try`` that tests it; ``""``: none can."""
+    def proposed_trial(self) -> str:
+        """Remedy of ``ensio try`` for its cause; ``""``: none."""
         trials = self.kind.trials
         return trials.get(self.where.op or "", trials.get("", ""))
 

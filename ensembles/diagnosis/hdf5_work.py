@@ -9,7 +9,6 @@ import numpy as np
 
 from ensembles.diagnosis.case import LEAST_CALLS
 from ensembles.model.units import bytes_text
-from ensembles.structure.library_time import COMPRESSED, MOST_COMPRESSED
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
@@ -79,17 +78,6 @@ def bytes_again_text(op: str, moved: int, needed: int, asked: int) -> str:
     if bytes_text(needed) != bytes_text(asked):
         text += f" (from the first byte to the last; the program {program} {bytes_text(asked)})"
     return text
-
-
-def filter_ns_per_byte(given: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Return from which time for each byte on HDF5's own work is filters or conversion, for each file.
-
-    Storage calls that move fewer bytes than the program show that there is a filter, which takes
-    `FILTER_NS_PER_BYTE`. Else copies on a busy machine must not count: twice as much.
-    """
-    each = np.where(moved < COMPRESSED * given, FILTER_NS_PER_BYTE, 2 * FILTER_NS_PER_BYTE)
-    found: np.ndarray = np.where(moved * MOST_COMPRESSED < given, np.inf, each)
-    return found
 
 
 def other_data_calls(

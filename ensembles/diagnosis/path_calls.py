@@ -127,7 +127,9 @@ def _polled(case: Case, uses: FileUses) -> Polled | None:
     again = (failed["file"] > 0) & np.isin(names, list(ADVICE_OF_FAILURES)) & np.isin(op, ("open", "meta"))
     again &= (failed["count"] >= LEAST_ASKED * tasks) & (failed["count"] < whole[pair])
     again &= (names != "EEXIST") | (removed[failed["file"]] >= LEAST_CALLS)
-    again &= (names != "ENOENT") | _asks_only(failed, table, again)
+    # A path that is removed only if it is there is not waited for.
+    asks = looks_up(np.array([call.name for call in calls])[failed["call"]], op)
+    again &= (names != "ENOENT") | (asks & _asks_only(failed, table, again))
     if not again.any():
         return None
     part = np.zeros(len(whole))

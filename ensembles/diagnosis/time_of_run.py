@@ -172,6 +172,8 @@ def _of_calls(
         )
     of_library = np.isin(case.layer, list(libraries)) | formatted_calls(case)
     moves = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & ~of_library
+    # Calls that wait for requests wait for their bytes.
+    transfers = moves | ((case.op == "wait") & ~of_library)
     # Reads that jump do not show what rate their bytes have in order, and small calls show what calls cost.
     in_order = moves & ~small_calls(case)["seek-heavy"]
     in_order &= case.rows["bytes"] >= COPIED_BYTES * case.rows["n"]
@@ -180,8 +182,8 @@ def _of_calls(
         (EXCHANGE, exchange_ns),
         (IN_LIBRARY, np.where(of_library, time_ns, 0.0)),
         (AT_RATE, at_rate_ns),
-        (CALLS, np.where(moves | of_library, 0.0, time_ns)),
-        (BYTES, np.where(moves, time_ns - at_rate_ns, 0.0)),
+        (CALLS, np.where(transfers | of_library, 0.0, time_ns)),
+        (BYTES, np.where(transfers, time_ns - at_rate_ns, 0.0)),
     )
     whole_ns = max(sum(float(values.sum()) for _, values in parts), 1.0)
     entries = []

@@ -85,6 +85,11 @@ class Busy:
 
     The calls of a row lie between its first start and its last end. Where such spans overlap, as those of
     threads, the time is at most the length of their union, and at most the sum.
+
+    Attributes
+    ----------
+    in_io_ns : float
+        Time in which at least one thread was in an I/O call: the bound of any calls; infinite: not known.
     """
 
     def __init__(self, rows: dict[str, np.ndarray], group: np.ndarray, groups: int) -> None:
@@ -94,9 +99,21 @@ class Busy:
         # On one axis, on which each group lies behind the one before.
         self._first, self._last = place.reshape(2, -1) + group * len(self._times)
         self._order = np.argsort(self._first, kind="stable")
+        self._own_ns = rows.get("time_ns")
+        self.in_io_ns = np.inf
 
     def most_ns(self, time_ns: np.ndarray) -> np.ndarray:
-        """Bound the time of calls that take `time_ns` in each row: shape (groups,)."""
+        """Bound the time of calls that take `time_ns` in each row: shape (groups,).
+
+        What is beyond the calls themselves, as a loop around them, is not in I/O.
+        """
+        found = self._of_spans_ns(time_ns)
+        if self._own_ns is not None and np.isfinite(self.in_io_ns):
+            beyond_ns = self._of_spans_ns(np.maximum(time_ns - self._own_ns, 0))
+            found = np.minimum(found, self.in_io_ns + beyond_ns)
+        return found
+
+    def _of_spans_ns(self, time_ns: np.ndarray) -> np.ndarray:
         mine = self._order[time_ns[self._order] > 0]
         if not len(mine):
             return np.zeros(self._groups)
@@ -141,7 +158,11 @@ class WithoutMeetings:
         self._order = np.argsort(self._ends, kind="stable")
         self._before = np.searchsorted(self._ends[self._order], first[self._order], side="right")
 
-    @cached_property
+    def bound(self, in_io_s: float) -> None:
+        """Take the time in which at least one thread was in I/O as a bound."""
+        self._of_tasks.in_io_ns = self._of_all.in_io_ns = 1e9 * in_io_s
+
+    @property
     def io_s(self) -> float:
         """Bound the time in which at least one thread is in I/O."""
         return self.most_s(self._time_ns)
@@ -156,7 +177,7 @@ class WithoutMeetings:
         saved = np.where(self._threads > 1, 0.0, self._of_tasks.most_ns(saved_ns))
         return 1e-9 * max(float(self._ends.max() - (self._ends - saved).max()), 0.0)
 
-    @cached_property
+    @property
     def is_of_run(self) -> bool:
         """Whether tasks that live one after the other have nearly all of the I/O."""
         of_all_s = 1e-9 * float(self._of_tasks.most_ns(self._time_ns).sum())
@@ -245,6 +266,10 @@ class WithMeetings:
 
     def _most_ns(self, time_ns: np.ndarray) -> np.ndarray:
         return self._busy.most_ns(time_ns).reshape(self._cells.present.shape)
+
+    def bound(self, in_io_s: float) -> None:
+        """Take the time in which at least one thread was in I/O as a bound."""
+        self._busy.in_io_ns = 1e9 * in_io_s
 
     @cached_property
     def _busy_ns(self) -> np.ndarray:

@@ -342,8 +342,8 @@ WORDS = {
     "diagnose.gain_unknown": "gain not known",
     "diagnose.loop": "of the upper end, {loop_s:s} are in the loop around the calls, and may stay",
     "diagnose.none": (
-        "no finding[is_part? in what was recorded][is_waiting? but the waiting above, for no task again and "
-        "again][is_whole? that matters]."
+        "no finding[is_part? in what was recorded][is_waiting? but the waiting above]"
+        "[is_whole? that matters]."
     ),
     "diagnose.unread": "no finding, because nothing could be examined[: {why}].",
     "diagnose.more": "and {count:n weaker finding} (--verbose).",

@@ -31,12 +31,12 @@ ALLOWED = {
     "writers": "model files recorder passes summaries readers structure",
     "run": "model faces files summaries passes readers writers structure",
     "ensemble": "model summaries passes statistics structure run",
-    "diagnosis": "_compiled model summaries passes statistics run structure ensemble",
+    "workloads": "model files recorder passes summaries readers writers run",
+    "diagnosis": "_compiled model summaries passes statistics run structure ensemble workloads",
     "comparison": "model passes summaries statistics run ensemble diagnosis",
     "history": "model faces files passes summaries statistics structure readers run comparison diagnosis",
     "answers": "_compiled model files passes summaries statistics structure ensemble run comparison "
     "diagnosis history faces",
-    "workloads": "model files recorder passes summaries readers writers run",
     "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history "
     "faces answers",
     "api": "model faces recorder passes summaries run ensemble comparison diagnosis answers viz",

@@ -1,4 +1,8 @@
-"""Rule ``hdf5-filters``: calls of HDF5 spend their time in filters or conversion, not in the file system."""
+"""Rule ``hdf5-filters``: calls of HDF5 spend their time in filters, not in the file system.
+
+Only bytes that become fewer on the way show a filter. A record does not say what other time inside HDF5 is:
+copies, conversion of types, page faults, waiting for a processor. The account names it by its principle.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,19 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import MOST_METADATA_BYTES, FileUses, chunks_from_cache, share_of_rows
+from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
-from ensembles.diagnosis.hdf5_work import CALL_NS, FILTERED, filter_ns_per_byte
+from ensembles.diagnosis.hdf5_work import CALL_NS, FILTER_NS_PER_BYTE, FILTERED
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
 from ensembles.model.units import bytes_text, seconds_text, share_text
-from ensembles.structure.library_time import COMPRESSED
+from ensembles.structure.library_time import MOST_COMPRESSED
 
 FASTER = (
     "look which filter the dataset has (h5dump -pH): instead of gzip, a lower level (compression_opts=1; "
     "H5Pset_deflate(plist, 1)) or a faster filter (h5py: compression='lzf'; hdf5plugin has Zstd and Blosc); "
     "instead of a fast one, none; or let several tasks compress"
 )
-SAME_TYPE = "store the type that the program has in memory, or, where a filter compresses, "
 
 _FLUSHES = ("sync", "close")
 """Operations besides writes in which HDF5 filters what its chunk cache holds."""
@@ -47,13 +50,12 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         given, moved = (
             np.bincount(table["file"][rows], table["bytes"][rows], width) for rows in (asked, disk)
         )
-        # A flush of a few bytes writes metadata, unless bytes that became fewer show a filter.
-        flushes = own & np.isin(op, _FLUSHES) & cached[table["file"]] & (direction == "write")
-        count = np.bincount(table["file"][flushes], table["n"][flushes], width)
-        flushes &= ((moved < COMPRESSED * given) | (given >= MOST_METADATA_BYTES * count))[table["file"]]
+        flushes = np.isin(op, _FLUSHES) & cached[table["file"]] & (direction == "write")
         mine = own & ((data & (op == direction)) | flushes)
         took_ns = np.bincount(table["file"][mine], work_ns[mine], width)
-        found = (moved > 0) & (took_ns >= filter_ns_per_byte(given, moved) * np.maximum(given, moved))
+        # With still fewer bytes, the storage calls were not recorded.
+        filtered = (moved < given) & (moved * MOST_COMPRESSED >= given)
+        found = filtered & (took_ns >= FILTER_NS_PER_BYTE * given)
         chosen |= mine & found[table["file"]]
         given_bytes += int(given[found].sum())
         moved_bytes += int(moved[found].sum())
@@ -63,8 +65,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     own_s = 1e-9 * float(table["time_ns"][chosen].sum())
     storage = case.layer == "posix"
     whole_s = 1e-9 * float(case.rows["time_ns"][storage].sum()) + own_s
-    is_fewer = moved_bytes < COMPRESSED * given_bytes
-    work = "compression and other filters" if is_fewer else "filters or conversion of types"
     summed = " summed over tasks" if len(np.unique(table["rank"][chosen])) > 1 else ""
     in_parallel = bool(np.isin(table["file"][layer == "mpiio"], table["file"][chosen]).any())
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], width)
@@ -90,13 +90,13 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     return Remedy(
         own_ns > 0,
         FILTERED[1] * own_ns,
-        f"HDF5 spends {seconds_text(own_s)}{summed} in {work}, not in the file system",
+        f"HDF5 spends {seconds_text(own_s)}{summed} in compression and other filters, not in the file system",
         checks,
         {"hdf5_time_s": own_s, "asked_bytes": given_bytes, "moved_bytes": moved_bytes},
         np.zeros(len(own_ns)),
         own_ns,
         tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0),
-        advice=f"no file system makes this shorter: {'' if is_fewer else SAME_TYPE}{FASTER}",
+        advice=f"no file system makes this shorter: {FASTER}",
     )
 
 

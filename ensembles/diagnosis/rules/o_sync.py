@@ -105,9 +105,17 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     writes_flagged = writes & flagged[table["file"]]
     waits = writes_flagged & (table["waits"] > 0)
     if writes_flagged.any() and not waits.any():
+        opened = "files were opened with O_SYNC, O_DSYNC or O_DIRECT, and "
+        asynchronous = np.array([call.name.startswith("aio_") for call in case.run.calls])[table["call"]]
+        if asynchronous[writes_flagged].all():
+            flight = case.run.info.flights.get("write")
+            raise NotApplicable(
+                f"{opened}written by asynchronous requests, for which programs wait in calls without a file",
+                None if flight is None else 1e-9 * flight.wait_ns,
+            )
         raise NotApplicable(
-            "files were opened with O_SYNC, O_DSYNC or O_DIRECT, and no event says that its write used such "
-            "a descriptor: recorders up to version 0.1.0 do not note it, so record the run again"
+            f"{opened}no event says that its write used such a descriptor: writes used others, or the record "
+            "is of an older recorder"
         )
     chosen = writes & waits & (table["bytes"] < MOST_BYTES * np.maximum(table["n"], 1))
     count = int(table["n"][chosen].sum())

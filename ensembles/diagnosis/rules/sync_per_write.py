@@ -98,15 +98,17 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
     Examples
     --------
     >>> from ensembles.diagnosis.rules.sync_per_write import how_often
-    >>> how_often(3.0), how_often(0.5, 131072)
-    ('a sync after every 3 writes', '2 syncs after every write of 256 KiB')
+    >>> how_often(3.0), how_often(300 / 301), how_often(0.5, 131072)
+    ('a sync after every 3 writes', 'a sync after every write', '2 syncs after every write of 256 KiB')
     """
-    if writes_per_sync >= 1:
-        after = "write" if writes_per_sync == 1 else f"{number_text(writes_per_sync)} writes"
+    syncs = number_text(1 / writes_per_sync)
+    if writes_per_sync >= 1 or syncs == "1":
+        writes = number_text(writes_per_sync)
+        after = "write" if "1" in (writes, syncs) else f"{writes} writes"
         size = "" if bytes_per_sync is None else f" ({bytes_text(round(bytes_per_sync))})"
         return f"a sync after every {after}{size}"
     size = "" if bytes_per_sync is None else f" of {bytes_text(round(bytes_per_sync / writes_per_sync))}"
-    return f"{number_text(1 / writes_per_sync)} syncs after every write{size}"
+    return f"{syncs} syncs after every write{size}"
 
 
 LEAST_SYNCS = 3

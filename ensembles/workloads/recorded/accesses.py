@@ -162,14 +162,12 @@ class Accesses:
 
     def taken(self, which: np.ndarray, **columns: Any) -> Accesses:
         """Return some of the calls, with other columns; the gaps of those left out remain."""
-        if which.dtype == bool and which.all():
-            return replace(self, **columns)
         passed = np.cumsum(self.gap)
         kept = {name: columns.get(name, getattr(self, name))[which] for name in COLUMN_NAMES}
         task, passed = kept["task"], passed[which]
-        begins = np.r_[True, task[1:] != task[:-1]]
+        begins = np.r_[True, task[1:] != task[:-1]][: len(task)]
         first = np.searchsorted(self.task, task[begins])
-        before = np.r_[0, passed[:-1]]
+        before = np.r_[0, passed[:-1]][: len(task)]
         before[begins] = np.cumsum(self.gap)[first] - self.gap[first]
         return replace(self, **kept, gap=passed - before)
 
@@ -198,14 +196,16 @@ def read_accesses(run: Run) -> Accesses:
     outermost = events.depth == 0
     events, access = _some(events, outermost), access[outermost]
     is_io = np.array([call.layer in ("posix", "stdio", "mpiio") for call in events.calls])[events.call]
-    if not (is_io & (events.file > 0)).any():
-        why = f": {why_below}, and the calls inside of MPI-IO were not recorded" if why_below else ""
-        raise EnsioError(f"{run.path} has no calls on files that can be replayed{why}")
     notes = [f"MPI-IO is replayed as the calls inside of it: {why_below}"] if why_below else []
     above = {"hdf5": "HDF5", "netcdf": "NetCDF", "pnetcdf": "PnetCDF"}
     used = [words for layer, words in above.items() if layer in used_layers]
     notes += [f"{' and '.join(used)} calls are replayed as the calls inside of them"] if used else []
-    return _columns(run, events, access, is_io, notes)
+    known = np.array([(c.layer, c.name) in MADE_AS for c in events.calls])[events.call] & (events.file > 0)
+    found = _columns(run, events, access, is_io, notes) if known.any() else None
+    if not found:
+        why = f": {why_below}, and the calls inside of MPI-IO were not recorded" if why_below else ""
+        raise EnsioError(f"{run.path} has no calls on files that can be replayed{why}")
+    return found
 
 
 def _some(events: Events, which: np.ndarray) -> Events:

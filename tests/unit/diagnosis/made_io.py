@@ -55,9 +55,11 @@ CALLS = {
     47: Call("lseek", "posix", "seek"),
     48: Call("fcntl", "posix", "meta"),
     49: Call("posix_fadvise", "posix", "meta"),
+    50: Call("aio_write", "posix", "write"),
+    51: Call("aio_suspend", "posix", "wait"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
-_WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")
+_WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce", "aio_suspend")
 _BEGIN = 10**12
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -88,6 +88,22 @@ def test_a_record_that_does_not_say_which_writes_used_the_flags_is_refused(tmp_p
     assert "no event says that its write used such a descriptor" in refusal(run, "o-sync")
 
 
+@pytest.mark.parametrize(("post_us", "wait_us"), [(20, 5000), (300, 2000)])
+def test_waits_for_requests_are_of_their_bytes_and_may_be_those_of_flags(post_us, wait_us, tmp_path):
+    requests = [
+        each
+        for number in range(40)
+        for each in (Made("aio_write", post_us, MIB, number * MIB), Made("aio_suspend", wait_us))
+    ]
+    run = io_run(tmp_path / "a", [[Made("open", 20), *requests]], TWO, {1: {"open.flags": "O_DSYNC"}})
+    told = refusal(run, "o-sync")
+    assert "asynchronous requests" in told
+    assert "record the run again" not in told
+    entries = {each.id: each for each in en.diagnose(run).account.entries}
+    assert entries["bytes"].call == "aio_suspend"
+    assert entries["bytes"].time_s >= 40e-6 * wait_us
+
+
 def test_without_an_open_the_flags_are_unknown(tmp_path):
     run = io_run(tmp_path / "a", [writes(1, 600)[1:]], TWO)
     assert "open" in refusal(run, "o-sync")

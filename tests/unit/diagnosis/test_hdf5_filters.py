@@ -58,17 +58,20 @@ def test_filters_that_a_program_may_need_are_a_warning_at_most(tmp_path: Path) -
     assert severities == ["warning"] * 3 + ["note"]
 
 
-def test_bytes_that_do_not_get_fewer_may_be_converted(tmp_path: Path) -> None:
-    found = finding(io_run(tmp_path / "a", [compressed(ratio=1)], H5))
-    assert "conversion of types" in found.title
-    assert "type that the program has in memory" in found.advice
+@pytest.mark.parametrize("name", ["H5Dwrite", "H5Dread"])
+def test_time_on_bytes_that_do_not_get_fewer_shows_no_filter(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Copies, page faults and conversion look alike in a record: the library has the time."""
+    inner = {"H5Dwrite": "pwrite", "H5Dread": "pread"}[name]
+    calls = [Made(name, 70_000, MIB, inside=[Made(inner, 200, MIB, chunk * MIB)]) for chunk in range(CHUNKS)]
+    run = io_run(tmp_path / "a", [calls], H5)
+    assert "hdf5-filters" not in found_ids(run)
+    assert main(["diagnose", run.path]) == 0
+    assert f"inside libraries, most in {name}" in words(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(
-    ("own_us", "ratio"),
-    [(1_000, 1), (6_000, 1), (3_000, 4)],
-    ids=["copies", "copies on a busy machine", "next to nothing"],
-)
+@pytest.mark.parametrize(("own_us", "ratio"), [(6_000, 1), (3_000, 4)], ids=["copies", "next to nothing"])
 def test_copies_are_no_finding(own_us: float, ratio: int, tmp_path: Path) -> None:
     assert "hdf5-filters" not in found_ids(io_run(tmp_path / "a", [compressed(own_us, ratio)], H5))
 
@@ -105,7 +108,7 @@ def test_work_that_is_done_again_is_the_finding_of_what_repeats_it(tmp_path: Pat
 def test_waiting_in_parallel_hdf5_costs_confidence(tmp_path: Path) -> None:
     calls = []
     for chunk in range(CHUNKS):
-        write = Made("MPI_File_write_at", 250, MIB, inside=[Made("pwrite", 200, MIB, chunk * MIB)])
+        write = Made("MPI_File_write_at", 250, MIB // 4, inside=[Made("pwrite", 200, MIB // 4, chunk * MIB)])
         calls.append(Made("H5Dwrite", 20_000, MIB, inside=[write]))
     alone = finding(io_run(tmp_path / "a", [compressed()] * 2, H5))
     together = finding(io_run(tmp_path / "b", [calls] * 2, H5))

@@ -88,3 +88,20 @@ def test_advice_for_files_that_are_read_in_order_is_named(tmp_path: Path) -> Non
         assert found is not None
         assert ("POSIX_FADV_RANDOM" in found.advice) is is_named
         assert found.evidence.get("posix_fadvise_calls", 0) == is_named
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("nc_put_vara", "move more in each call"),
+        ("H5Dread", "move more in each call"),
+        ("H5Gcreate", "fewer objects"),
+    ],
+)
+def test_advice_on_calls_of_libraries_is_that_of_their_kind(name: str, advice: str, tmp_path: Path) -> None:
+    inside = [Made("pwrite", 2, 40 * KIB, 0)]
+    size = 0 if name == "H5Gcreate" else 40 * KIB
+    run = io_run(tmp_path / "run", [[Made(name, 400, size, inside=inside)] * 300])
+    (found,) = (each for each in en.diagnose(run).findings if each.id == "fewer-calls")
+    assert advice in found.advice
+    assert "objects" not in found.advice or name == "H5Gcreate"

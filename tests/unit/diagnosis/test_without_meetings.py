@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_io import KIB, Made, io_run
+from made_io import KIB, MIB, Made, io_run
+from made_runs import run_of as of_threads
 
 import ensembles as en
 from ensembles.answers.info import info_parts
@@ -191,3 +192,19 @@ def test_a_shell_around_programs_does_not_hide_that_they_live_one_after_the_othe
     assert apart.likely_s(rows["time_ns"]) == pytest.approx(75e-9)
     assert apart.path(np.zeros(4)).rows.tolist() == [False, True, True, True]
     assert apart.is_of_run
+
+
+@pytest.mark.parametrize(("threads", "late_s"), [(2, 0.0), (2, 0.01), (4, 0.005), (6, 0.02)])
+def test_the_share_in_io_is_that_of_at_least_one_thread(threads: int, late_s: float, tmp_path: Path) -> None:
+    """Calls of threads that lie in the same times count once, as in info, although they do not fill them."""
+    calls = [
+        ("pread", 0.05 * step + late_s * thread, 0.03, MIB, MIB * step)
+        for step in range(20)
+        for thread in range(threads)
+    ]
+    later_s = late_s * (threads - 1)
+    union_s = 20 * min(0.03 + later_s, 0.05) + max(later_s - 0.02, 0)
+    for name, head in (("plain", PLAIN), ("of one rank", {})):
+        found = en.diagnose(of_threads(tmp_path / name, [calls], threads=threads, head=head)).account
+        assert found is not None
+        assert found.io_s == pytest.approx(union_s)
