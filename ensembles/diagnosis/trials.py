@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.accesses import Accesses
 
+_MOST_CALLS = 1 << 20
+"""Calls of the largest run whose findings name trials: to see what a remedy changes takes a second for so many."""
+
 
 def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     """Give findings the remedies that change the calls that they concern; the run is read if one has any."""
     from ensembles.workloads.recorded.accesses import read_accesses
 
     named = {number: each.proposed_trial for number, each in enumerate(findings)}
-    if not any(named.values()):
+    if not any(named.values()) or run.reading.source.capacity > _MOST_CALLS:
         return list(findings)
     try:
         found = read_accesses(run)

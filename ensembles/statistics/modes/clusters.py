@@ -14,7 +14,7 @@ from ensembles.statistics.modes.density import (
     shortest_span,
 )
 
-LEVEL = 0.015
+LEVEL = 0.03
 """Largest p-value of an antimode."""
 
 _MOST_CELLS = 256

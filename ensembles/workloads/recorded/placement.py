@@ -42,8 +42,9 @@ def align(found: Accesses, size: int) -> Accesses:
     shift = int((aligned - room).max() - (aligned - room).min()) + 1
     placed = room + np.maximum.accumulate(aligned - room + group * shift) - group * shift
     far = int(max(end.max(), found.offset.max())) + 1
+    files_from = found.file.astype(np.int64) * far
     moves = np.isin(found.op, [READ, WRITE]) & (found.moved > 0) & np.isin(found.file, file)
-    at = np.searchsorted(file * far + begin, found.file * far + found.offset, side="right") - 1
+    at = np.searchsorted(file * far + begin, files_from + found.offset, side="right") - 1
     at = np.maximum(at, 0)
     inside = (file[at] == found.file) & (found.offset + found.moved <= end[at])
     if np.any(moves & ~inside):
@@ -53,7 +54,7 @@ def align(found: Accesses, size: int) -> Accesses:
         raise EnsioError("align: the buffer of a stream decides where its bytes are written")
     offset = np.where(moves, placed[at] + found.offset - begin[at], found.offset)
     of_size = found.is_call(*_OF_SIZE)
-    last = np.searchsorted(file * far + end, found.file * far + np.minimum(found.bytes, far - 1), "right") - 1
+    last = np.searchsorted(file * far + end, files_from + np.minimum(found.bytes, far - 1), "right") - 1
     grows = of_size & (last >= 0) & (file[np.maximum(last, 0)] == found.file)
     bytes_ = np.where(grows, np.maximum((placed + end - begin)[last], found.bytes), found.bytes)
     seeks = (found.op == SEEK) & np.isin(found.file, file)
