@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ensembles.workloads.recorded.accesses import Accesses
 
 _MOST_CALLS = 1 << 20
-"""Calls of the largest run whose findings name trials: to see what a remedy changes takes a second for so many."""
+"""Calls of the largest run whose findings name trials: what remedies change of so many takes a second."""
 
 
 def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
