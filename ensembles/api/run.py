@@ -419,7 +419,7 @@ class Run(run.Run):
 
         Examples
         --------
-        >>> en.open("ensio-ior").report("report.html") > 1_000_000
+        >>> en.open("ensio-ior").report("report.html") > 100_000
         True
         """
         from ensembles.viz.report.page import write_report

@@ -57,6 +57,8 @@ ONCE = (
     "collect REAL -o real.h5",
     "anonymise REAL -o hidden.h5",
     "try REAL --with split=2",
+    "predict REAL --with split=2",
+    "calibrate-fs calibrated --tasks 1 -o calibration",
     "compare REAL SIMULATED",
     "scaling REAL SIMULATED",
     "history list --db runs.db",

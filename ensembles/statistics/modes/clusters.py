@@ -14,8 +14,8 @@ from ensembles.statistics.modes.density import (
     shortest_span,
 )
 
-LEVEL = 0.03
-"""Largest p-value of an antimode."""
+LEVEL = 0.02
+"""Largest p-value of an antimode: the false second modes that the calibration allows."""
 
 _MOST_CELLS = 256
 _OCTAVES = range(-5, 8)
