@@ -7,6 +7,7 @@ thousand. Run: python -m calibration.modes [PART ...] [--quick]
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,9 +15,9 @@ from scipy import stats
 
 from calibration.page import say, show
 from calibration.workers import in_order
-from ensembles.statistics.modes.clusters import find_antimodes
 from ensembles.statistics.modes.density import DEPTH_RATIO, LogCells
 from ensembles.statistics.modes.harmonics import find_harmonics
+from ensembles.statistics.modes.kinds import find_clusters
 from ensembles.statistics.modes.modes import Mode, fit_modes
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -98,7 +99,7 @@ def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
 
 def _number(sample: CountedDurations) -> int:
     cells = LogCells.from_counts(sample.counts, clock_step_of_counts_s(sample.counts))
-    return (len(find_antimodes(cells)[0]) + 1) // 2
+    return (len(find_clusters(sample, cells)[0]) + 1) // 2
 
 
 def false_modes(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
@@ -402,6 +403,18 @@ def modes_apart(modes: int, least: float, rng: np.random.Generator) -> np.ndarra
             return np.exp(place_log)
 
 
+def speed(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
+    """Measure processor time in seconds, the median of five."""
+    for name in ("log-normal 0.3", "log-normal 1.5", "Weibull 0.7"):
+        for n in (10**3, 10**6, 10**9):
+            sample, times = drawn(chances(UNIMODAL[name]), n, rng), []
+            for _ in range(3 if quick else 5):
+                begin = time.thread_time()
+                fit_modes(sample)
+                times.append(time.thread_time() - begin)
+            yield f"time of modes: {name}, n = {n:.0e}", f"{np.median(times):.3f} s", "≤ 0.3 s"
+
+
 PARTS = (
     false_modes,
     frontier,
@@ -413,6 +426,7 @@ PARTS = (
     shoulders,
     phases,
     harmonics,
+    speed,
 )
 SEED = 20_261_121
 
@@ -427,8 +441,12 @@ def main(quick: bool = False, seed: int = SEED, names: tuple[str, ...] = ()) -> 
     """Print the results, one line for each claim."""
     say("Coverage of intervals at 90 % has its standard error and the median width (high / low).")
     chosen = [part.__name__ for part in PARTS if not names or part.__name__ in names]
-    found = in_order(rows_of, [(name, quick, seed) for name in chosen])
-    for name, rows in zip(chosen, found, strict=True):
+    # Times are measured last, when the other processes have ended.
+    cases = [(name, quick, seed) for name in chosen if name != "speed"]
+    found = dict(zip(chosen, in_order(rows_of, cases), strict=False))
+    if "speed" in chosen:
+        found["speed"] = rows_of("speed", quick, seed)
+    for name, rows in found.items():
         show(rows, ("claim: " + name.replace("_", " "), "measured", "goal"))
 
 

@@ -239,7 +239,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     >>> from ensembles import viz
     >>> figure = viz.modes(en.open("ensio-ior").ensemble(op="write"))
     >>> figure.title.text
-    'Modes of pwrite: 1 mode in 160 calls'
+    'Modes of pwrite: none can be determined in 160 calls'
     """
     ensemble = ensemble_from(data)
     found = ensemble.modes() if found is None else found

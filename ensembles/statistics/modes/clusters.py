@@ -1,8 +1,6 @@
-"""How many clusters there are: antimodes of kernel estimates of the density of log duration."""
+"""How many clusters there are: intervals of log duration that are denser than the antimodes beside them."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import numpy as np
 
@@ -10,162 +8,132 @@ from ensembles.statistics.modes.density import (
     DEPTH_RATIO,
     LEAST_CALLS,
     LEAST_SHARE,
+    CellBlocks,
     LogCells,
-    shortest_span,
+    Smoother,
+    chain,
+    evidence,
+    places_of_shares,
 )
 
-LEVEL = 0.02
-"""Largest p-value of an antimode: the false second modes that the calibration allows."""
+THRESHOLD = 1.6
+"""Evidence that an antimode needs between blocks.
 
-_MOST_CELLS = 256
-_OCTAVES = range(-5, 8)
-_DRAWS = 200
-_DEEP = 0.25
-"""Part of the depth of an antimode up to which the density is low."""
-_FLAT = 2.0
-"""Standard errors within which the density of the null hypothesis is flat around an antimode."""
+Of samples of a flat density, the least favourable one, 1 to 2 % reach it with 30 to 1,000 calls, and fewer
+with more.
+"""
+
+_WIDEST_SPARSE_CELL = 0.045
+_MOST_CELLS = 320
 
 Span = tuple[float, float]
 
 
-class Scales:
-    """Kernel estimates of counts in cells, with bandwidths an octave apart.
-
-    The evidence of an antimode is the difference of the density to the lower one of the highest densities on
-    both sides, in standard errors, less a penalty for the number of places at its bandwidth. Two high and a
-    low place of a flat density differ by z standard errors with a probability of about ``exp(-2 z**2 / 3)``,
-    for each of ``places**3`` triples. Bandwidths other than Silverman's and its double need one more.
-    """
-
-    def __init__(self, edges: np.ndarray, counts: np.ndarray, least: float) -> None:
-        from ensembles.statistics.special import ndtr
-
-        self.widths, self._least = np.diff(edges), least
-        self.middles, total = 0.5 * (edges[1:] + edges[:-1]), counts.sum()
-        quarters = np.interp(total * np.array([0.25, 0.75]), np.append(0, np.cumsum(counts)), edges)
-        spread = float(counts @ (self.middles - counts @ self.middles / total) ** 2 / total)
-        finest, whole = 0.5 * float(np.median(self.widths)), float(edges[-1] - edges[0])
-        silverman = 0.9 * min(float(np.ptp(quarters)) / 1.349, np.sqrt(spread)) * total**-0.2
-        silverman = min(max(silverman, finest), whole / 4)
-        self.kernels = []
-        for octave in _OCTAVES:
-            bandwidth = silverman * 2.0**octave
-            if octave and not finest <= bandwidth <= whole / 4:
-                continue
-            kernel = np.diff(ndtr((edges[:, None] - self.middles) / bandwidth), axis=0) / self.widths[:, None]
-            penalty = np.sqrt(4.5 * np.log1p(whole / (4 * bandwidth))) + (octave not in (0, 1))
-            self.kernels.append((bandwidth, kernel, self.widths @ kernel**2, penalty))
-
-    def evidence(self, counts: np.ndarray, of_hills: bool = False) -> np.ndarray:
-        """Return the evidence of antimodes, or of hills: rows of counts to shape (scales, rows, cells)."""
-        found = []
-        for _, kernel, squares, penalty in self.kernels:
-            density = counts @ kernel
-            if of_hills:  # a density that is cut off at its ends has no hill there
-                inside = self.widths @ kernel
-                high, squares = density / inside, squares / inside**2
-                low = -np.minimum(*_highest(-high))
-            else:
-                high, low = np.minimum(*_highest(density)), density
-            deep = (high - low >= self._least * squares) & (high > DEPTH_RATIO * low)
-            error = np.sqrt(np.maximum((high + low) * squares, 1e-300))
-            found.append(np.where(deep, (high - low) / error, -np.inf) - penalty)
-        return np.stack(found)
-
-    def without(self, counts: np.ndarray, scale: int, place: int) -> np.ndarray:
-        """Return probabilities of cells as flat as the counts allow, without an antimode there."""
-        _, kernel, squares, _ = self.kernels[scale]
-        density = counts @ kernel
-        peak = min(density[:place].max(), density[place:].max())
-        level = 0.5 * (peak + density[place])
-        flat = np.where(np.abs(density - level) < _FLAT * np.sqrt(level * squares), level, density)
-        side = slice(0, place + 1) if density[:place].max() < density[place:].max() else slice(place, None)
-        flat[side] = np.minimum(flat[side], level)
-        chance = np.minimum(*_highest(flat)) * self.widths
-        unimodal: np.ndarray = chance / chance.sum()
-        return unimodal
-
-
-def _highest(density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the highest densities up to, and from, each place on."""
-    from_here = np.maximum.accumulate(density[..., ::-1], axis=-1)[..., ::-1]
-    return np.maximum.accumulate(density, axis=-1), from_here
-
-
-def find_antimodes(cells: LogCells) -> tuple[list[Span], float]:
+def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
     """Find intervals of log time in which the density is significantly high and low.
 
-    The p-value is that of as much evidence in 200 samples of a density without this antimode, which is
-    otherwise that of the calls: a smoothed bootstrap of the multiscale statistic. The parts on both sides of
-    a significant antimode are searched in turn.
+    Returns
+    -------
+    spans : list of (float, float)
+        High, low, high, ..., high: one more than twice the number of antimodes. With a single mode, the whole
+        range.
+    beyond : float
+        Evidence of the deepest antimode beyond `THRESHOLD`.
     """
-    edges, counts = cells.joined(_MOST_CELLS)
-    valleys, chance = _valleys(edges, counts, max(LEAST_CALLS, LEAST_SHARE * counts.sum()))
-    first = float(cells.edges[0]), float(cells.edges[0])
-    last = float(cells.edges[-1]), float(cells.edges[-1])
-    highs = [_densest(cells, low, high) for (_, low), (high, _) in pairwise([first, *valleys, last])]
-    return [span for pair in zip(highs, [*valleys, last], strict=True) for span in pair][:-1], chance
+    coarse = cells_to_look_at(cells)
+    blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
+    found = evidence(blocks, float(coarse.counts.sum()))
+    spans = [
+        (float(coarse.edges[blocks.start[block]]), float(coarse.edges[blocks.end[block]]))
+        for block in chain(found, THRESHOLD)
+    ]
+    return spans or [(float(cells.edges[0]), float(cells.edges[-1]))], found.deepest() - THRESHOLD
 
 
-def _densest(cells: LogCells, low: float, high: float) -> Span:
-    """Return the shortest interval of whole cells that holds half of the calls between two places."""
-    first, last = np.searchsorted(cells.edges, [low, high])
-    if not cells.counts[first : max(last, first + 1)].sum():
-        return low, high
-    begin, end = shortest_span(cells, low, high, 0.5)
-    first = int(np.searchsorted(cells.edges[:-1], begin, "right")) - 1
-    last = int(np.searchsorted(cells.edges[1:-1], end, "left")) + 1  # rounding may pass the last edge
-    return max(low, float(cells.edges[max(first, 0)])), min(high, float(cells.edges[last]))
+def cells_to_look_at(cells: LogCells, most: int = _MOST_CELLS) -> LogCells:
+    """Join cells until each holds enough calls, and there are not too many for the search."""
+    least, widest = max(LEAST_CALLS, LEAST_SHARE * cells.counts.sum()) / 3, _WIDEST_SPARSE_CELL
+    coarse = cells.coarser(least, widest)
+    while len(coarse.counts) > most and widest < 1.0:
+        least, widest = 1.3 * least, 1.3 * widest
+        coarse = cells.coarser(least, widest)
+    return coarse
 
 
-def _valleys(edges: np.ndarray, counts: np.ndarray, least: float) -> tuple[list[Span], float]:
-    """Return intervals around significant antimodes, and the p-value of the deepest one."""
-    if len(counts) < 3 or counts.sum() < 2 * least:
-        return [], 1.0
-    scales = Scales(edges, counts, least)
-    evidence = scales.evidence(counts[None].astype(np.float64))[:, 0]
-    scale, place = (int(at) for at in np.unravel_index(int(evidence.argmax()), evidence.shape))
-    if not np.isfinite(deepest := float(evidence[scale, place])):
-        return [], 1.0
-    without = scales.without(counts.astype(np.float64), scale, place)
-    chance = _chance(scales, int(counts.sum()), without, deepest)
-    if chance > LEVEL:
-        return [], chance
-    density = counts @ scales.kernels[scale][1]
-    floor, peak = density[place], min(density[:place].max(), density[place:].max())
-    valley = _around(edges, density < floor + _DEEP * (peak - floor), place)
-    left = _valleys(edges[: place + 1], counts[:place], least)[0]
-    right = _valleys(edges[place:], counts[place:], least)[0]
-    low, high = valley
-    if left:  # a mode lies between two antimodes
-        low = max(low, 0.5 * (left[-1][1] + float(edges[place])))
-    if right:
-        high = min(high, 0.5 * (right[0][0] + float(edges[place + 1])))
-    return [*left, (low, high), *right], chance
+def chance_of_second_mode(beyond: float) -> float:
+    """Bound the p-value of the deepest antimode under a flat density by its evidence beyond the threshold.
+
+    It is 1 % at the threshold, and ten times less for each further 0.45 of evidence. Simulated p-values fall
+    at least as fast.
+    """
+    return float(0.01 * 10.0 ** (-max(beyond, -0.9) / 0.45))
 
 
-def _around(edges: np.ndarray, inside: np.ndarray, place: int) -> Span:
-    """Return the ends of the interval of cells around a place."""
-    outside = np.flatnonzero(~inside)
-    after = int(np.searchsorted(outside, place))
-    first = int(outside[after - 1]) + 1 if after else 0
-    last = int(outside[after]) if after < len(outside) else len(inside)
-    return float(edges[first]), float(edges[last])
+KERNEL_THRESHOLDS = ((2.0, 1.2), (3.0, 1.75), (4.4, 2.4), (6.1, 2.8), (9.0, 3.2), (20.0, 3.8), (60.0, 4.8))
+"""Standard errors by which a kernel antimode is low, by the width of the calls in bandwidths."""
+
+_LEAST_IN_CELLS = 0.3
+_MOST_GRID = 512
+_QUARTERS, _FAR = np.array([0.25, 0.75]), 12.0
 
 
-def has_hill(edges: np.ndarray, counts: np.ndarray, without: np.ndarray) -> bool:
-    """Return whether the density is significantly higher than on both sides; `without`: one that is not."""
-    scales = Scales(edges, counts, max(LEAST_CALLS, LEAST_SHARE * counts.sum()))
-    highest = float(scales.evidence(counts[None].astype(np.float64), True).max())
-    return np.isfinite(highest) and _chance(scales, int(counts.sum()), without, highest, True) <= LEVEL
+def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tuple[list[Span], float]:
+    """Divide the calls between two ends at significant antimodes of a kernel estimate.
 
+    Returns
+    -------
+    spans : list of (float, float)
+        High, low, high, ..., high; `span` alone: there is no antimode.
+    beyond : float
+        Standard errors of the deepest antimode beyond its threshold.
 
-def _chance(scales: Scales, n: int, without: np.ndarray, most: float, of_hills: bool = False) -> float:
-    """Return the p-value of evidence: from draws without it, beyond the highest one as of three places."""
-    rng, drawn = np.random.default_rng(0), np.zeros(0)
-    while len(drawn) < _DRAWS and np.count_nonzero(drawn >= most) <= LEVEL * _DRAWS:
-        counts = rng.multinomial(n, without, _DRAWS // 4).astype(np.float64)
-        drawn = np.append(drawn, scales.evidence(counts, of_hills).max(axis=(0, 2)))
-    share = (1 + np.count_nonzero(drawn >= most)) / (1 + len(drawn))
-    beyond = max(most - max(float(drawn.max()), 0.0), 0.0)
-    return float(share * np.exp(-2 / 3 * beyond**2))
+    Notes
+    -----
+    The bandwidth is that of Silverman for all calls, which is wide, so that few places are compared and a
+    shallow antimode between two modes of similar width suffices. Blocks find modes that are narrow or far
+    away.
+
+    References
+    ----------
+    B. W. Silverman, Density Estimation, 1986, section 3.4. J. S. Marron and P. Chaudhuri, "SiZer for
+    exploration of structures in curves", Journal of the American Statistical Association 94, 1999.
+    """
+    inside = (cells.edges[1:] > low) & (cells.edges[:-1] < high)
+    counts = np.where(inside, cells.counts, 0).astype(np.float64)
+    total = counts.sum()
+    first, last = places_of_shares(cells, np.stack([counts] * 2), total * _QUARTERS)
+    middles = 0.5 * (cells.edges[1:] + cells.edges[:-1])
+    mean = float(counts @ middles) / total
+    sigma = min((last - first) / 1.349, float(np.sqrt(counts @ (middles - mean) ** 2 / total)))
+    used = np.flatnonzero((middles > first - 3 * sigma) & (middles < last + 3 * sigma) & (counts > 0))
+    widest = float(cells.widths[used].max(initial=0.0))
+    bandwidth = max(0.9 * sigma * total**-0.2, _LEAST_IN_CELLS * widest)
+    if bandwidth <= 0 or sigma < bandwidth:
+        return [span], -np.inf
+    ends = max(low, first - _FAR * sigma), min(high, last + _FAR * sigma)
+    at = np.linspace(*ends, int(np.clip(4 * (ends[1] - ends[0]) / bandwidth, 32, _MOST_GRID)))
+    smoother = Smoother(cells, at, bandwidth)
+    density = smoother(counts)
+    left = np.maximum.accumulate(density)
+    right = np.maximum.accumulate(density[::-1])[::-1]
+    peak = np.minimum(left, right)
+    held = peak * bandwidth * 2 * np.sqrt(np.pi)
+    least = max(LEAST_CALLS, LEAST_SHARE * cells.counts.sum())
+    deep = (held >= least) & (peak > DEPTH_RATIO * density)
+    error = np.sqrt((peak + density) * smoother.squares)
+    scores = np.where(deep, (peak - density) / np.maximum(error, 1e-300), -np.inf)
+    place = int(np.argmax(scores))
+    widths, limits = zip(*KERNEL_THRESHOLDS, strict=True)
+    smoothed = 1 / (2 * np.sqrt(np.pi) * smoother.squares[place])  # by the kernel and by cells
+    beyond = float(scores[place] - np.interp(np.log(sigma / smoothed), np.log(widths), limits))
+    if beyond < 0:
+        return [span], beyond
+    valley = float(at[place])
+    tops = [float(at[np.argmax(density[:place])]), float(at[place + np.argmax(density[place:])])]
+    near = min(bandwidth, 0.4 * min(valley - tops[0], tops[1] - valley))
+    sides = [
+        kernel_antimodes(cells, *part, (top - near, top + near))[0]
+        for part, top in zip([(low, valley), (valley, high)], tops, strict=True)
+    ]
+    lowest = max(valley - near, sides[0][-1][1]), min(valley + near, sides[1][0][0])
+    return [*sides[0], lowest, *sides[1]], beyond

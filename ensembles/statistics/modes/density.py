@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,18 +21,201 @@ LEAST_CALLS = 6
 """Least number of these calls."""
 
 
+@dataclass(frozen=True, eq=False)
+class CellBlocks:
+    """Contiguous blocks of cells.
+
+    Attributes
+    ----------
+    start, end : ndarray of int64, shape (m,)
+        First cell, and the cell after the last; sorted by `start`.
+    calls, width : ndarray of float64, shape (m,)
+        Number of calls, and width in log time.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    calls: np.ndarray
+    width: np.ndarray
+
+    @classmethod
+    def from_counts(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
+        """Make blocks of 1, 2, 3, 4, 6, 8, ... cells at distances of half their length."""
+        cells, length, starts, ends = len(counts), 1, [], []
+        while length <= cells:
+            first = np.unique(
+                np.append(np.arange(0, cells - length + 1, max(1, length // 2)), cells - length)
+            )
+            starts.append(first)
+            ends.append(first + length)
+            length = (
+                length + 1
+                if length < 4
+                else length * 3 // 2
+                if length & (length - 1) == 0
+                else length * 4 // 3
+            )
+        start, end = np.concatenate(starts), np.concatenate(ends)
+        order = np.lexsort((end, start))
+        start, end = start[order], end[order]
+        before = np.concatenate([[0], np.cumsum(counts)]).astype(np.float64)
+        return cls(start, end, before[end] - before[start], edges[end] - edges[start])
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Evidence that blocks are denser than others.
+
+    Attributes
+    ----------
+    high, low : ndarray of int64, shape (h,) and (v,)
+        Blocks that may be modes, and blocks that may be antimodes.
+    before, after : ndarray of float32, shape (h, v)
+        Evidence that the high block is denser, where it lies before (after) the low block; −inf: it does not.
+    """
+
+    high: np.ndarray
+    low: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+
+    def deepest(self) -> float:
+        """Return the evidence of the most significant antimode; −inf: none.
+
+        The evidence of an antimode is the lesser of those against its left and its right side.
+        """
+        if not self.before.size:
+            return -np.inf
+        return float(np.minimum(self.before.max(axis=0), self.after.max(axis=0)).max())
+
+
+def evidence(blocks: CellBlocks, total: float) -> Evidence:
+    """Compare blocks in pairs.
+
+    Notes
+    -----
+    Given the sum of two counts, the first is binomial. Z is the signed root of the log-likelihood ratio
+    against "at most `DEPTH_RATIO` times as dense". The evidence is ``Z - sqrt(2 log(e total / (calls of
+    both)))``: small pairs are many, so that they need a larger Z (multiscale penalty).
+
+    References
+    ----------
+    L. Dümbgen and V. G. Spokoiny, "Multiscale testing of qualitative hypotheses", Annals of Statistics 29,
+    2001. L. Dümbgen and G. Walther, "Multiscale inference about a density", Annals of Statistics 36, 2008.
+    """
+    density = blocks.calls / blocks.width
+    least = max(LEAST_CALLS, LEAST_SHARE * total)
+    high = np.flatnonzero(blocks.calls >= least)
+    # The densest block that ends before a place, and that begins behind one.
+    cells = int(blocks.end.max())
+    until, since = np.zeros(cells + 1), np.zeros(cells + 1)
+    np.maximum.at(until, blocks.end[high], density[high])
+    np.maximum.at(since, blocks.start[high], density[high])
+    until, since = np.maximum.accumulate(until), np.maximum.accumulate(since[::-1])[::-1]
+    beside = np.minimum(until[blocks.start], since[blocks.end])
+    low = np.flatnonzero(DEPTH_RATIO * density < beside)
+    before = blocks.end[high][:, None] <= blocks.start[low][None, :]
+    after = blocks.start[high][:, None] >= blocks.end[low][None, :]
+    found = []
+    for apart in (before, after):
+        score = np.full(apart.shape, -np.inf, np.float32)
+        pairs = np.flatnonzero(apart & (density[high][:, None] > DEPTH_RATIO * density[low][None, :]))
+        i, j = np.divmod(pairs, max(len(low), 1))
+        keep = blocks.calls[high[i]] - DEPTH_RATIO * blocks.width[high[i]] * density[low[j]] >= least
+        i, j = i[keep], j[keep]
+        score[i, j] = _scores(blocks, high[i], low[j], total)
+        found.append(score)
+    return Evidence(high, low, *found)
+
+
+def _scores(blocks: CellBlocks, high: np.ndarray, low: np.ndarray, total: float) -> np.ndarray:
+    a, b = blocks.calls[high], blocks.calls[low]
+    both = a + b
+    chance = DEPTH_RATIO * blocks.width[high] / (DEPTH_RATIO * blocks.width[high] + blocks.width[low])
+    ratio = a * np.log(a / (both * chance)) + b * np.log(np.maximum(b, 1e-300) / (both * (1 - chance)))
+    scores: np.ndarray = np.sqrt(2 * np.maximum(ratio, 0)) - np.sqrt(2 * np.log(math.e * total / both))
+    return scores
+
+
+def has_hill(blocks: CellBlocks, total: float, threshold: float) -> bool:
+    """Return whether a block is significantly denser than one before it and one after it."""
+    density = blocks.calls / blocks.width
+    high = np.flatnonzero(blocks.calls >= max(LEAST_CALLS, LEAST_SHARE * total))
+    hill = np.ones(len(high), bool)
+    denser = density[high][:, None] > DEPTH_RATIO * density[None, :]
+    for apart in (
+        blocks.end[high][:, None] <= blocks.start[None, :],
+        blocks.start[high][:, None] >= blocks.end[None, :],
+    ):
+        i, j = np.nonzero(apart & denser)
+        best = np.full(len(high), -np.inf)
+        np.maximum.at(best, i, _scores(blocks, high[i], j, total))
+        hill &= best >= threshold
+    return bool(hill.any())
+
+
+def chain(found: Evidence, threshold: float) -> list[int]:
+    """Find the longest chain of alternately high and low blocks.
+
+    Successive blocks differ significantly. Of chains of equal length, the one with the most evidence is
+    taken.
+
+    Returns
+    -------
+    list of int
+        Blocks: high, low, high, ..., high. The high ones belong to different modes. Empty: no antimode is
+        significant.
+    """
+    before = np.where(found.before >= threshold, found.before, -np.inf)
+    after = np.where(found.after >= threshold, found.after, -np.inf)
+    if not before.size:
+        return []
+    sum_of_high = np.zeros(len(found.high))
+    steps = []
+    while True:
+        down = sum_of_high[:, None] + before
+        sum_of_low = down.max(axis=0)
+        up = sum_of_low[None, :] + after
+        next_sum = up.max(axis=1)
+        if not np.isfinite(next_sum).any():
+            break
+        steps.append((down.argmax(axis=0), up.argmax(axis=1)))
+        sum_of_high = next_sum
+    if not steps:
+        return []
+    high = int(sum_of_high.argmax())
+    row = [int(found.high[high])]
+    for from_high, from_low in reversed(steps):
+        low = int(from_low[high])
+        high = int(from_high[low])
+        row[:0] = [int(found.high[high]), int(found.low[low])]
+    return row
+
+
 _ZERO_FROM_STEPS = 1.0 / 16
 """Lower edge of the cell of calls shorter than the step, in steps."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogCells:
-    """Adjacent cells of log duration, from the first with calls to the last."""
+    """Adjacent cells of log duration, from the first with calls to the last.
 
-    edges: np.ndarray  # Natural logarithm of the duration in seconds; shape (k + 1,)
-    counts: np.ndarray  # Number of calls; shape (k,)
-    cell_of_bin: np.ndarray  # Cell of each bin of the bin law; −1 or k: outside; shape (BIN_COUNT,)
-    step_s: float  # Step of the clock for which the cells were made, in seconds
+    Attributes
+    ----------
+    edges : ndarray of float64, shape (k + 1,)
+        Natural logarithm of the duration in seconds.
+    counts : ndarray of int64, shape (k,)
+        Number of calls.
+    cell_of_bin : ndarray of int64, shape (BIN_COUNT,)
+        Cell of each bin of the bin law; −1 or k: outside.
+    step_s : float
+        Step of the clock for which the cells were made, in seconds.
+    """
+
+    edges: np.ndarray
+    counts: np.ndarray
+    cell_of_bin: np.ndarray
+    step_s: float
 
     @classmethod
     def from_counts(cls, counts: np.ndarray, step_s: float = 0.0) -> LogCells:
@@ -60,12 +244,25 @@ class LogCells:
         """Width of the cells in log time: float64, shape (k,)."""
         return np.diff(self.edges)
 
-    def joined(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return edges and counts of at most so many cells of nearly equal width."""
-        step = (self.edges[-1] - self.edges[0]) / most
-        number = np.floor((self.edges[:-1] - self.edges[0]) / step + 1e-9)
-        first = np.flatnonzero(np.diff(number, prepend=-1))
-        return self.edges[np.append(first, len(self.counts))], np.add.reduceat(self.counts, first)
+    def coarser(self, least: float, widest: float) -> LogCells:
+        """Join cells with few calls to their neighbours."""
+        begin, held, start, empty = [0], 0, self.edges[0], True
+        for i, (count, high) in enumerate(zip(self.counts.tolist(), self.edges[1:].tolist(), strict=True)):
+            full = held >= least or (held > 0 and (high - start > widest or count >= least))
+            if i and (full or (empty and count > 0)):
+                begin.append(i)
+                held, start, empty = 0, self.edges[i], True
+            held, empty = held + count, empty and count == 0
+        first = np.array(begin)
+        joined = np.searchsorted(first, np.arange(len(self.counts)), side="right") - 1
+        outside = (self.cell_of_bin < 0) | (self.cell_of_bin >= len(self.counts))
+        inside = joined[np.clip(self.cell_of_bin, 0, len(self.counts) - 1)]
+        return LogCells(
+            edges=self.edges[np.append(first, len(self.counts))],
+            counts=np.add.reduceat(self.counts, first),
+            cell_of_bin=np.where(outside, np.where(self.cell_of_bin < 0, -1, len(first)), inside),
+            step_s=self.step_s,
+        )
 
 
 def _cells_of_bins(holding: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
@@ -89,8 +286,18 @@ _REACH = 5.0
 def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
     """Draw counts as another run might have given them.
 
+    Returns
+    -------
+    ndarray of float64, shape (size, cells)
+
+    Notes
+    -----
     With five or more known phases, whole phases are drawn with replacement, because calls of a phase are
     dependent; more than 512 phases are first put into 512 random groups. Otherwise calls are drawn.
+
+    References
+    ----------
+    A. C. Davison and D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
     """
     phases = resampled_phases(sample)
     if not phases:
@@ -121,6 +328,13 @@ def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np
 class Smoother:
     """Kernel estimate of a density at fixed positions from counts in cells.
 
+    Parameters
+    ----------
+    at : ndarray of float64, shape (g,)
+        Positions in log time, increasing.
+
+    Notes
+    -----
     The kernel is integrated over each cell, in which calls are assumed to be spread evenly.
 
     References
@@ -136,16 +350,34 @@ class Smoother:
         high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
         self._cells = slice(low, high)
         within = np.diff(ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
-        self._kernel = within / cells.widths[low:high, None]
+        self._widths = cells.widths[low:high]
+        self._kernel = within / self._widths[:, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
-        """Return the densities of counts."""
+        """Return the densities of counts.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., g)
+            Calls per unit of log time.
+        """
         density: np.ndarray = counts[..., self._cells] @ self._kernel
         return density
 
+    @property
+    def squares(self) -> np.ndarray:
+        """Variances of the densities of Poisson counts, over densities: float64, shape (g,)."""
+        squares: np.ndarray = self._widths @ self._kernel**2
+        return squares
+
 
 def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Return the position of the maximum of each density, refined by a parabola."""
+    """Return the position of the maximum of each density, refined by a parabola.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+    """
     top = np.clip(density.argmax(axis=-1), 1, len(at) - 2)[..., None]
     left, middle, right = (np.take_along_axis(density, top + k, axis=-1)[..., 0] for k in (-1, 0, 1))
     bend = left - 2 * middle + right
@@ -193,7 +425,12 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
 
 
 def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> np.ndarray:
-    """Return positions in log time below which given numbers of calls lie."""
+    """Return positions in log time below which given numbers of calls lie.
+
+    Returns
+    -------
+    ndarray of float64, shape (r,)
+    """
     before = np.cumsum(counts, axis=1)
     cell = np.minimum((before < calls[:, None]).sum(axis=1), counts.shape[1] - 1)
     row = np.arange(len(counts))

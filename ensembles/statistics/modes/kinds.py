@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import seconds_text, share_text
-from ensembles.statistics.modes.clusters import has_hill
-from ensembles.statistics.modes.density import DEPTH_RATIO, LogCells
+from ensembles.statistics.modes.clusters import (
+    THRESHOLD,
+    cells_to_look_at,
+    chance_of_second_mode,
+    highs_and_lows,
+    kernel_antimodes,
+)
+from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
@@ -21,12 +27,30 @@ _P_OF_A_PHASE = 0.1
 
 
 def time_text(time_share: float | None) -> str:
-    """Return what some calls took of the time of all, in brackets; ``""`` if it is unknown."""
+    """Return what some calls took of the time of all, in brackets; ``""`` if it is unknown.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.modes.kinds import time_text
+    >>> time_text(0.642)
+    ' (64 % of the time)'
+    """
     return "" if time_share is None else f" ({share_text(time_share)} of the time)"
 
 
 def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.0) -> np.ndarray:
-    """Return what the calls of each cluster took of the time of all calls."""
+    """Return what the calls of each cluster took of the time of all calls.
+
+    Parameters
+    ----------
+    bounds : ndarray of float64, shape (m + 1,)
+        Log times, in log s, between the clusters, and their ends.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Calls of a bin of durations are taken to last as long as its middle. The sum is 1 if all calls count.
+    """
     edges_s = bin_edges_s()
     middles_s = 0.5 * (edges_s[:-1] + np.minimum(edges_s[1:], sample.max_s.max()))
     before_s = np.append(0.0, np.cumsum(sample.counts * middles_s))
@@ -110,7 +134,24 @@ _LEAST_AT_PEAK = 20
 
 
 def peak_of(sample: CountedDurations, low_s: float, high_s: float) -> tuple[float | None, float | None]:
-    """Find where calls of a range of durations gather."""
+    """Find where calls of a range of durations gather.
+
+    Returns
+    -------
+    place_s, share : float or None
+        As `Bump.peak_s` and `Bump.peak_share`.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.modes.kinds import peak_of
+    >>> from ensembles.statistics.samples.counted_durations import CountedDurations
+    >>> even_s = np.geomspace(1e-4, 1e-1, 400)
+    >>> place_s, share = peak_of(CountedDurations.from_durations(np.append(even_s, [4e-3] * 100)), 1e-4, 1e-1)
+    >>> round(place_s, 4), round(share, 2)
+    (0.004, 0.21)
+    >>> peak_of(CountedDurations.from_durations(even_s), 1e-4, 1e-1)
+    (None, None)
+    """
     edges_s = bin_edges_s()
     first = max(int(np.searchsorted(edges_s, low_s, side="right")) - 1, 0)
     last = int(np.searchsorted(edges_s, high_s, side="left"))
@@ -181,9 +222,16 @@ _MOST_CELLS = 64
 def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) -> str | None:
     """Return the shape of a cluster whose density has no peak.
 
+    Returns
+    -------
+    str or None
+        ``even``, ``rising`` or ``falling``; None: there is a peak, or no reason to deny it.
+
+    Notes
+    -----
     The shortest and the longest 1 %, at least one call each, are left out, and so are calls beyond a gap
     that an even density would leave in 1 % of all cases: a few calls far away do not make a cliff a flank,
-    and the ends of the rest do not depend on its shape. A peak is a place that is significantly denser than
+    and the ends of the rest do not depend on its shape. A peak is a block that is significantly denser than
     one before it and one after it; or, of few calls, a parabola fitted to the log density that is
     significantly better than a line and has its vertex 1.2 times above both ends. A peak is denied only if a
     line is significantly better than a bell whose ends are two standard deviations away. Without a peak, a
@@ -202,6 +250,10 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     if end - begin < _LEAST_CELLS or edges[-1] - edges[0] < _LEAST_RANGE or not counts.sum():
         return None
     mine = LogCells(edges, counts, cells.cell_of_bin - begin, cells.step_s)
+    coarse = cells_to_look_at(mine, _MOST_CELLS)
+    blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
+    if has_hill(blocks, float(counts.sum()), THRESHOLD):
+        return None
     u = (mine.edges[1:] + mine.edges[:-1] - edges[0] - edges[-1]) / (edges[-1] - edges[0])
     width = 2 * mine.widths / (edges[-1] - edges[0])
     flat, line, parabola = (fit_log_density(u, width, counts[None, :], degree)[0][0] for degree in (0, 1, 2))
@@ -214,20 +266,12 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     width_of_bell = width * np.exp(bell)
     tilted = fit_log_density(u, width_of_bell, counts[None, :], 1)[0][0]
     of_bell = _log_likelihood(tilted, u, width_of_bell, counts) + float(counts @ bell)
-    if 2 * (likelihood[1] - of_bell) < _SLOPING**2 or _has_hill_above(line, mine):
+    if 2 * (likelihood[1] - of_bell) < _SLOPING**2:
         return None
     slopes = 2 * (likelihood[1] - likelihood[0]) > _SLOPING**2 and 2 * abs(line[1]) > np.log(_LEAST_RISE)
     if alone:
         return "even" if not slopes else "rising" if line[1] > 0 else "falling"
     return "rising" if slopes and 0 < line[1] < 0.5 * _STEEPEST * (edges[-1] - edges[0]) else None
-
-
-def _has_hill_above(line: np.ndarray, cells: LogCells) -> bool:
-    """Return whether a part of the calls is a hill, where the rest of the log density is a line."""
-    edges, counts = cells.joined(_MOST_CELLS)
-    u = (edges[1:] + edges[:-1] - edges[0] - edges[-1]) / (edges[-1] - edges[0])
-    chance = np.diff(edges) * np.exp(line[1] * u)
-    return has_hill(edges, counts, chance / chance.sum())
 
 
 def _left_out(counts: np.ndarray, calls: float) -> int:
@@ -258,9 +302,51 @@ def _log_likelihood(fit: np.ndarray, u: np.ndarray, width: np.ndarray, counts: n
     return float(counts @ density - width @ np.exp(np.minimum(density, 700)))
 
 
+def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span], list[int], float]:
+    """Find clusters by blocks, and divide those of many phases by a kernel estimate.
+
+    A cluster is not divided if a part of it would be based on few phases.
+
+    Returns
+    -------
+    spans : list of (float, float)
+        Intervals of log time that are high, low, high, ..., high.
+    few : list of int
+        Numbers of the clusters that are based on few phases.
+    chance : float
+        Upper bound of the p-value of the deepest antimode under a flat density; 1.0: few phases have it.
+    """
+    spans, deepest = highs_and_lows(cells)
+    of_few = clusters_of_few_phases(sample, cells, spans)
+    ends = [cells.edges[0], *(0.5 * (low + high) for low, high in spans[1::2]), cells.edges[-1]]
+    divided: list[Span] = []
+    few: list[int] = []
+    for number, span in enumerate(spans[::2]):
+        parts = [span]
+        if number in of_few:
+            few.append(len(divided) // 2 + (number > 0))
+        else:
+            found, beyond = kernel_antimodes(cells, ends[number], ends[number + 1], span)
+            if not clusters_of_few_phases(sample, cells, found):
+                parts, deepest = found, max(deepest, beyond)
+        if number:
+            low, high = spans[2 * number - 1]
+            divided.append((max(low, divided[-1][1]), min(high, parts[0][0])))
+        divided += parts
+    alone = few and len(spans[::2]) - len(few) == 1 and len(divided) == len(spans)
+    return divided, few, 1.0 if alone else chance_of_second_mode(deepest)
+
+
 def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: list[Span]) -> list[int]:
     """Return the clusters that are based on few phases.
 
+    Parameters
+    ----------
+    spans : list of (float, float)
+        Intervals of log time that are high, low, high, ..., high.
+
+    Notes
+    -----
     The difference between the densities of a cluster and an antimode is a sum over phases. It is divided by
     the root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k.
     A mode needs 2; of less than eight phases, the root of half their number. Or more than half of the phases,
@@ -293,7 +379,18 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
 
 
 def effective_phases(calls: np.ndarray) -> float:
-    """Return the effective number of phases that made calls: (Σ calls)² / Σ calls²."""
+    """Return the effective number of phases that made calls: (Σ calls)² / Σ calls².
+
+    Parameters
+    ----------
+    calls : ndarray, shape (p,)
+        Number of calls of each phase.
+
+    Examples
+    --------
+    >>> effective_phases(np.array([10.0, 10.0, 10.0])), effective_phases(np.array([30.0, 0.0, 0.0]))
+    (3.0, 1.0)
+    """
     return float(calls.sum() ** 2 / max((calls**2).sum(), 1e-300))
 
 
@@ -308,7 +405,13 @@ def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: 
 
 
 def _comes_back(inside: np.ndarray, between: np.ndarray, width_ratio: float) -> bool:
-    """Return whether most phases, each taken alone, have a cluster denser than an antimode."""
+    """Return whether most phases, each taken alone, have a cluster denser than an antimode.
+
+    Parameters
+    ----------
+    inside, between : ndarray, shape (p,)
+        Number of calls of each phase in the cluster and in the antimode.
+    """
     from ensembles.statistics.special import betainc
 
     odds = DEPTH_RATIO * width_ratio

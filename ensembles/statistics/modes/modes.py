@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import count_text
-from ensembles.statistics.modes.clusters import find_antimodes
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
 from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
 from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
@@ -16,8 +15,8 @@ from ensembles.statistics.modes.kinds import (
     Bump,
     Spread,
     calls_by_phase,
-    clusters_of_few_phases,
     effective_phases,
+    find_clusters,
     peak_of,
     shape_without_peak,
     time_shares,
@@ -183,17 +182,48 @@ class Modes:
         return max(LEAST_CALLS / max(self.n, 1), LEAST_SHARE)
 
     def with_sizes(self, sizes: np.ndarray, durations_s: np.ndarray) -> Modes:
-        """Return the same modes with the calls of each size in each."""
+        """Return the same modes with the calls of each size in each.
+
+        Parameters
+        ----------
+        sizes : ndarray of int, shape (n,)
+            Bytes of each call, above zero.
+        durations_s : ndarray of float64, shape (n,)
+            Durations per MiB of the same calls.
+        """
         ranges = [(mode.from_s, mode.to_s) for mode in self.modes]
         return replace(self, sizes=shares_by_size(sizes, durations_s, ranges))
 
     def with_fair_share(self, limit_bytes_per_s: float, tasks: int, bytes_per_call: float) -> Modes:
-        """Return the same modes with a comparison to the fair share of a limit."""
+        """Return the same modes with a comparison to the fair share of a limit.
+
+        Parameters
+        ----------
+        limit_bytes_per_s : float
+            Rate that all tasks share.
+        tasks : int
+            Number of tasks.
+        bytes_per_call : float
+            Bytes that each call moved.
+
+        Raises
+        ------
+        EnsioError
+            An argument is not positive.
+        """
         places = [mode.t_s for mode in self.modes]
         return replace(self, fair_share=find_fair_share(places, limit_bytes_per_s, tasks, bytes_per_call))
 
     def with_time_slices(self, moves_bytes: bool, crowded: str) -> Modes:
-        """Return the same modes, with multiples of a time slice where these explain them."""
+        """Return the same modes, with multiples of a time slice where these explain them.
+
+        Parameters
+        ----------
+        moves_bytes : bool
+            False: the calls move no bytes, so that no share of a rate makes harmonics.
+        crowded : str
+            Which tasks share processors; ``""``: none, or not known.
+        """
         harmonics = self.harmonics if moves_bytes else None
         low_s = [mode.low_s for mode in self.modes]
         high_s = [mode.high_s for mode in self.modes]
@@ -233,6 +263,13 @@ def fit_modes(
 ) -> Modes:
     """Estimate the modes of log duration.
 
+    Parameters
+    ----------
+    seed : int
+        Seed of the bootstrap. The same seed gives the same result.
+    resolution_s : float, optional
+        Step of the clock in seconds. Default: that of the sample, or estimated from its bins.
+
     Notes
     -----
     A mode is an interval of log time that is denser, by the factor `density.DEPTH_RATIO` and significantly,
@@ -265,8 +302,7 @@ def fit_modes(
     if resolution_s is None:
         resolution_s = sample.resolution_s or clock_step_of_counts_s(sample.counts)
     cells = LogCells.from_counts(sample.counts, resolution_s)
-    spans, chance = find_antimodes(cells)
-    few = clusters_of_few_phases(sample, cells, spans)
+    spans, few, chance = find_clusters(sample, cells)
     parts = measured(sample, cells, spans, level, seed, size)
     times = time_shares(sample, parts.bounds).tolist()
     modes: list[Mode] = []
@@ -300,7 +336,7 @@ def fit_modes(
         n,
         tuple(modes),
         level,
-        p_one_mode=1.0 if few and len(parts.place) - len(few) == 1 else chance,
+        p_one_mode=chance,
         harmonics=find_harmonics(
             [mode.low_s for mode in modes],
             [mode.t_s for mode in modes],

@@ -189,13 +189,13 @@ def test_modes_a_factor_of_1_3_apart_and_of_2_percent():
 
 
 def test_a_shallow_antimode_beside_few_calls_divides():
-    """5 % of the calls, 4.6 standard deviations away."""
+    """5 % of the calls, 4.6 standard deviations away, which blocks find in four of ten ensembles."""
     numbers = []
     for seed in range(10):
         rng = np.random.default_rng([41, seed])
         durations_s = 1e-3 * np.where(rng.random(5000) < 0.05, 2.0, 1.0) * rng.lognormal(0, 0.15, 5000)
         numbers.append(len(fit_modes(CountedDurations.from_durations(durations_s), size=2).modes))
-    assert numbers.count(2) >= 6
+    assert numbers.count(2) >= 8
     assert max(numbers) == 2
 
 
@@ -351,9 +351,9 @@ def test_metadata_calls_of_a_weather_model_have_two_modes(call, places_s, least_
         CountedDurations.from_durations(durations_s, np.arange(len(order)) // 200, clock_step_s(durations_s))
     )
     assert found.resolution_s == pytest.approx(1e-6)
-    for place_s in places_s:
-        assert any(mode.t_s == pytest.approx(place_s, rel=0.1) for mode in found.modes)
-    assert sum(sorted(mode.weight for mode in found.modes)[-2:]) > least_share
+    heavy = sorted(sorted(found.modes, key=lambda mode: -mode.weight)[:2], key=lambda mode: mode.t_s)
+    assert [mode.t_s for mode in heavy] == pytest.approx(places_s, rel=0.1)
+    assert sum(mode.weight for mode in heavy) > least_share
 
 
 def test_a_table_whose_clock_steps_in_microseconds_shows_no_modes_of_it():

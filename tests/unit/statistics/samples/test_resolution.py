@@ -110,3 +110,14 @@ def test_density_of_cells_has_no_teeth():
     exact[500:899] = np.rint(1e9 * np.diff(np.log(edges_ns)))
     cells = LogCells.from_counts(exact)
     np.testing.assert_allclose(cells.counts / cells.widths, 1e9, rtol=1e-6)
+
+
+def test_coarser_cells_are_runs_of_cells():
+    counts = CountedDurations.from_durations(np.random.default_rng(4).lognormal(-6, 1.5, 500)).counts
+    cells = LogCells.from_counts(counts)
+    coarse = cells.coarser(4, 0.1)
+    assert coarse.counts.sum() == 500
+    assert np.isin(coarse.edges, cells.edges).all()
+    assert len(coarse.counts) < len(cells.counts)
+    used = np.flatnonzero(counts)
+    np.testing.assert_array_equal(np.bincount(coarse.cell_of_bin[used], counts[used]), coarse.counts)
