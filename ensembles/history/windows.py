@@ -75,6 +75,10 @@ def judge_windows(
 
     Parameters
     ----------
+    windows : sequence of int
+        Lengths of the windows; each ends with the latest run.
+    margin, level : float
+        As for `check`: of numbers of calls, and of all tests together.
     confirm : bool
         Whether a single run in which everything takes longer does not count.
 
@@ -83,12 +87,12 @@ def judge_windows(
     A t test of the mean of the window against that of the baseline, with the variance from run to run. Its
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Shares of
     calls and rates vary at least as much as so few calls do, if they are independent: the p-value of a share
-    is at least that of a binomial test. Of the common factor and of the place of tails, which vary at random,
-    the median of the window is taken. Single nights on which everything is slow, which such a median leaves
-    out, are drawn in to `_FAR` standard deviations in the baseline, too. Where there are such nights, two
-    thirds of the window have to show a change. The latest run has to show half of it. A single run does not
-    show a change of the common factor, and needs a second one of the place of tails. Numbers of calls that
-    are the same in each run since a change need no window.
+    is at least that of a binomial test. Of the
+    common factor and of the place of tails, which vary at random, the median of the window is taken, and a
+    single run needs a second one. Single nights on which everything is slow, which such a median leaves out,
+    are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts. Where
+    there are such nights, two thirds of the window have to show a change, as they may come again.
+    Numbers of calls that are the same in each run since a change need no window.
     """
     found: list[Tested] = []
     count = len(series.value)
@@ -138,8 +142,6 @@ def _test(
         mine, latest = old[:, at][np.isfinite(old[:, at])], new[:, at][np.isfinite(new[:, at])]
         if len(mine) < 2 or not len(latest) or (part.what == TIME and not confirm):
             continue  # of named numbers of runs the gate judges the times
-        if part.what in (COMMON, TIME) and len(latest) == 1 and confirm:
-            continue  # a slow night, or the second of a spell
         if part.what == CALLS:
             total = make_total("calls", [mine.tolist(), latest.tolist()], margin, level)
             change = float(latest.mean() - mine.mean())
@@ -167,9 +169,7 @@ def _test(
         change = float((np.median(latest) if robust else latest.mean()) - centre)
         if has_far:
             change = _of_most(latest - centre)
-        if robust and (latest[-1] - centre) * change < 0.5 * change**2:
-            change = 0.0  # a spell of slow nights that has ended
-        if n == 1 and part.what == TAIL_PLACE:
+        if n == 1 and (part.what == TAIL_PLACE or (part.what in (COMMON, TIME) and confirm)):
             change = _least_of_pair(series, before, int(rows[0]), at)
         statistic = max(abs(change) - part.grain, 0.0) / error
         p = float(2 * stdtr(usable, -statistic))

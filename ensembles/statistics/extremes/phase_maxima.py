@@ -53,18 +53,31 @@ _TINY_S = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class PhaseMaxima:
-    """The slowest of N calls in each past phase."""
+    """The slowest of N calls in each past phase.
 
-    # Log durations of the slowest of N calls in each phase, in ``a`` equally probable cases
+    Attributes
+    ----------
+    log_s : ndarray of float64, shape (p, a)
+        Log durations of the slowest of N calls in each phase, in ``a`` equally probable cases.
+    effective : float
+        Effective number of phases: fewer than p if neighbours in time resemble each other.
+    carried : bool
+        Whether some were extrapolated along the tails of their phases, by at least a tenth of their calls.
+    log_median_s : ndarray of float64, shape (p,)
+        Logarithms of the medians of phases.
+    within_share : float
+        Share of the variance of cases that the variance of phases does not contain: a phase of r times N
+        calls averages over r maxima.
+    means_s : ndarray of float64, shape (p,), or None
+        Means of the slowest of N calls of each phase, in seconds; None: those of the cases. Cases are too few
+        for a mean where phases have many more calls than N, of which few are very long.
+    """
+
     log_s: np.ndarray
-    effective: float  # Effective number of phases: fewer than p if neighbours in time resemble each other
-    # Whether some were extrapolated along the tails of their phases, by at least a tenth of their calls
+    effective: float
     carried: bool
-    log_median_s: np.ndarray  # Logarithms of the medians of phases; shape (p,)
-    # Share of the variance of cases that the variance of phases does not contain: a phase of r
-    # times N calls averages over r maxima
+    log_median_s: np.ndarray
     within_share: float = 1.0
-    # Means of the slowest of N calls of each phase, in seconds; None: those of the cases
     means_s: np.ndarray | None = None
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
@@ -212,7 +225,15 @@ def of_similar_size(sample: CountedDurations, tasks: int) -> CountedDurations:
 def drawn_maxima(
     sample: CountedDurations, tasks: int | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the slowest of `tasks` calls from each phase of a usual number of calls, or take that of all."""
+    """Draw the slowest of `tasks` calls from each phase of a usual number of calls, or take that of all.
+
+    Returns
+    -------
+    calls : ndarray of int64, shape (k,)
+        Number of calls of which each is the slowest.
+    log_s : ndarray of float64, shape (k,)
+        Logarithms of seconds, in the order of phases.
+    """
     typical = float(np.median(sample.n))
     if tasks is None or tasks >= typical:
         usual = sample.chosen(sample.n >= 0.5 * typical)
@@ -230,6 +251,21 @@ def effective_number(values: np.ndarray) -> float:
     It is ``p / (1 + 2 sum of autocorrelations)`` of normal scores; the sum ends with the first pair of
     autocorrelations whose sum is not positive. Series whose first autocorrelation is not significant
     (|r| < 2 / sqrt(p)) count as independent.
+
+    Parameters
+    ----------
+    values : ndarray, shape (p,)
+        In the order of time.
+
+    References
+    ----------
+    C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(1).normal(size=200)
+    >>> effective_number(values), effective_number(np.cumsum(values)) < 20
+    (200.0, True)
     """
     p = len(values)
     if p < 8 or np.ptp(values) == 0:
@@ -319,25 +355,31 @@ def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
     return np.where(log_more[:, None] > _MORE, carried, longest[:, None])
 
 
-def tail_size(calls: np.ndarray) -> np.ndarray:
-    """Return how many of the slowest calls of each phase are its tail."""
-    size: np.ndarray = np.clip(np.rint(_TAIL_SHARE * calls), _TAIL_LEAST, _TAIL_MOST)
-    return size
-
-
 @dataclass(frozen=True, eq=False)
 class PhaseTails:
-    """Tails of phases, which have different thresholds and scales, and one shape."""
+    """Tails of phases, which have different thresholds and scales, and one shape.
 
-    log_threshold: np.ndarray  # Logarithms of seconds; shape (p,)
-    scale: np.ndarray  # Mean excess of log duration of each phase, relative to that of all phases; shape (p,)
-    doubt: np.ndarray  # Standard deviation of its logarithm; shape (p,)
-    nodes: Nodes  # Tails of the scaled excesses
+    Attributes
+    ----------
+    log_threshold : ndarray of float64, shape (p,)
+        Logarithms of seconds.
+    scale : ndarray of float64, shape (p,)
+        Mean excess of log duration of each phase, relative to that of all phases.
+    doubt : ndarray of float64, shape (p,)
+        Standard deviation of its logarithm.
+    nodes : Nodes
+        Tails of the scaled excesses.
+    """
+
+    log_threshold: np.ndarray
+    scale: np.ndarray
+    doubt: np.ndarray
+    nodes: Nodes
 
     @classmethod
     def from_sample(cls, sample: CountedDurations) -> PhaseTails | None:
         """Fit the tails of phases; None: the longest calls of phases do not differ."""
-        above = np.minimum(tail_size(sample.n), sample.n - 1)
+        above = np.minimum(np.clip(np.rint(_TAIL_SHARE * sample.n), _TAIL_LEAST, _TAIL_MOST), sample.n - 1)
         some = above >= 2
         if not some.any():
             return None

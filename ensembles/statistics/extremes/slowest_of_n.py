@@ -26,7 +26,7 @@ from ensembles.statistics.extremes.order_statistics import (
     max_tasks,
 )
 from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
-from ensembles.statistics.extremes.phase_maxima import drawn_maxima, phase_maxima, tail_size
+from ensembles.statistics.extremes.phase_maxima import drawn_maxima, phase_maxima
 from ensembles.statistics.extremes.stationarity import BLOCKS, time_blocks, unsettled
 from ensembles.statistics.extremes.tail import UNSEEN_LEVEL, Tail
 from ensembles.statistics.moments.quantiles import quantile_s
@@ -34,7 +34,7 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH
 from ensembles.statistics.samples.level import check_level
-from ensembles.statistics.special import ndtri, stdtrit
+from ensembles.statistics.special import ndtri
 from ensembles.summaries.bins import bin_edges_s
 
 LARGEST = 1000
@@ -63,6 +63,18 @@ def predict_slowest(
     seed: int = 0,
 ) -> Tail:
     """Predict the slowest of ``tasks`` new calls.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+        Calls by phase and bin. Calls of phase -1 are in no phase, and are left out if there are phases.
+    tasks : int
+        Number N of new calls: all those of a phase, one for each task.
+    level : float
+        Probability of the prediction interval; the probabilities below and above it are equal.
+    calls : CallAttributes, optional
+        Attributes of each call. With them, exchangeability is also tested for ranks, nodes, ordinals and
+        time, and the exact durations of the longest calls are used.
 
     Notes
     -----
@@ -104,11 +116,21 @@ def in_phases(sample: CountedDurations) -> CountedDurations:
 
 @dataclass(frozen=True, eq=False)
 class SlowestOfN:
-    """The model behind `Tail` and `Split`: the slowest of N calls for every N."""
+    """The model behind `Tail` and `Split`: the slowest of N calls for every N.
 
-    sample: CountedDurations  # Calls by phase and bin, from `in_phases`
-    tested: Exchangeability  # Of the same calls
-    calls: CallAttributes | None = None  # Attributes of each call
+    Attributes
+    ----------
+    sample : CountedDurations
+        Calls by phase and bin, from `in_phases`.
+    tested : Exchangeability
+        Of the same calls.
+    calls : CallAttributes or None
+        Attributes of each call.
+    """
+
+    sample: CountedDurations
+    tested: Exchangeability
+    calls: CallAttributes | None = None
 
     @classmethod
     def fit(
@@ -173,7 +195,13 @@ class SlowestOfN:
         return self._phase_calls if self._by_phase else max_tasks(self.sample.total, level)
 
     def at(self, tasks: int, levels: np.ndarray, level: float = 0.9) -> Prediction:
-        """Return quantiles of the slowest of `tasks` calls that never fall as `tasks` grows."""
+        """Return quantiles of the slowest of `tasks` calls that never fall as `tasks` grows.
+
+        Parameters
+        ----------
+        levels : ndarray of float64, shape (k,)
+            Increasing probabilities.
+        """
         refused = _no_answer(self.sample) or self._too_far(tasks, level)
         if refused is not None:
             return Prediction(refused=refused)
@@ -201,7 +229,7 @@ class SlowestOfN:
             min(knot for knot in rows if knot >= tasks),
         )
         last, row = found[below], between(rows, below, above, tasks, asked)
-        if (refused := self._too_few(tasks, last.effective, level)) is not None:
+        if (refused := self._too_wide(tasks, *row[np.searchsorted(asked, ends)])) is not None:
             return Prediction(effective=last.effective, refused=refused)
         quantiles_s = row[np.searchsorted(asked, levels)]
         half = 0.5 * self.sample.resolution_s  # the error of a duration
@@ -226,23 +254,16 @@ class SlowestOfN:
         share = np.bincount(atom, sample.count / sample.n[phase])
         return quantile_s(atoms, levels, share * sample.total / len(sample.n))
 
-    def _too_few(self, tasks: int, effective: float | None, level: float) -> str | None:
-        """Return why phases do not answer N; None: they do.
-
-        As `_too_far`: log maxima of phases have the standard deviation ``shape pi / sqrt(6)``, and Student's
-        t of so many phases. For more calls than a phase has, the error of the shape is added.
-        """
-        if effective is None or tasks == 1:
+    def _too_wide(self, tasks: int, low_s: float, high_s: float) -> str | None:
+        """Return why phases do not answer N: they differ by more than `MOST_WIDTH`; None: they do."""
+        if not (self._by_phase or self._blocks) or tasks == 1 or high_s <= MOST_WIDTH * low_s:
             return None
-        phases, sizes = len(self.sample.n) if self._by_phase else BLOCKS, self.sample.n
-        known = min(max(effective, phases / 3, 2.0), phases)
-        beyond = max(math.log(tasks / self._phase_calls), 0.0) if self._by_phase else 0.0
-        doubt = math.pi**2 / 6 * (1 + 1 / known) + beyond**2 / np.minimum(tail_size(sizes), sizes).sum()
-        if 2 * float(stdtrit(known - 1, (1 + level) / 2)) * _SHAPE * math.sqrt(doubt) <= math.log(MOST_WIDTH):
-            return None
+        seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"
+        by = f"a factor of {high_s / low_s:,.0f}" if low_s > 0 else f"more than a factor of {MOST_WIDTH:g}"
+        more = "" if tasks <= self._phase_calls else f", or phases of {count_text(tasks, 'call')}"
         return (
-            f"{count_text(phases, 'phase')}, as many as {known:.1f} independent ones, do not show how much "
-            f"the slowest of {count_text(tasks, 'call')} varies from phase to phase: record more phases"
+            f"the slowest of {count_text(tasks, 'call')} is known within {by} only from {seen}: record more "
+            f"phases{more}; if these calls are of several kinds, choose one, for example by --call and --size"
         )
 
     def _too_far(self, tasks: int, level: float) -> str | None:
