@@ -224,7 +224,7 @@ def test_the_report_with_ensembles_shows_in_a_browser_without_a_complaint(tmp_pa
     with browser() as open_page:
         report = open_page(tmp_path / "a.html")
         report.page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-        report.page.wait_for_function("() => document.documentElement.dataset.drawing === 'done'")
+        report.page.wait_for_function("() => (document.documentElement.dataset.drawing ?? 'done') === 'done'")
         drawn = report.page.locator("section[id^=ensemble-] canvas").count()
         assert (drawn > 0) == (tasks != "empty")
         if tasks == "4":
