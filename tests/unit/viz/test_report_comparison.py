@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import run_of
+from pages import unpacked
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -79,7 +80,7 @@ def test_both_runs_share_a_time_axis(both: list[str], tmp_path: Path) -> None:
     groups = json.loads(html.unescape(re.findall(r"data-places='([^']*)'", page)[0]))
     assert ["picture-trace_0", "picture-rate_0", "picture-trace_1", "picture-rate_1"] in groups
     assert "; blank: no recorded call" in page
-    assert page.count("mean of each") == 4  # titles, and those for screen readers
+    assert page.count("mean of each") == unpacked(page).count("mean of each") == 2  # for screen readers too
     # A run that is much longer has longer cells: the rates of both are in these.
     calls = [("pwrite", 5.0 * i, 0.02, 1 << 20) for i in range(60)]
     run_of(tmp_path / "long", [calls] * 4, lasted_s=310.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
+import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from bokeh.plotting import figure
 from made_runs import run_of
+from pages import pictures_in
 
 from ensembles.viz import write_report
 from ensembles.viz.report.drawing import embed_pictures
@@ -176,7 +179,7 @@ class TestInTheBrowser:
 
 def test_text_in_a_picture_cannot_end_its_script_element() -> None:
     script, divisions = embed_pictures({"one": figure(title="</script><script>alert(1)")}, linked=())
-    assert script.count("</script>") == 4  # the data, the colours, the keys and the program
+    assert script.count("</script>") == 2  # the pictures, and the program that draws them
     assert "<script>" not in divisions["one"]
     assert 'id="picture-one"' in divisions["one"]
 
@@ -185,8 +188,9 @@ def test_linked_pictures_are_drawn_together() -> None:
     first, other, alone = figure(), figure(), figure()
     other.x_range = first.x_range
     script, _ = embed_pictures({"first": first, "alone": alone, "other": other}, linked=("first", "other"))
-    assert 'data-places="picture-first picture-other"' in script
-    assert 'data-places="picture-alone"' in script
+    places = [list(group["places"].values()) for group in pictures_in(script)]
+    assert places == [["picture-first", "picture-other"], ["picture-alone"]]
+    assert places == json.loads(html.unescape(re.search("data-places='(.*?)'", script)[1]))
 
 
 def test_pictures_that_share_a_range_must_be_linked() -> None:
