@@ -9,9 +9,9 @@ import re
 
 
 def unpacked(page: str) -> str:
-    """Return the data of the pictures, a group a line, and below them the programs."""
+    """Return the data of the pictures, a group a line, and below them the programs; nothing without pictures."""
     packed = re.findall(r'<script type="application/gzip"[^>]*>([^<]*)</script>', page)
-    return gzip.decompress(base64.b64decode(packed[0])).decode()
+    return gzip.decompress(base64.b64decode(packed[0])).decode() if packed else ""
 
 
 def pictures_in(page: str) -> list[dict]:
