@@ -9,7 +9,7 @@ import re
 
 
 def unpacked(page: str) -> str:
-    """Return the data of the pictures, a group a line, and below them the programs; nothing without pictures."""
+    """Return the data of the pictures, a group a line, and the programs; without pictures, nothing."""
     packed = re.findall(r'<script type="application/gzip"[^>]*>([^<]*)</script>', page)
     return gzip.decompress(base64.b64decode(packed[0])).decode() if packed else ""
 
