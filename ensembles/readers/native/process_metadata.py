@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -179,6 +179,9 @@ def described(
     """Make the metadata of a run from its processes."""
 
     every = distinct_properties(spools)
+    threads: Counter[tuple[int, str, int]] = Counter()
+    for each in processes:
+        threads |= Counter({(each.rank, each.host, each.pid): each.threads})  # an exec makes no other thread
 
     def first(key: str) -> str:
         values = (properties.get(key.encode(), b"") for properties in every)
@@ -186,7 +189,7 @@ def described(
 
     return RunMetadata(
         tasks=0,
-        threads=sum(process.threads for process in processes),
+        threads=sum(threads.values()),
         origin_unix_ns=origin_ns,
         calls=(),
         files=[],
@@ -394,8 +397,11 @@ def _number(members: Sequence[Member], first_rank: int, with_notes: bool) -> Non
 
 
 def _number_threads(members: Sequence[Member]) -> None:
+    """Give the main thread of a process one number, also after an exec and in destructors after its end."""
     threads: defaultdict[int, int] = defaultdict(int)
+    first: dict[tuple[int, tuple[bytes, int]], int] = {}
     for member in members:
         if member.rank >= 0:
-            member.first_thread = threads[member.rank]
-            threads[member.rank] += member.threads
+            rank = member.rank
+            member.first_thread = first.setdefault((rank, _identity(member)), threads[rank])
+            threads[rank] = max(threads[rank], member.first_thread + member.threads)

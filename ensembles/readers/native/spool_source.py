@@ -71,7 +71,7 @@ class SpoolSource:
     ) -> None:
         clocks = Clocks(spools)
         members = assign_ranks(spools)
-        members.sort(key=lambda member: (member.rank, member.first_thread, member.spool.path))
+        members.sort(key=lambda member: (member.rank, member.first_thread))  # of equal ones, by start
         dictionary = Dictionary()
         alignment = Alignment(spools, clocks)
         started_ns = {spool.path: aligned_ns(spool, alignment, "first") for spool in spools}
