@@ -39,13 +39,6 @@ def of_several(picture: F) -> F:
 
     The pictures of all are below each other in a column. Each has its label in the title, and horizontal
     axes that show the same are linked. Summaries, such as a list of `RankTotals`, are not several.
-
-    Examples
-    --------
-    >>> from ensembles import viz
-    >>> both = viz.layers({"one": en.open("ensio-ior"), "two": en.open("ensio-ior-2")})
-    >>> [fig.title.text.split(":")[0] for fig in both.children]
-    ['one', 'two']
     """
 
     @functools.wraps(picture)
@@ -63,14 +56,6 @@ def named(data: Any) -> dict[str, Any] | None:
     """Return several runs, events or ensembles by label.
 
     None: it is not a list or mapping of them.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.data_for import named
-    >>> list(named([en.open("ensio-ior"), en.open("ensio-ior-2")]))
-    ['ensio-ior', 'ensio-ior-2']
-    >>> list(named([en.open("ensio-ior"), en.open("ensio-ior").ensemble(op="read")]))
-    ['1: ensio-ior', '2: pread']
     """
     values = list(data.values()) if isinstance(data, Mapping) else data
     if not isinstance(values, list | tuple) or not values:
@@ -92,16 +77,7 @@ def _name(data: Any) -> str:
 
 
 def below_each_other(parts: Mapping[str, Any], name: str) -> Column:
-    """Arrange pictures of several runs by label, with linked horizontal axes where these show the same.
-
-    Examples
-    --------
-    >>> from ensembles import viz
-    >>> from ensembles.viz.common.data_for import below_each_other
-    >>> parts = {name: viz.layers(en.open(name)) for name in ("ensio-ior", "ensio-ior-2")}
-    >>> below_each_other(parts, "layers").name
-    'layers_of_several'
-    """
+    """Arrange pictures of several runs by label, with linked horizontal axes where these show the same."""
     known: dict[str, list[Plot]] = {}
     for number, (label, part) in enumerate(parts.items(), 1):
         figures = [model for model in part.references() if isinstance(model, Plot)]

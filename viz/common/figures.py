@@ -170,14 +170,7 @@ def _in_lines(title: str, line: int = _TITLE_LINE) -> str:
 
 
 def keep_units(text: str) -> str:
-    """Return a text in which no line ends between a number and its unit, or a sign and its number.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.figures import keep_units
-    >>> keep_units("23.8 % of 4 tasks in 2 min 05 s, × 1.78")
-    '23.8\\xa0% of 4 tasks in 2\\xa0min\\xa005\\xa0s, ×\\xa01.78'
-    """
+    """Return a text in which no line ends between a number and its unit, or a sign and its number."""
     return _UNIT.sub("\u00a0", text)
 
 
@@ -185,12 +178,6 @@ def characters_beside(labels: Iterable[str]) -> tuple[int, int]:
     """Return the characters of a line of text, and of a title, beside such labels of the vertical axis.
 
     Long labels make the border wider, and titles begin where it ends.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.figures import characters_beside
-    >>> characters_beside(["1", "2"]), characters_beside(["5 metadata-of-one-rec…"])
-    ((82, 62), (67, 55))
     """
     border = max(LEFT_BORDER, _AXIS_WIDTH + _LABEL_CHARACTER * max(map(len, labels), default=0))
     width = _PAGE_WIDTH - border - _TOOLS_WIDTH
@@ -327,14 +314,7 @@ def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
 
 
 def sentence_of(note: str) -> str:
-    """Return a note as a sentence.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.figures import sentence_of
-    >>> sentence_of("taken are writes of 1 MiB")
-    'Taken are writes of 1 MiB.'
-    """
+    """Return a note as a sentence."""
     return f"{note[:1].upper()}{note[1:].rstrip('.')}."
 
 
@@ -348,12 +328,6 @@ def speak_title(fig: figure) -> None:
     """Give a figure its titles as the label for screen readers, wherever it is shown.
 
     The division of a report has them already: `ensembles.viz.report.drawing.embed_pictures` takes them out.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.figures import new_figure
-    >>> new_figure("Rate over time", 200).html_attributes
-    {'role': 'figure', 'aria-label': 'Rate over time'}
     """
     label = ". ".join(titles_of(fig))
     fig.html_attributes = {**fig.html_attributes, "role": "figure", "aria-label": label}
@@ -439,13 +413,6 @@ def add_legend_buttons(fig: figure) -> None:
     """Give the entries of a figure's legends to the keyboard: each has a button, seen while it has the focus.
 
     Bokeh draws legends on a canvas, which no key reaches.
-
-    Examples
-    --------
-    >>> from ensembles import viz
-    >>> fig = viz.rate(en.open("ensio-ior").select(op="write"))
-    >>> [button.label for button in fig.elements]
-    ['show or hide write']
     """
     items = [item for legend in fig.legend if legend.click_policy == "hide" for item in legend.items]
     fig.elements = [*fig.elements, *(_button(item) for item in items if isinstance(item, LegendItem))]

@@ -22,14 +22,7 @@ MOVED = {"write": "written", "read": "read"}
 
 
 def opacities(most: float = 1.0, power: float = 1.0) -> list[str]:
-    """Return the opacity of each share of 255.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.mixed import opacities
-    >>> opacities()[128], opacities(0.5)[255]
-    ('#00000080', '#00000080')
-    """
+    """Return the opacity of each share of 255."""
     return [f"#000000{round(255 * most * (share / 255) ** power):02x}" for share in range(256)]
 
 

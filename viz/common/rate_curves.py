@@ -40,18 +40,6 @@ def with_equal_cells(curves: Sequence[RateCurve]) -> list[RateCurve]:
     """Return curves that can be compared: their cells are as wide as the widest.
 
     The mean of a longer time hides peaks.
-
-    Examples
-    --------
-    >>> from ensembles.summaries.rate import RateCurve
-    >>> from ensembles.viz.common.rate_curves import with_equal_cells
-    >>> some, whole = RateCurve(), RateCurve()
-    >>> some.add(en.open("ensio-ior").select(time="0..0.1")), whole.add(en.open("ensio-ior").events)
-    (None, None)
-    >>> some.cell_ns < whole.cell_ns
-    True
-    >>> [each.cell_ns == whole.cell_ns for each in with_equal_cells([some, whole])]
-    [True, True]
     """
     widest = max((each.cell_ns for each in curves if directions_of(each)), default=0)
     return [each.with_cells_of(widest) for each in curves]

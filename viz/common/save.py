@@ -176,12 +176,6 @@ def rendered(name: str, **values: Any) -> str:
 
     No line of a text ends between a number and its unit. Paths and commands, which readers copy, are marked
     by ``|e`` in the templates and stay as they are.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.save import rendered
-    >>> "<title>3 tasks, 2\\xa0s</title>" in rendered("common/page.html", title="3 tasks, 2 s", margin=0)
-    True
     """
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_kept)
     return environment.from_string(page_part(name)).render(values)

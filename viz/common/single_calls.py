@@ -390,14 +390,7 @@ def nested_layers(events: Events) -> list[str]:
 
 
 def lanes_sentence(layers: Sequence[str]) -> str:
-    """Say how the lanes of a row are ordered.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.single_calls import lanes_sentence
-    >>> lanes_sentence(["hdf5", "mpiio", "posix"])
-    'In each row, calls of hdf5 are above those of mpiio, and these above those of posix.'
-    """
+    """Say how the lanes of a row are ordered."""
     first, second, *others = layers
     more = "".join(f", and these above those of {layer}" for layer in others)
     return f"In each row, calls of {first} are above those of {second}{more}."

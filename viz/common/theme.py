@@ -98,27 +98,13 @@ def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
 
 
 def theme_program() -> str:
-    """Return the program by which a page follows the reader's preference.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.theme import theme_program
-    >>> theme_program().startswith("const ensioDark")
-    True
-    """
+    """Return the program by which a page follows the reader's preference."""
     program = files("ensembles.viz").joinpath("common/theme.js").read_text(encoding="utf-8")
     return f"const ensioDark = {json.dumps(DARK)}, ensioTurned = {json.dumps(TURNED)};\n{program}"
 
 
 def legend_keys_program() -> str:
-    """Return the program that gives the entries of legends to the keyboard.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.theme import legend_keys_program
-    >>> legend_keys_program().startswith("//")
-    True
-    """
+    """Return the program that gives the entries of legends to the keyboard."""
     return files("ensembles.viz").joinpath("common/legend_keys.js").read_text(encoding="utf-8")
 
 
@@ -127,12 +113,6 @@ def widget_colours() -> InlineStyleSheet:
 
     A dark page says so by the CSS variables ``--ensio-widget``, ``--ensio-widget-text`` and
     ``--ensio-widget-active``; elsewhere they have Bokeh's colours.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.theme import widget_colours
-    >>> "--ensio-widget-text" in widget_colours().css
-    True
     """
     return InlineStyleSheet(css=_WIDGETS)
 
@@ -142,12 +122,6 @@ def widget_filter() -> InlineStyleSheet:
 
     A dark page says so by the CSS variable ``--ensio-widget-filter``. Pictures must not be inverted: their
     colours have a meaning.
-
-    Examples
-    --------
-    >>> from ensembles.viz.common.theme import widget_filter
-    >>> "--ensio-widget-filter" in widget_filter().css
-    True
     """
     return InlineStyleSheet(css=_FILTERED)
 

@@ -16,15 +16,6 @@ def take_keys(fig: figure, along: str, across: str = "") -> None:
     """Let a figure have the focus, and say which keys it then takes (``keys.js``).
 
     `across`: what its vertical axis has; empty: no key changes it.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.keys import take_keys
-    >>> from ensembles.viz.common.figures import new_figure
-    >>> fig = new_figure("Rate over time", 200)
-    >>> take_keys(fig, "time")
-    >>> fig.html_attributes["aria-description"]
-    'Keys: + − zoom, ← → move (time); 0 or Home: all.'
     """
     parts = [f"{_ALONG} ({along})"]
     if across:

@@ -358,14 +358,7 @@ class Fields:
 
 
 def rows_of(edges: Interval, tasks: int) -> Ranks:
-    """Return the first and the last rank whose row is in view, if only in part.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.layout import rows_of
-    >>> rows_of((-0.5, 2.5), 8), rows_of((1.7, 9.0), 8)
-    ((0, 2), (2, 7))
-    """
+    """Return the first and the last rank whose row is in view, if only in part."""
     first = min(max(math.floor(edges[0] + 0.5), 0), tasks - 1)
     return first, min(max(math.ceil(edges[1] - 0.5), first), tasks - 1)
 

@@ -41,14 +41,7 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
 
 
 def _moments(first_ns: int, last_ns: int) -> str:
-    """Write when calls begin and end, with more digits where both would be the same.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.sentences import _moments
-    >>> _moments(2_000_000, 1_200_000_000), _moments(404_812_345, 405_100_000), _moments(7, 7)
-    ('from 2.00 ms to 1.20 s', 'from 0.40481 to 0.40510 s', 'at 7 ns')
-    """
+    """Write when calls begin and end, with more digits where both would be the same."""
     texts = [seconds_text(end * 1e-9) for end in (first_ns, last_ns)]
     if texts[0] != texts[1]:
         return f"from {texts[0]} to {texts[1]}"
@@ -63,15 +56,7 @@ def _durations(low_ns: int, middle_ns: float, high_ns: int) -> str:
 
 
 def chosen_text(call: Chosen) -> str:
-    """Describe a call that was chosen among the slowest ones.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.sentences import chosen_text
-    >>> from ensembles.viz.explorer.view import Chosen
-    >>> chosen_text(Chosen(2, 0.692427141, 0.126, "/scratch/own.2"))
-    'Chosen and outlined: the call of rank 2 at 0.692427 s, which takes 126 ms, on /scratch/own.2.'
-    """
+    """Describe a call that was chosen among the slowest ones."""
     at = f"{call.start_s:,.6f}".rstrip("0").rstrip(".")
     where = f", on {call.file}" if call.file else ""
     return (

@@ -237,14 +237,6 @@ def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") ->
     """Return a view in which the calls of a finding are marked.
 
     Filters are cleared: a finding is about the whole run.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import Finding, Where
-    >>> where = Where(op="write", ranks=((0, 3),), files=("/scratch/[a]",), phases=(1, 2, 3, 7))
-    >>> finding = Finding("imbalance", "note", 1.0, where, {}, (), "", None, "")
-    >>> dict(mark_finding(View(), finding, 1).marks)
-    {'op': 'write', 'rank': '0-3', 'phase': '1-3,7', 'file': '/scratch/[[]a]'}
     """
     where = finding.where
     marks = {
@@ -277,16 +269,6 @@ def beyond_finding(finding: Finding, marked: int) -> str:
     these functions in any of these phases and tasks.
 
     Empty: the finding does not count calls, or there are not more.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import Finding, Where
-    >>> from ensembles.viz.explorer.shown import beyond_finding
-    >>> finding = Finding("imbalance", "note", 1.0, Where(), {"calls": 119}, (), "", None, "")
-    >>> beyond_finding(finding, 151)
-    '119 of these 151 calls are those of the finding: the others are of the same functions, tasks and phases.'
-    >>> beyond_finding(finding, 119)
-    ''
     """
     calls = finding.evidence.get("calls")
     if not isinstance(calls, int) or marked <= calls:

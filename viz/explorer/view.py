@@ -241,14 +241,7 @@ def end_of(path: str, most: int = 28) -> str:
 
 
 def rounded(low: float, high: float, is_log: bool = False) -> Interval:
-    """Round the ends of a range that was drawn: pixels do not tell more than a thousandth of it.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.view import rounded
-    >>> rounded(0.7180283519, 1.2060412345), rounded(0.0189000012, 0.2031234, is_log=True)
-    ((0.718, 1.206), (0.0189, 0.2031))
-    """
+    """Round the ends of a range that was drawn: pixels do not tell more than a thousandth of it."""
     width = high - low
     of_log = math.log(high / low) if is_log and high > low > 0 else 0.0
     steps = (low * of_log, high * of_log) if of_log else (width, width)
@@ -260,14 +253,7 @@ def rounded(low: float, high: float, is_log: bool = False) -> Interval:
 
 
 def rounded_offsets(low: float, high: float) -> Ranks:
-    """Widen a range of bytes that was drawn to multiples of a power of two, below a thousandth of it.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.view import rounded_offsets
-    >>> rounded_offsets(1049600.3, 3145001.2)
-    (1048576, 3145728)
-    """
+    """Widen a range of bytes that was drawn to multiples of a power of two, below a thousandth of it."""
     step = 1 << max(math.floor(math.log2(max((high - low) / 1000, 1))), 0)
     first = max(math.floor(low / step), 0) * step
     return first, max(math.ceil(high / step) * step, first + 1)

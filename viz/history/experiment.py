@@ -13,13 +13,7 @@ from ensembles.viz.history.figures import experiment_data, over_runs
 
 
 def experiment(place: str | os.PathLike[str], name: str) -> Column:
-    """Draw the durations of an experiment over its runs, as ``ensio serve HISTORY`` shows them.
-
-    Examples
-    --------
-    >>> from ensembles.viz.history.experiment import experiment
-    >>> pictures = experiment("nights.db", "nightly-ior")  # doctest: +SKIP
-    """
+    """Draw the durations of an experiment over its runs, as ``ensio serve HISTORY`` shows them."""
     history = History(os.fspath(place))
     data = experiment_data(history, check(history, name, compared=False))
     figures = [

@@ -144,14 +144,7 @@ def _template() -> Template:
 
 
 def sparkline(values: Sequence[float] | np.ndarray, width: int = 160, height: int = 28) -> str:
-    """Return the points of a polyline of the latest 60 values, in pixels.
-
-    Examples
-    --------
-    >>> from ensembles.viz.history.pages import sparkline
-    >>> sparkline([1.0, 3.0, 2.0], width=100, height=20)
-    '2.0,18.0 50.0,2.0 98.0,10.0'
-    """
+    """Return the points of a polyline of the latest 60 values, in pixels."""
     shown = np.asarray(values, np.float64)[-_SPARK_RUNS:]
     shown = shown[np.isfinite(shown)]
     if not len(shown):

@@ -342,16 +342,6 @@ def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> f
 
     It is the largest difference of the distribution functions, at the edges of the bins that are drawn; 0
     where it is small, or as large as few calls give by themselves.
-
-    Examples
-    --------
-    >>> import ensembles as en
-    >>> import numpy as np
-    >>> from ensembles.viz.pictures.modes import log_normal_misfit
-    >>> ensemble = en.Ensemble(np.random.default_rng(1).lognormal(0.0, 0.3, 2000))
-    >>> counts = ensemble.histogram("log")
-    >>> log_normal_misfit(ensemble.modes().modes[0], counts.edges_s, counts.amounts)
-    0.0
     """
     below = np.concatenate([[0.0], np.cumsum(amounts)])
     ends = np.interp([mode.from_s, mode.to_s], edges_s, below)
@@ -526,13 +516,7 @@ class Places(NamedTuple):
 
 
 def label_width(text: str) -> float:
-    """Return the width of a label in pixels, roughly.
-
-    Examples
-    --------
-    >>> label_width("187 ms, 37.5 %")
-    97.6
-    """
+    """Return the width of a label in pixels, roughly."""
     return round(_CHARACTER * len(text) + _BESIDES, 1)
 
 

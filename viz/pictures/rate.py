@@ -149,17 +149,6 @@ def rates_alike(
     """Draw rates that are compared: with equal cells of time, one unit and one axis.
 
     Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
-
-    Examples
-    --------
-    >>> from ensembles.passes.summary import ignoring_run
-    >>> from ensembles.viz.pictures.rate import rates_alike
-    >>> from ensembles.summaries.rate import RateCurve
-    >>> runs = [en.open("ensio-ior"), en.open("ensio-ior-2")]
-    >>> curves = [run.summarize(ignoring_run(RateCurve)) for run in runs]
-    >>> one, other = (each[""] for each in rates_alike(curves, ["before", "after"]))
-    >>> one.y_range is other.y_range, one.yaxis.axis_label == other.yaxis.axis_label
-    (True, True)
     """
     cells = with_equal_cells([each.with_cells_of(LEAST_CELL_NS) for each in curves])
     drawn = [
@@ -288,15 +277,7 @@ class LayerRate(NamedTuple):
 
 
 def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
-    """Compute the rates of each layer, on the same cells of time.
-
-    Examples
-    --------
-    >>> from ensembles.viz.pictures.rate import rates_of_layers
-    >>> whole, rates = rates_of_layers(en.open("ensio-ior"))
-    >>> [(each.layer, each.direction) for each in rates]
-    [('posix', 'write'), ('posix', 'read')]
-    """
+    """Compute the rates of each layer, on the same cells of time."""
     events = data.select(op=["read", "write"]) if isinstance(data, Run) else data
     whole = RateCurve(knows_active=False)
     whole.add(among_themselves(events))
@@ -323,15 +304,7 @@ class RatesOfLayers(NamedTuple):
 
 
 def layers_alike(data: Sequence[Any]) -> list[RatesOfLayers]:
-    """Compute the rates of the layers of several runs, with equal cells of time.
-
-    Examples
-    --------
-    >>> from ensembles.viz.pictures.rate import layers_alike
-    >>> found = layers_alike([en.open("ensio-ior"), en.open("ensio-ior-2")])
-    >>> len({each.whole.cell_ns for each in found})
-    1
-    """
+    """Compute the rates of the layers of several runs, with equal cells of time."""
     for each in data:
         if not isinstance(each, Run | Events):
             raise TypeError(f"rates by layer need a run or events, not {type(each).__name__}")

@@ -119,14 +119,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:
-    """Return short names of runs that differ: the last parts of their paths, or the paths.
-
-    Examples
-    --------
-    >>> from ensembles.viz.report.comparison import names_of
-    >>> names_of([en.open("ensio-ior"), en.open("ensio-ior-2")])
-    ['ensio-ior', 'ensio-ior-2']
-    """
+    """Return short names of runs that differ: the last parts of their paths, or the paths."""
     last = [os.path.basename(os.path.normpath(run.path)) for run in runs]
     if len(set(last)) == len(last):
         return last

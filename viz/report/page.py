@@ -285,16 +285,7 @@ def _findings(diagnosis: DiagnosisAnswer, sections: Collection[str]) -> dict[str
 
 
 def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[str, str]]:
-    """Return the sections of a report in which the calls of a finding can be seen.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import Finding, Where
-    >>> where = Where(op="write", calls=("pwrite",), phases=(3,), times_s=(1.0, 2.0))
-    >>> finding = Finding("imbalance", "note", 1.0, where, {}, (), "", None, "")
-    >>> evidence_links(finding, ["trace", "ensemble-pwrite", "phases", "rate"])[0]
-    ('trace', 'the trace diagram from 1.000 to 2.000 s')
-    """
+    """Return the sections of a report in which the calls of a finding can be seen."""
     where = finding.where
     when = "" if where.times_s is None else f" from {where.times_s[0]:.3f} to {where.times_s[1]:.3f} s"
     links = [("trace", f"the trace diagram{when}")]
