@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ensembles.model.counters import SUMS, ModuleCounters
+from ensembles.model.counters import SUMS, ModuleCounters, SizeClass
 from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, WAYS
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
@@ -76,8 +76,8 @@ class RecordSums:
 
     def __init__(self, module: str, version: int, is_partial: bool) -> None:
         self.module, self.version, self.is_partial = module, version, is_partial
-        self.records = self.shared_records = 0
-        self._totals: dict[str, int | float | None] = {}
+        self.records = self.shared_records = self.negative_times = 0
+        self.totals: dict[str, int | float | None] = {}
         self._sizes: Counter[int] = Counter()
         self._strides: Counter[int] = Counter()
         self._alignment: dict[str, set[int]] = {"memory": set(), "file": set()}
@@ -90,7 +90,7 @@ class RecordSums:
         file: np.ndarray,
     ) -> None:
         """Add records."""
-        _, rank, whole, real = columns
+        identity, rank, whole, real = columns
         prefix = PREFIXES[self.module]
         is_time = np.array(["VARIANCE" not in name for name in names[1]])
         if not (np.abs(real[:, is_time]).max(initial=0.0) < _MOST_S):
@@ -104,6 +104,10 @@ class RecordSums:
         reads, writes, others = (_sum_of(value, counters, len(rank)) for counters in _CALLS[self.module])
         row = {name: _sum_of(value, counters, len(rank)) for name, counters in _COLUMNS.items()}
         row |= {"reads": reads, "writes": writes, "others": others, "file": file, "rank": rank}
+        row["identity"] = identity
+        for calls, time in ((reads, "F_READ_TIME"), (writes, "F_WRITE_TIME"), (others, "F_META_TIME")):
+            if time in value:
+                self.negative_times += int(((value[time] < 0) & (calls > 0)).sum())
         self._rows.add(row | _extremes(value, row, rank))
 
     def _add_totals(self, value: Mapping[str, np.ndarray]) -> None:
@@ -111,9 +115,9 @@ class RecordSums:
             if name.endswith(_NO_SUM) or name.startswith(("ACCESS", "STRIDE")):
                 continue
             known = column[column > 0] if name.startswith("F_") else column[column >= 0]
-            before = self._totals.get(name)
+            before = self.totals.get(name)
             if not len(known):
-                self._totals.setdefault(name, 0.0 if name.startswith("F_") and (column == 0).any() else None)
+                self.totals.setdefault(name, 0.0 if name.startswith("F_") and (column == 0).any() else None)
                 continue
             if float(known.astype("f8").sum()) + float(before or 0) > _MOST:
                 raise DamagedLog(f"the sums of the counters of {self.module} are impossibly large")
@@ -123,7 +127,7 @@ class RecordSums:
                 found = max(known.max().item(), before or 0)
             else:
                 found = known.sum().item() + (before or 0)
-            self._totals[name] = found
+            self.totals[name] = found
 
     def _add_common(self, value: Mapping[str, np.ndarray]) -> None:
         for words, found in (("ACCESS", self._sizes), ("STRIDE", self._strides)):
@@ -144,10 +148,14 @@ class RecordSums:
             if counter in value:
                 self._alignment[name].update(np.unique(value[counter][value[counter] > 0])[:16].tolist())
 
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """Return the sums of each record by name: one row for each file and rank."""
+        self._rows.compact()
+        return self._rows.table
+
     def finished(self, run_time_s: float) -> ModuleCounters:
         """Make the tables."""
-        self._rows.compact()
-        rows = self._rows.table
+        rows = self.rows()
         by_file = _by_file(rows)
         by_rank, low_s, high_s = _by_rank(rows)
         return ModuleCounters(
@@ -157,8 +165,8 @@ class RecordSums:
             self.is_partial,
             self.records,
             self.shared_records,
-            self._totals,
-            {op: _size_classes(self._totals, op) for op in ("read", "write")},
+            self.totals,
+            {op: size_classes(self.totals, op) for op in ("read", "write")},
             tuple(self._sizes.most_common(10)),
             tuple(self._strides.most_common(10)),
             {name: tuple(sorted(found)) for name, found in self._alignment.items()},
@@ -284,7 +292,8 @@ def _grouped(column: np.ndarray, group: np.ndarray, n: int) -> np.ndarray:
     return found
 
 
-def _size_classes(totals: Mapping[str, int | float | None], op: str) -> tuple[tuple[int, int, int], ...]:
+def size_classes(totals: Mapping[str, int | float | None], op: str) -> tuple[SizeClass, ...]:
+    """Return the classes of request sizes with calls: bounds in bytes, and number of calls."""
     prefixes = (f"SIZE_{op.upper()}_", f"SIZE_{op.upper()}_AGG_")
     found = []
     for ending, low, high in BUCKETS:

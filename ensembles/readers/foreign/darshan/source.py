@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
@@ -59,20 +60,20 @@ def read(path: str) -> DarshanImport:
 
 
 class DarshanImport(ForeignTrace):
-    """A Darshan log, or several of one job; a `ForeignTrace`.
+    """A Darshan log, or several of one job; a `ForeignTrace`."""
 
-    `counters`: sums by kind of call.
-    """
-
-    def __init__(self, *paths: str, keeps_records: bool = True) -> None:
-        self.keeps_records = keeps_records
+    def __init__(self, *paths: str) -> None:
         self._paths, self.path = paths, paths[0]
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
         self.state = job.JobState()
-        self.counters = counters.Counters()
         self._converter = segments.Converter(CALLS)
         self._sums: dict[str, RecordSums] = {}
         self._heatmaps = HeatMapSums()
+
+    @cached_property
+    def counters(self) -> counters.Counters:
+        """Sums by kind of call, when all is read."""
+        return counters.Counters(self._sums)
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Yield blocks of the reads and writes in DXT; times are by the local clocks of the ranks."""
@@ -84,13 +85,13 @@ class DarshanImport(ForeignTrace):
             for path in self._paths:
                 self.path = path
                 yield from self._blocks(memory, shared, max_events)
+            job.finish(self.metadata, self.state, self.counters, self._converter)
         except DamagedLog as error:
             raise damaged(self.path, str(error)) from error
         except FrameError as error:
             raise damaged(self.path, "Darshan's library failed on it") from error
         finally:
             os.close(memory)
-        job.finish(self.metadata, self.state, self.counters, self._converter)
         run_time_s = max(self.state.end_ns - self.state.start_ns, 0) * 1e-9
         self.metadata.counters = Counters(
             self.metadata.recorder,
@@ -167,15 +168,12 @@ class DarshanImport(ForeignTrace):
         self.state.see_end(float(real[:, stamps].max(initial=0.0)))
         real = np.where(stamps & (real > 0), real + self.state.after_s, real)
         file = self.state.see(self.metadata, identity)
-        if self.keeps_records:
-            if module not in self._sums:
-                known = self.state.modules[module]
-                self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
-            self._sums[module].add(names, (identity, rank, whole, real), file)
-        if module in counter_semantics.WAYS:
-            # Calls of MPI-IO lie around those of the same log only: each log has other numbers of files.
-            of_log = identity + np.uint64(self.state.first_rank)
-            self.counters.add(module, names, (of_log, rank, whole, real))
+        if module not in self._sums:
+            known = self.state.modules[module]
+            self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
+        # Calls of MPI-IO lie around those of the same log only: each log has other numbers of files.
+        of_log = identity + np.uint64(self.state.first_rank)
+        self._sums[module].add(names, (of_log, rank, whole, real), file)
 
     def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
         attribute = encode_attribute(components)
@@ -281,7 +279,7 @@ def _counted(child: subprocess.Popen[bytes], path: str) -> CountedLog:
     (requests, frames), name = _pipes(child), os.fsencode(path)
     requests.write(struct.pack("<I", len(name)) + name)
     requests.flush()
-    log = DarshanImport(path, keeps_records=False)
+    log = DarshanImport(path)
     while True:
         head, arrays = read_frame(frames)
         if head.get("kind") == "end":
