@@ -36,27 +36,15 @@ _LONGEST_S = 2.0**62 * 1e-9
 
 @dataclass
 class ComparedCalls:
-    """Calls of a run by layer and operation.
+    """Calls of a run by layer and operation."""
 
-    Attributes
-    ----------
-    time_s : dict of Key to float
-        Time in the calls of each kind, in seconds.
-    samples : dict of Key to CountedDurations
-        Their durations, if single calls are not needed or not known.
-    calls : dict of Key to RunCalls
-        Single calls.
-    counts : dict of Key to int
-        Number of calls of the kinds whose durations the record does not hold.
-    notes : dict of Key to list of str
-        Caveats of each kind, one sentence each.
-    """
-
-    time_s: dict[Key, float] = field(default_factory=dict)
+    time_s: dict[Key, float] = field(default_factory=dict)  # Time in the calls of each kind, in seconds
+    # Their durations, if single calls are not needed or not known
     samples: dict[Key, CountedDurations] = field(default_factory=dict)
-    calls: dict[Key, RunCalls] = field(default_factory=dict)
+    calls: dict[Key, RunCalls] = field(default_factory=dict)  # Single calls
+    # Number of calls of the kinds whose durations the record does not hold
     counts: dict[Key, int] = field(default_factory=dict)
-    notes: dict[Key, list[str]] = field(default_factory=dict)
+    notes: dict[Key, list[str]] = field(default_factory=dict)  # Caveats of each kind, one sentence each
 
     def sample(self, key: Key) -> CountedDurations:
         """Return the durations of a kind of calls."""

@@ -19,29 +19,15 @@ WIDER = 8
 
 
 class Crowded(NamedTuple):
-    """Calls on shared files of one stripe.
+    """Calls on shared files of one stripe."""
 
-    Attributes
-    ----------
-    rows : ndarray of bool, shape (m,)
-        Of `FileUses.table`: calls while several tasks have work for the target.
-    writes : ndarray of bool, shape (m,)
-        Writes to files of one stripe.
-    at_once : float
-        Targets for which there is work at once.
-    least_at_once : float
-        The same if tasks go on from target to target together.
-    makers : int
-        Tasks that write to these files.
-    sure : bool
-        The work is that of calls on the file; else it waits for the few tasks that make the calls for all.
-    """
-
+    # bool, shape (m,): Of `FileUses.table`: calls while several tasks have work for the target
     rows: np.ndarray
-    writes: np.ndarray
-    at_once: float
-    least_at_once: float
-    makers: int
+    writes: np.ndarray  # bool, shape (m,): Writes to files of one stripe
+    at_once: float  # Targets for which there is work at once
+    least_at_once: float  # The same if tasks go on from target to target together
+    makers: int  # Tasks that write to these files
+    # The work is that of calls on the file; else it waits for the few tasks that make the calls for all
     sure: bool
 
 

@@ -45,33 +45,21 @@ class RuleOfSums:
 
 @dataclass(frozen=True)
 class EvidenceRule:
-    """A rule whose decision is a function of a `Case`, and perhaps of another filled summary.
+    """A rule whose decision is a function of a `Case`, and perhaps of another filled summary."""
 
-    Attributes
-    ----------
-    ID : str
-        Id of its findings.
-    find : callable
-        Takes the case and the filled `summary`, if there is one. Returns a `Remedy`, or None; raises
-        `NotApplicable` if the run cannot show the cause.
-    summary : mapping of str to SummaryRequest, optional
-        One summary besides the evidence, by its name. Rules with the same name share it.
-    check : callable, optional
-        Raises `NotApplicable` if the metadata of the run show that the summary would be of no use.
-    counted : callable, optional
-        Finds the cause in the counters of a log (`Run.counters`) that lacks calls.
-    summed : callable, optional
-        Finds the cause in the recorded sums of a run that lacks calls (`SummedCase`).
-    counts_more : bool
-        The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only.
-    """
-
-    ID: str
+    ID: str  # Id of its findings
+    # Takes the case and the filled `summary`, if there is one. Returns a `Remedy`, or None; raises
+    # `NotApplicable` if the run cannot show the cause.
     find: Callable[..., Remedy | None]
+    # One summary besides the evidence, by its name. Rules with the same name share it.
     summary: Mapping[str, SummaryRequest] | None = None
+    # Raises `NotApplicable` if the metadata of the run show that the summary would be of no use
     check: Callable[[Run], None] | None = None
+    # Finds the cause in the counters of a log (`Run.counters`) that lacks calls
     counted: InSums | None = None
+    # Finds the cause in the recorded sums of a run that lacks calls (`SummedCase`)
     summed: InSums | None = None
+    # The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only
     counts_more: bool = False
 
     @property

@@ -80,20 +80,11 @@ SMALL_FLUSH_BYTES = 64 << 10
 
 
 class Flush(NamedTuple):
-    """What closes have to write.
+    """What closes have to write."""
 
-    Attributes
-    ----------
-    time_ns : ndarray of float64, shape (n,)
-        Of the closes of each row.
-    known : bool
-        Whether there is a rate for it.
-    measured : bool
-        The rate is that of writes of the run; else `LEAST_TARGET_BYTES_PER_NS` of the busiest target.
-    """
-
-    time_ns: np.ndarray
-    known: bool
+    time_ns: np.ndarray  # float64, shape (n,): Of the closes of each row
+    known: bool  # Whether there is a rate for it
+    # The rate is that of writes of the run; else `LEAST_TARGET_BYTES_PER_NS` of the busiest target
     measured: bool
 
 

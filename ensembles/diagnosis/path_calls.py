@@ -42,21 +42,12 @@ _SHARE = 0.5
 
 
 class Avoidable(NamedTuple):
-    """Calls that a program could leave out.
+    """Calls that a program could leave out."""
 
-    Attributes
-    ----------
-    share : ndarray of float64, shape (n,)
-        Share of each row of the case.
-    counted : ndarray of bool, shape (n,)
-        Rows of calls on paths, without closes and other calls that go with them.
-    check : Check or None
-        None: there are no such calls.
-    """
-
-    share: np.ndarray
+    share: np.ndarray  # float64, shape (n,): Share of each row of the case
+    # bool, shape (n,): Rows of calls on paths, without closes and other calls that go with them
     counted: np.ndarray
-    check: Check | None
+    check: Check | None  # None: there are no such calls
 
 
 def refuse_merged_paths(run: Run) -> None:
@@ -81,23 +72,12 @@ def reads_folders(case: Case) -> bool:
 
 
 class Polled(NamedTuple):
-    """Calls on paths that fail and are made again until they succeed.
+    """Calls on paths that fail and are made again until they succeed."""
 
-    Attributes
-    ----------
-    share : ndarray of float64, shape (n,)
-        Share of the failed ones in each row of the case.
-    files : tuple of str
-        Their paths, those with most failures first.
-    errors : tuple of str
-    between_s : float
-        From the first failure on each path to the last: tasks waited at most that long.
-    """
-
-    share: np.ndarray
-    files: tuple[str, ...]
+    share: np.ndarray  # float64, shape (n,): Share of the failed ones in each row of the case
+    files: tuple[str, ...]  # Their paths, those with most failures first
     errors: tuple[str, ...]
-    between_s: float
+    between_s: float  # From the first failure on each path to the last: tasks waited at most that long
 
 
 def polled(case: Case, uses: FileUses) -> Polled | None:

@@ -44,22 +44,12 @@ KEEP_OPEN = (
 
 
 class OpenedAgain(NamedTuple):
-    """Opens of libraries, and closes, that a program could leave out.
+    """Opens of libraries, and closes, that a program could leave out."""
 
-    Attributes
-    ----------
-    opens : ndarray of bool, shape (n,)
-        Rows of the case with these opens.
-    low, share, high : ndarray of float64, shape (n,)
-        Share of the time of each row that is in them. The upper two have closes too, and opens of objects,
-        which a library remembers while the file is open; of what closes write, only the last has a share.
-    title : str
-    files : tuple of str
-    check : Check
-    evidence : dict
-    """
-
-    opens: np.ndarray
+    opens: np.ndarray  # bool, shape (n,): Rows of the case with these opens
+    # low, share, high: float64, shape (n,): Share of the time of each row that is in them. The upper two have
+    # closes too, and opens of objects, which a library remembers while the file is open; of what closes
+    # write, only the last has a share.
     low: np.ndarray
     share: np.ndarray
     high: np.ndarray

@@ -29,30 +29,14 @@ _TOLERANCE = 0.10
 
 @dataclass(frozen=True)
 class TimeSlices:
-    """Modes at whole multiples of a time slice.
+    """Modes at whole multiples of a time slice."""
 
-    Attributes
-    ----------
-    slice_s : float
-        Time slice in seconds, one of `TICKS_S`.
-    multiples : tuple of int
-        Multiples that were found, rising.
-    modes : tuple of int
-        Index of the mode at each of them, from 0, the shortest.
-    deviation : float
-        Largest distance of a mode from its multiple, as a part of the slice.
-    chance : float
-        p-value: probability that as many modes at random positions are as close to multiples.
-    crowded : str
-        Which tasks share processors; ``""``: none, or not known.
-    """
-
-    slice_s: float
-    multiples: tuple[int, ...]
-    modes: tuple[int, ...]
-    deviation: float
-    chance: float
-    crowded: str = ""
+    slice_s: float  # Time slice in seconds, one of `TICKS_S`
+    multiples: tuple[int, ...]  # Multiples that were found, rising
+    modes: tuple[int, ...]  # Index of the mode at each of them, from 0, the shortest
+    deviation: float  # Largest distance of a mode from its multiple, as a part of the slice
+    chance: float  # p-value: probability that as many modes at random positions are as close to multiples
+    crowded: str = ""  # Which tasks share processors; ``""``: none, or not known
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""

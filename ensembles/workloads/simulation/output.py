@@ -55,30 +55,17 @@ OTHER_VERSION = "ensio-simulate and ensio have different versions: install both 
 
 @dataclass(frozen=True)
 class Text:
-    """The file ``text`` with the counts and names of a simulation.
-
-    Attributes
-    ----------
-    tasks, tasks_per_node, events, model_calls : int
-    end_ns : int
-        End of the last task, virtual time.
-    calls : tuple of Call
-    steps : tuple of (str, int)
-        Name of the phase and number of the repetition of each step.
-    files : list of str
-        Paths; index 0 means no file.
-    slow : dict of str to int
-        ``slow_target``, ``straggler_node``, ``straggler_task``: what faults slow down; -1: none.
-    """
+    """The file ``text`` with the counts and names of a simulation."""
 
     tasks: int
     tasks_per_node: int
     events: int
     model_calls: int
-    end_ns: int
+    end_ns: int  # End of the last task, virtual time
     calls: tuple[Call, ...]
-    steps: tuple[tuple[str, int], ...]
-    files: list[str]
+    steps: tuple[tuple[str, int], ...]  # Name of the phase and number of the repetition of each step
+    files: list[str]  # Paths; index 0 means no file
+    # ``slow_target``, ``straggler_node``, ``straggler_task``: what faults slow down; -1: none
     slow: dict[str, int]
 
     @classmethod
