@@ -13,7 +13,7 @@ from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.from_run import ensemble_from_run, single_calls
 from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.counted_durations import LARGEST_S, CountedDurations
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.kernels import count_seconds
 
@@ -30,8 +30,6 @@ WAITS_FOR_TASKS = {("mpisync", "wait"), ("mpimsg", "wait")}
 
 LEAST_SHARE = 0.01
 """In a long run, phases are determined only for kinds of calls with at least this share of the time."""
-
-_LONGEST_S = 2.0**62 * 1e-9
 
 
 @dataclass
@@ -145,7 +143,7 @@ class _Kinds(Summary):
         for key, mine in _by_key(chunk):
             chosen = chunk[mine]
             durations_s = _durations_s(chosen, self.selection)
-            counts, _ = count_seconds(durations_s, _LONGEST_S)
+            counts, _ = count_seconds(durations_s, LARGEST_S)
             ends_s = float(durations_s.min()), float(durations_s.max())
             self._add(key, counts, ends_s, float(chosen.duration.sum() * 1e-9))
 

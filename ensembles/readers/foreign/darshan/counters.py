@@ -15,6 +15,7 @@ import numpy as np
 from ensembles.model.counters import SizeClass
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import Call
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.foreign.darshan.counter_semantics import CALLS, WAYS, CounterMapping
 from ensembles.readers.foreign.darshan.header import DamagedLog
 from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums, size_classes
@@ -22,7 +23,6 @@ from ensembles.summaries.bins import ALL_SIZES, UNKNOWN_ORDINAL
 from ensembles.summaries.cells import CELL_DTYPES, CellSummary
 from ensembles.summaries.ranktable import RankTable
 
-_MOST = 1 << 62
 _MOVED = {"read": "bytes_read", "write": "bytes_written"}
 
 
@@ -94,14 +94,16 @@ class Counters:
         moved = rows[_MOVED[op]] if way.moved else np.zeros_like(count)
         time_ns = _ns(rows[f"{op}_s"])
         longest_ns = _ns(rows[f"longest_{op}_s"]) if way.longest else np.full(len(count), -1)
-        if max(float(column.astype("f8").sum()) for column in (count, moved, time_ns)) > _MOST:
+        if max(float(column.astype("f8").sum()) for column in (count, moved, time_ns)) > HALF_INT64:
             raise DamagedLog(f"the sums of the counters of {module} are impossibly large")
         max_ns = np.where(count > 0, longest_ns, -1)
         first, last = (
             [_ns(totals[name]) for name in names if totals.get(name)] for names in (way.first, way.last)
         )
         found = self.sums[way.call] = _Sum(
-            *(int(column.sum()) for column in (count, moved, time_ns)),
+            int(count.sum()),
+            int(moved.sum()),
+            int(time_ns.sum()),
             int(max_ns.max()),
             min(first, default=None),
             max(last, default=0),
@@ -117,8 +119,8 @@ class Counters:
     ) -> None:
         """Add chosen rows of single ranks to the table; sums that are missing are 0."""
         own = chosen & (rank >= 0)
-        rows = dict.fromkeys(("count", "errors", "moved", "time_ns"), 0) | table
-        rows |= {"rank": rank, "call": CALLS.index(call)}
+        missing = dict.fromkeys(("count", "errors", "moved", "time_ns"), 0)
+        rows = {**missing, **table, "rank": rank, "call": CALLS.index(call)}
         self.table.add_rows(CALLS, {name: np.broadcast_to(rows[name], own.shape)[own] for name in rows})
 
     def _nested(

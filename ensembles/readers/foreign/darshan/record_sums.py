@@ -1,9 +1,3 @@
-"""Sums of the records of a module by file and by rank, and over all: some 200 bytes a record.
-
-Records of rank −1 are sums over all ranks. They count in the table by file. In the table by rank they only
-bound the time, because the record names only the fastest and the slowest rank.
-"""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -12,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ensembles.model.counters import SUMS, ModuleCounters, SizeClass
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, WAYS
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
@@ -65,7 +60,7 @@ _NO_SUM = (
     "VARIANCE_RANK_BYTES",
 )
 _FIRST, _LAST = "_START_TIMESTAMP", "_END_TIMESTAMP"
-_MOST_S, _MOST = 1e9, float(1 << 62)
+_MOST_S = 1e9
 _PENDING = 1 << 16
 _COMMON = 4096
 """Number of different common sizes that are kept; fewer are rare."""
@@ -119,7 +114,7 @@ class RecordSums:
             if not len(known):
                 self.totals.setdefault(name, 0.0 if name.startswith("F_") and (column == 0).any() else None)
                 continue
-            if float(known.astype("f8").sum()) + float(before or 0) > _MOST:
+            if float(known.astype("f8").sum()) + float(before or 0) > HALF_INT64:
                 raise DamagedLog(f"the sums of the counters of {self.module} are impossibly large")
             if name.endswith(_FIRST):
                 found = min(float(known.min()), before or np.inf)
