@@ -203,6 +203,6 @@ def _calls_of_functions(case: Case) -> np.ndarray:
 
 def _share_of_empty_syncs(case: Case, table: dict[str, np.ndarray]) -> np.ndarray:
     """Compute the share of each row's time in syncs of files and folders that no call wrote to."""
-    ops = np.array([call.op for call in case.run.calls] or [""])[table["call"]]
+    ops = case.ops[table["call"]]
     written = np.bincount(table["file"], table["bytes"] * (ops == "write"), len(case.run.files))
     return share_of_rows(case, table, (ops == "sync") & (written[table["file"]] == 0))

@@ -69,14 +69,14 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
         return None
     names, pair = distinct_rows(table["file"], table["rank"])
     opens = np.bincount(pair, table["opens"])
-    functions, ops = np.array([(call.name, call.op) for call in case.run.calls]).T
-    removals = np.bincount(table["file"], table["n"] * np.isin(functions, list(REMOVING))[table["call"]])
+    functions = case.names[table["call"]]
+    removals = np.bincount(table["file"], table["n"] * np.isin(functions, list(REMOVING)))
     again = opens - 1 - removals[names[0]]
     again = np.where(again >= LEAST_ASKED - 1, again, 0)
     if not again.any():
         return None
     part = (again / np.maximum(opens, 1))[pair]
-    has_to_write = np.isin(ops, ("write", "sync"))[table["call"]]
+    has_to_write = np.isin(case.ops[table["call"]], ("write", "sync"))
     opening, besides, closing = (
         share_of_rows(case, table, chosen, part * table[name] / np.maximum(table["time_ns"], 1))
         for name, chosen in (
@@ -89,7 +89,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     rows = share_of_rows(case, table, outermost, of="n") > 0
     count, times = int(opens[again > 0].sum()), int(again.sum())
     time_ns, read = (float((table[name] * (part > 0)).sum()) for name in ("opening_ns", "opening_bytes"))
-    by = ", ".join(np.unique(functions[table["call"][outermost]]).tolist())
+    by = ", ".join(np.unique(functions[outermost]).tolist())
     cost = np.bincount(table["file"], table["opening_ns"] * part)
     files = tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0)
     reads = f", in which {bytes_text(round(read))} are read" if read >= LEAST_READ else ""

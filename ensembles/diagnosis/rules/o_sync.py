@@ -99,14 +99,13 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             raise NotApplicable("no open was recorded, and so no flags: record the whole program, with posix")
         return None
     table = uses.table.columns()
-    op = np.array([call.op for call in case.run.calls])[table["call"]]
-    posix = np.array([call.layer == "posix" for call in case.run.calls])[table["call"]]
-    writes = (op == "write") & posix & (table["bytes"] > 0)
+    writes = (case.ops == "write") & (case.layers == "posix")
+    writes = writes[table["call"]] & (table["bytes"] > 0)
     writes_flagged = writes & flagged[table["file"]]
     waits = writes_flagged & (table["waits"] > 0)
     if writes_flagged.any() and not waits.any():
         opened = "files were opened with O_SYNC, O_DSYNC or O_DIRECT, and "
-        asynchronous = np.array([call.name.startswith("aio_") for call in case.run.calls])[table["call"]]
+        asynchronous = np.char.startswith(case.names, "aio_")[table["call"]]
         if asynchronous[writes_flagged].all():
             flight = case.run.info.flights.get("write")
             raise NotApplicable(

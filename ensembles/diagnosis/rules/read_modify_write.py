@@ -117,10 +117,8 @@ _MEMORY_BYTES_PER_NS = 1.0
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    layers = np.array([call.layer for call in case.run.calls])
-    ops = np.array([call.op for call in case.run.calls])
     table = uses.table.columns()
-    layer, op = layers[table["call"]], ops[table["call"]]
+    layer, op = case.layers[table["call"]], case.ops[table["call"]]
     asks = (layer == "mpiio") & (op == "write")
     if not asks.any():
         return None
@@ -144,7 +142,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     calls = share_of_rows(case, table, mine & asks)
     own = calls * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / _MEMORY_BYTES_PER_NS, 0)
     waits = own * (case.layer == "mpiio")
-    collective = np.char.endswith([call.name for call in case.run.calls] or [""], "_all")[table["call"]]
+    collective = np.char.endswith(case.names, "_all")[table["call"]]
     asked_at_once = float(table["bytes"][mine & asks & collective].sum())
     names = tuple(case.run.files[number] for number in files.tolist())
     checks = (

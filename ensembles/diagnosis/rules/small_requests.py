@@ -232,9 +232,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
 def _with_read_ahead(case: Case, uses: FileUses, found: Remedy) -> Remedy:
     """Name calls of posix_fadvise on files that are read in small pieces: they may switch read-ahead off."""
     table = uses.table.columns()
-    names = np.array([call.name for call in case.run.calls])
     reads = np.isin(table["call"], case.rows["call"][found.rows & (case.op == "read")])
-    advised = (names == "posix_fadvise")[table["call"]] & np.isin(table["file"], table["file"][reads])
+    advised = (case.names == "posix_fadvise")[table["call"]] & np.isin(table["file"], table["file"][reads])
     if jumps(case)[found.rows].all() or not advised.any():
         return found
     found.evidence["posix_fadvise_calls"] = int(table["n"][advised].sum())
