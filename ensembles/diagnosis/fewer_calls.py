@@ -21,7 +21,7 @@ from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rules.metadata_storm import NO_LOOKUPS
 from ensembles.diagnosis.small_calls import flushed_records
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call

@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.diagnosis.avoidable_calls import LOW, REWRITE, leave_out_calls, written_anew
 from ensembles.diagnosis.case import LEAST_CALLS, Case
-from ensembles.diagnosis.counted.case import counted_case, counted_finding
+from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
@@ -26,7 +26,7 @@ from ensembles.diagnosis.path_calls import (
 )
 from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 

@@ -13,7 +13,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import LOW, Remedy
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, number_text, seconds_text
 
