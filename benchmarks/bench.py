@@ -1,12 +1,15 @@
-"""Common parts of the benchmarks of the recorder: paths of its programs, runs and tables."""
+"""Common parts of the benchmarks: programs of the recorder, steps in processes, runs and tables."""
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from tabulate import tabulate
 
@@ -55,3 +58,32 @@ def table(title: str, headers: list[str], rows: list[list[object]], notes: str =
     print(tabulate(rows, headers, floatfmt=".1f", disable_numparse=True))
     if notes:
         print(f"\n{notes}")
+
+
+class Spent(NamedTuple):
+    """What a step of Python takes in a separate process, which has its own peak memory, without imports."""
+
+    processor_s: float  # Least of several, as the next
+    clock_s: float
+    peak_mib: float  # Most of several
+    count: Any  # What the step assigned to this name
+
+
+def in_process(step: str, imports: str, repeats: int, **names: Any) -> Spent:
+    """Measure a step, to which `names` are known."""
+    program = (
+        f"import json, os, re, sys, time, {imports}\n"
+        + "".join(f"{name} = {value!r}\n" for name, value in names.items())
+        + "out, count = sys.stdout, 0\n"
+        "begin, used = time.perf_counter(), time.process_time()\n"
+        f"{step}\n"
+        "times = time.process_time() - used, time.perf_counter() - begin\n"
+        "peak_kib = int(re.search('VmHWM:\\\\s*([0-9]+)', open('/proc/self/status').read())[1])\n"
+        "print('\\n' + json.dumps([*times, peak_kib / 1024, count]), file=out)\n"
+    )
+    results = []
+    for _ in range(repeats):
+        done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True)
+        results.append(json.loads(done.stdout.splitlines()[-1]))
+    processor_s, clock_s, peaks_mib, counts = zip(*results, strict=True)
+    return Spent(min(processor_s), min(clock_s), max(peaks_mib), counts[0])

@@ -8,9 +8,7 @@ statistics.py would hide the module of the standard library.)
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from bench import in_process
 from scipy import stats
 from tabulate import tabulate
 
@@ -29,18 +28,9 @@ from ensembles.workloads.synthetic import synthetic_run
 
 REPEATS = 3
 
-PREPARE = """
-import json, re, sys, time
-import numpy as np, scipy.stats
-import ensembles, ensembles.ensemble.from_run, ensembles.readers.tracefile.tracefile
-run = sys.argv[1]
-begin, used = time.perf_counter(), time.process_time()
-"""
-REPORT = """
-peak_kib = int(re.search("VmHWM:\\\\s*([0-9]+)", open("/proc/self/status").read())[1])
-print(json.dumps([time.perf_counter() - begin, time.process_time() - used, peak_kib / 1024]))
-"""
+IMPORTS = "scipy.stats, ensembles, ensembles.ensemble.from_run, ensembles.readers.tracefile.tracefile"
 BASELINE = """
+import numpy as np
 durations_s = np.concatenate([chunk.duration[chunk.op == 1] for chunk in ensembles.open(run).chunks()]) * 1e-9
 np.histogram(np.log10(np.maximum(durations_s, 1e-9)), 512)
 scipy.stats.describe(durations_s)
@@ -132,18 +122,11 @@ def from_disk(folder: str, events: int) -> list[list[str]]:
             ("ensemble", ENSEMBLE),
             ("ensemble and all statistics", ENSEMBLE + ALL),
         ):
-            elapsed, used, peak = min(in_process(step, path) for _ in range(REPEATS))
+            used, elapsed, peak, _ = in_process(step, IMPORTS, REPEATS, run=path)
             baseline = baseline or used
             cells = [f"{used:.2f}", f"{elapsed:.2f}", f"{used / baseline:.3f}", f"{peak:.0f}"]
             rows.append([f"{where}: {name}", *cells])
     return rows
-
-
-def in_process(step: str, path: str) -> tuple[float, float, float]:
-    """Return wall and CPU seconds and peak memory in MiB."""
-    command = [sys.executable, "-c", PREPARE + step + REPORT, path]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return tuple(json.loads(done.stdout))
 
 
 def main() -> None:

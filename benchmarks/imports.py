@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import os
-import subprocess
-import sys
 import tempfile
 
+from bench import in_process
 from tabulate import tabulate
 
 REPEATS = 2
+IMPORTS = (
+    "numpy, ensembles.run.open, ensembles.readers.foreign.dftracer.source, "
+    "ensembles.readers.foreign.strace.source"
+)
 
 JSON = """
 import gzip, json
@@ -87,27 +89,6 @@ def strace(path: str, events: int) -> None:
             )
 
 
-def measure(step: str, path: str, **names: int) -> tuple[float, float, int]:
-    """Return CPU seconds (minimum of several runs), peak memory in MiB and events of a step."""
-    given = "".join(f"{name} = {value}\n" for name, value in names.items())
-    program = (
-        "import json, re, time\n"
-        "import numpy, ensembles.run.open, ensembles.readers.foreign.dftracer.source\n"
-        "import ensembles.readers.foreign.strace.source\n"
-        f"path = {path!r}\n{given}"
-        "begin = time.process_time()\n"
-        f"{step}\n"
-        "elapsed = time.process_time() - begin\n"
-        "peak_kib = int(re.search('VmHWM:\\\\s*([0-9]+)', open('/proc/self/status').read())[1])\n"
-        "print(json.dumps([elapsed, peak_kib / 1024, count]))\n"
-    )
-    results = []
-    for _ in range(REPEATS):
-        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-        results.append(json.loads(done.stdout))
-    return min(row[0] for row in results), max(row[1] for row in results), results[0][2]
-
-
 def main() -> None:
     """Print a table of the formats, and one of sorting by rank and start."""
     parser = argparse.ArgumentParser(description="Measure the import of traces of other tools.")
@@ -126,8 +107,8 @@ def main() -> None:
         ):
             path = os.path.join(folder, file)
             make(path, args.events)
-            lines_s, _, _ = measure(baseline, path)
-            open_s, peak_mib, count = measure(OPEN, path)
+            lines_s = in_process(baseline, IMPORTS, REPEATS, path=path).processor_s
+            open_s, _, peak_mib, count = in_process(OPEN, IMPORTS, REPEATS, path=path)
             rows.append(
                 (
                     name,
@@ -153,7 +134,8 @@ def main() -> None:
         print(tabulate(rows, headers=headers, disable_numparse=True))
         rows = []
         for name, limit in (("in memory", args.sorted), ("through files", 0)):
-            elapsed_s, peak_mib, count = measure(SORTED, "", EVENTS=args.sorted, IN_MEMORY=limit)
+            names = {"EVENTS": args.sorted, "IN_MEMORY": limit}
+            elapsed_s, _, peak_mib, count = in_process(SORTED, IMPORTS, REPEATS, **names)
             rows.append((name, f"{elapsed_s:.2f}", f"{count / elapsed_s / 1e6:.1f}", f"{peak_mib:.0f}"))
         print(
             f"\n{args.sorted:,} calls of 64 tasks, sorted from time to rank and start (generation included)"

@@ -7,14 +7,13 @@ does per process, and one summary of the job for any number of ranks.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
-import sys
 import tempfile
 import zlib
 from pathlib import Path
 
+from bench import in_process
 from job_file import PROGRAM
 from tabulate import tabulate
 
@@ -26,7 +25,10 @@ STEPS = {
     "open, summary": "ensembles.open(run).summary",
     "ensio info": "sys.stdout = open(os.devnull, 'w'); ensembles.cli.main.main(['info', run])",
 }
-REPEATS = 3
+IMPORTS = (
+    "numpy, ensembles.run.open, ensembles.cli.info, ensembles.cli.main, ensembles.answers.info, "
+    "ensembles.summaries.from_cells, h5py"
+)
 
 
 def of_two_ranks(folder: Path, calls: int, mode: str) -> bytes:
@@ -65,25 +67,6 @@ def multiplied(job: bytes, processes: int) -> bytes:
     return JOB.pack(**changed._asdict()) + job[JOB.size : head.records] + body
 
 
-def measure(step: str, run: str) -> tuple[float, float]:
-    """Return CPU seconds (minimum of several runs) and peak memory in MiB, without imports."""
-    program = (
-        "import json, os, re, sys, time, numpy, ensembles.run.open, ensembles.cli.info, ensembles.cli.main\n"
-        "import ensembles.answers.info\n"
-        "import ensembles.summaries.from_cells, h5py\n"
-        f"run, out, begin = {run!r}, sys.stdout, time.process_time()\n"
-        f"{step}\n"
-        "elapsed = time.process_time() - begin\n"
-        "peak = int(re.search('VmHWM:\\\\s*([0-9]+)', open('/proc/self/status').read())[1]) / 1024\n"
-        "print(json.dumps([elapsed, peak]), file=out)\n"
-    )
-    results = []
-    for _ in range(REPEATS):
-        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-        results.append(json.loads(done.stdout.splitlines()[-1]))
-    return min(elapsed for elapsed, _ in results), max(peak for _, peak in results)
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Measure the reading of job files of mode profile.")
@@ -99,7 +82,8 @@ def main() -> None:
             path = Path(name) / f"{processes}.ensio"
             path.write_bytes(multiplied(job, processes))
             mib = path.stat().st_size / 2**20
-            times = [measure(step, str(path)) for step in STEPS.values()]
+            spent = [in_process(step, IMPORTS, 3, run=str(path)) for step in STEPS.values()]
+            times = [(each.processor_s, each.peak_mib) for each in spent]
             rows.append((f"{processes:,}", f"{mib:.1f}", *(f"{s:.2f} s, {peak:.0f}" for s, peak in times)))
     head = ("processes", "MiB", *(f"{step}: CPU time, peak MiB" for step in STEPS))
     print(tabulate(rows, head, disable_numparse=True))

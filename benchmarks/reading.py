@@ -7,19 +7,18 @@ measurement is a separate process, which has its own peak memory; results are th
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from bench import in_process
 from tabulate import tabulate
 
 from ensembles.workloads.synthetic import synthetic_run
 
 SHAPES = {"64 tasks × 156,250": (64, 156_250), "10,240 tasks × 977": (10_240, 977)}
 REPEATS = 3
+IMPORTS = "numpy, ensembles.run.open, ensembles.run.collect, ensembles.writers.tracefile.tracefile"
 
 BYTES = """
 buffer = bytearray(1 << 20)
@@ -56,28 +55,6 @@ STEPS = (
 )
 
 
-def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
-    """Measure a step in a separate process, without imports."""
-    program = (
-        "import json, os, re, sys, time\n"
-        "import numpy, ensembles.run.open, ensembles.run.collect\n"
-        "import ensembles.writers.tracefile.tracefile\n"
-        f"run, events = {run!r}, {events}\n"
-        "out = sys.stdout\n"
-        "begin, used = time.perf_counter(), time.process_time()\n"
-        f"{step}\n"
-        "elapsed, used = time.perf_counter() - begin, time.process_time() - used\n"
-        "peak_kib = int(re.search('VmHWM:\\\\s*([0-9]+)', open('/proc/self/status').read())[1])\n"
-        "print(json.dumps([elapsed, used, peak_kib / 1024]), file=out)\n"
-    )
-    results = []
-    for _ in range(REPEATS):
-        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-        results.append(json.loads(done.stdout))
-    elapsed, used, peak = zip(*results, strict=True)
-    return min(elapsed), min(used), max(peak)
-
-
 def main() -> None:
     """Print a table for each shape of a run."""
     parser = argparse.ArgumentParser(description="Measure the reading of runs of 10 million events.")
@@ -89,7 +66,8 @@ def main() -> None:
             synthetic_run(run, tasks, events)
             rows, baseline_s = [], 0.0
             for name, step, suffix in STEPS:
-                elapsed_s, used_s, peak_mib = measure(step, run + suffix, tasks * events)
+                names = {"run": run + suffix, "events": tasks * events}
+                used_s, elapsed_s, peak_mib, _ = in_process(step, IMPORTS, REPEATS, **names)
                 baseline_s = baseline_s or elapsed_s
                 rate = tasks * events / used_s / 1e6
                 times = (f"{elapsed_s:.2f}", f"{elapsed_s / baseline_s:.1f}", f"{used_s:.2f}", f"{rate:.1f}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ensembles.diagnosis.finding import Diagnosis
 
 LEVEL = 0.9
-"""Level of the interval of a prediction."""
+"""Level of the interval of a prediction, and least coverage of that of a measured gain."""
 
 
 @dataclass(frozen=True, kw_only=True)

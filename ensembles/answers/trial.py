@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ensembles.answers.predict import LEVEL
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
@@ -16,9 +17,6 @@ from ensembles.model.statement import Part, Statement, Table
 if TYPE_CHECKING:
     from ensembles.diagnosis.finding import Diagnosis
     from ensembles.run.run import Run
-
-LEVEL = 0.9
-"""Least coverage of the interval of a measured gain."""
 
 _LEAST_PAIRS = 5
 

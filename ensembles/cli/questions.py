@@ -38,26 +38,14 @@ Options = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Question:
-    """A command that prints an answer; it has what the module of any other command has.
-
-    Attributes
-    ----------
-    HELP : str
-    answer : callable
-        Makes the answer from the parsed arguments.
-    options : mapping
-        Besides those that all have.
-    rows : (str, int) or None
-        What ``--limit`` counts, and how many there are by default. None: there is no limit.
-    limits_tables : bool
-        Whether the limit is that of the rows of tables, not part of the question.
-    """
+    """A command that prints an answer; it has what the module of any other command has."""
 
     HELP: str
-    answer: Callable[[argparse.Namespace], Answer]
-    options: Options = field(default_factory=dict)
+    answer: Callable[[argparse.Namespace], Answer]  # Makes the answer from the parsed arguments
+    options: Options = field(default_factory=dict)  # Besides those that all have
+    # (str, int) or None: What ``--limit`` counts, and how many there are by default. None: there is no limit.
     rows: tuple[str, int] | None = None
-    limits_tables: bool = True
+    limits_tables: bool = True  # Whether the limit is that of the rows of tables, not part of the question
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments of the command."""

@@ -85,33 +85,16 @@ def add_with(parser: argparse.ArgumentParser, required: bool = False) -> None:
 
 @dataclass(frozen=True)
 class Replay:
-    """A recorded run that can be made again in a folder.
+    """A recorded run that can be made again in a folder."""
 
-    Attributes
-    ----------
-    run : str
-        Its path.
-    found : Accesses
-        Its calls, perhaps with a remedy.
-    before : FilesBefore
-        What has to be there before.
-    folder : Path
-    places : Places
-        Of the files in the folder.
-    launcher : str
-    is_cold : bool
-    seed : int
-        Of what is written.
-    """
-
-    run: str
-    found: Accesses
-    before: FilesBefore
+    run: str  # Its path
+    found: Accesses  # Its calls, perhaps with a remedy
+    before: FilesBefore  # What has to be there before
     folder: Path
-    places: Places
+    places: Places  # Of the files in the folder
     launcher: str = "mpiexec"
     is_cold: bool = False
-    seed: int = field(default_factory=lambda: secrets.randbits(64))
+    seed: int = field(default_factory=lambda: secrets.randbits(64))  # Of what is written
 
     @property
     def recorded_s(self) -> float:

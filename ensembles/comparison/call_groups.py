@@ -13,7 +13,7 @@ from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.from_run import ensemble_from_run, single_calls
 from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.counted_durations import LARGEST_S, CountedDurations
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.kernels import count_seconds
 
@@ -31,32 +31,18 @@ WAITS_FOR_TASKS = {("mpisync", "wait"), ("mpimsg", "wait")}
 LEAST_SHARE = 0.01
 """In a long run, phases are determined only for kinds of calls with at least this share of the time."""
 
-_LONGEST_S = 2.0**62 * 1e-9
-
 
 @dataclass
 class ComparedCalls:
-    """Calls of a run by layer and operation.
+    """Calls of a run by layer and operation."""
 
-    Attributes
-    ----------
-    time_s : dict of Key to float
-        Time in the calls of each kind, in seconds.
-    samples : dict of Key to CountedDurations
-        Their durations, if single calls are not needed or not known.
-    calls : dict of Key to RunCalls
-        Single calls.
-    counts : dict of Key to int
-        Number of calls of the kinds whose durations the record does not hold.
-    notes : dict of Key to list of str
-        Caveats of each kind, one sentence each.
-    """
-
-    time_s: dict[Key, float] = field(default_factory=dict)
+    time_s: dict[Key, float] = field(default_factory=dict)  # Time in the calls of each kind, in seconds
+    # Their durations, if single calls are not needed or not known
     samples: dict[Key, CountedDurations] = field(default_factory=dict)
-    calls: dict[Key, RunCalls] = field(default_factory=dict)
+    calls: dict[Key, RunCalls] = field(default_factory=dict)  # Single calls
+    # Number of calls of the kinds whose durations the record does not hold
     counts: dict[Key, int] = field(default_factory=dict)
-    notes: dict[Key, list[str]] = field(default_factory=dict)
+    notes: dict[Key, list[str]] = field(default_factory=dict)  # Caveats of each kind, one sentence each
 
     def sample(self, key: Key) -> CountedDurations:
         """Return the durations of a kind of calls."""
@@ -157,7 +143,7 @@ class _Kinds(Summary):
         for key, mine in _by_key(chunk):
             chosen = chunk[mine]
             durations_s = _durations_s(chosen, self.selection)
-            counts, _ = count_seconds(durations_s, _LONGEST_S)
+            counts, _ = count_seconds(durations_s, LARGEST_S)
             ends_s = float(durations_s.min()), float(durations_s.max())
             self._add(key, counts, ends_s, float(chosen.duration.sum() * 1e-9))
 

@@ -31,34 +31,18 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Component:
-    """A part of the distribution that can move.
+    """A part of the distribution that can move."""
 
-    Attributes
-    ----------
-    what : str
-        `PLACE`, `WIDTH`, `WEIGHT`, `RATIO`, `TAIL` or `TAIL_PLACE`.
-    mode : int or None
-        Number of the mode, from 1, the fastest; None: the tail.
-    t_s : float
-        Location in all groups together, in seconds: the median of the mode, or the lower end of the tail.
-    grain_octaves : float
-        Largest error of the mean of log2 duration by bins and the step of the clock. It is negligible unless
-        nearly all calls of the mode are in one bin.
-    weight : float
-        Share of all calls in the mode, or of the tail.
-    width_octaves : float
-        Of a width: its mean over the units.
-    mean_s : float
-        Of the tail: mean duration of its calls; of other parts 0.
-    """
-
-    what: str
-    mode: int | None
+    what: str  # `PLACE`, `WIDTH`, `WEIGHT`, `RATIO`, `TAIL` or `TAIL_PLACE`
+    mode: int | None  # Number of the mode, from 1, the fastest; None: the tail
+    # Location in all groups together, in seconds: the median of the mode, or the lower end of the tail
     t_s: float
+    # Largest error of the mean of log2 duration by bins and the step of the clock. It is negligible unless
+    # nearly all calls of the mode are in one bin.
     grain_octaves: float = 0.0
-    weight: float = 0.0
-    width_octaves: float = 0.0
-    mean_s: float = 0.0
+    weight: float = 0.0  # Share of all calls in the mode, or of the tail
+    width_octaves: float = 0.0  # Of a width: its mean over the units
+    mean_s: float = 0.0  # Of the tail: mean duration of its calls; of other parts 0
 
     @property
     def name(self) -> str:
@@ -73,21 +57,11 @@ class Component:
 
 @dataclass(frozen=True)
 class Scores:
-    """Contribution of each unit (run, or block of a run) to each part.
+    """Contribution of each unit (run, or block of a run) to each part."""
 
-    Attributes
-    ----------
-    parts : list of Component
-        m parts.
-    total : ndarray of float64, shape (u, m)
-        Sum of the scores: octaves, or calls.
-    size : ndarray of float64, shape (u, m)
-        Number of calls that count.
-    """
-
-    parts: list[Component]
-    total: np.ndarray
-    size: np.ndarray
+    parts: list[Component]  # m parts
+    total: np.ndarray  # float64, shape (u, m): Sum of the scores: octaves, or calls
+    size: np.ndarray  # float64, shape (u, m): Number of calls that count
 
 
 def compute_scores(

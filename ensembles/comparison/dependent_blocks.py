@@ -125,21 +125,14 @@ def lost_spread(memory: float, length: float) -> float:
 
 @dataclass(frozen=True)
 class DependentBlocks:
-    """Runs divided into blocks.
+    """Runs divided into blocks."""
 
-    Attributes
-    ----------
-    counts : list of ndarray, shape (blocks, BIN_COUNT) each
-        Histograms of the blocks of each run; possibly fewer blocks than `FEWEST_BLOCKS`.
-    memory : float
-        Upper bound of the integrated autocorrelation time, in units (phases, or pieces that replace them).
-    spread : float
-        Factor by which standard errors exceed those of independent blocks.
-    """
-
+    # list of ndarray, shape (blocks, BIN_COUNT) each: Histograms of the blocks of each run; possibly fewer
+    # blocks than `FEWEST_BLOCKS`
     counts: list[np.ndarray]
+    # Upper bound of the integrated autocorrelation time, in units (phases, or pieces that replace them)
     memory: float
-    spread: float
+    spread: float  # Factor by which standard errors exceed those of independent blocks
 
 
 def make_blocks(samples: Sequence[CountedDurations]) -> DependentBlocks:

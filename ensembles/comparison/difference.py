@@ -45,31 +45,17 @@ OF_ALL_TASKS = ("io_time_s", "wait_time_s")
 
 @dataclass(frozen=True)
 class ReadRun:
-    """What a comparison reads of a run.
-
-    Attributes
-    ----------
-    path : str
-    calls : ComparedCalls
-        The selected calls by layer and operation.
-    sums : ComparedSums
-        Sums over the whole run.
-    notes : list of str
-        Caveats of the run, one sentence each.
-    posts : dict of (str, str) to int
-        By layer and operation: how many of the calls only post a non-blocking request.
-    steps_s : list of float
-        Time in I/O of each phase; empty: unknown, or not needed.
-    causes_s : dict of str to float
-        By how much findings make the run longer, by their ids; empty: not diagnosed.
-    """
+    """What a comparison reads of a run."""
 
     path: str
-    calls: ComparedCalls
-    sums: ComparedSums
-    notes: list[str]
+    calls: ComparedCalls  # The selected calls by layer and operation
+    sums: ComparedSums  # Sums over the whole run
+    notes: list[str]  # Caveats of the run, one sentence each
+    # By layer and operation: how many of the calls only post a non-blocking request
     posts: dict[Key, int] = field(default_factory=dict)
+    # Time in I/O of each phase; empty: unknown, or not needed
     steps_s: list[float] = field(default_factory=list)
+    # By how much findings make the run longer, by their ids; empty: not diagnosed
     causes_s: dict[str, float] = field(default_factory=dict)
 
 

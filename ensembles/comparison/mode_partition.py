@@ -28,14 +28,10 @@ _MOST_MODES = 8
 
 @dataclass(frozen=True)
 class Partition:
-    """Modes as intervals of bins.
+    """Modes as intervals of bins."""
 
-    Attributes
-    ----------
-    first_bin : ndarray of int64, shape (k + 1,)
-        Mode `i` has the bins from ``first_bin[i]`` up to, but not including, ``first_bin[i + 1]``.
-    """
-
+    # int64, shape (k + 1,): Mode `i` has the bins from ``first_bin[i]`` up to, but not including,
+    # ``first_bin[i + 1]``
     first_bin: np.ndarray
 
     def __len__(self) -> int:

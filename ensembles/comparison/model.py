@@ -27,63 +27,39 @@ _MOST_RUNS = 1000
 
 @dataclass(frozen=True)
 class RunValues:
-    """The values of the parts in all runs.
+    """The values of the parts in all runs."""
 
-    Attributes
-    ----------
-    value : ndarray of float64, shape (r, m)
-        Value of each run and part: logarithms (base 2) of times and counts, shares of calls; nan: the run
-        has no such calls.
-    group : ndarray of int64, shape (r,)
-        Group of each run, from 0; the others are compared with group 0.
-    family : ndarray of int64, shape (m,)
-        Parts with the same number are of one kind, so that their variances are pooled.
-    grain : ndarray of float64, shape (m,)
-        Largest error of a difference that the rounding of bins and clocks causes.
-    error, freedom : ndarray of float64, shape (r, m), optional
-        Standard error of each value within its run, and its degrees of freedom. They are used only if no
-        group has a second run.
-    """
-
+    # float64, shape (r, m): Value of each run and part: logarithms (base 2) of times and counts, shares of
+    # calls; nan: the run has no such calls
     value: np.ndarray
-    group: np.ndarray
+    group: np.ndarray  # int64, shape (r,): Group of each run, from 0; the others are compared with group 0
+    # int64, shape (m,): Parts with the same number are of one kind, so that their variances are pooled
     family: np.ndarray
+    # float64, shape (m,): Largest error of a difference that the rounding of bins and clocks causes
     grain: np.ndarray
+    # error, freedom: float64, shape (r, m), optional: Standard error of each value within its run, and its
+    # degrees of freedom. They are used only if no group has a second run.
     error: np.ndarray | None = None
     freedom: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Effects:
-    """How far each part moved in each group relative to the first group.
+    """How far each part moved in each group relative to the first group."""
 
-    Attributes
-    ----------
-    mean : ndarray of float64, shape (groups, m)
-        Mean of the runs of each group; nan: no run has a value.
-    value, error, freedom : ndarray of float64, shape (groups − 1, m)
-        Estimate, its standard error and degrees of freedom; nan: unknown. If no group has several runs, the
-        error allows for `ASSUMED_SPREAD` between runs.
-    spread : ndarray of float64, shape (groups − 1, m)
-        Standard deviation from run to run; nan: unknown.
-    grain : ndarray of float64, shape (m,)
-        As in `RunValues`.
-    p : ndarray of float64, shape (groups − 1, m)
-        p-value of the t test that nothing moved; 1 if the error is unknown.
-    has_repetitions : bool
-        Whether a group has several runs.
-    error_within : ndarray of float64, shape (groups − 1, m)
-        Standard error that counts for `is_within`: of single runs, the one within these runs.
-    """
-
-    mean: np.ndarray
+    mean: np.ndarray  # float64, shape (groups, m): Mean of the runs of each group; nan: no run has a value
+    # value, error, freedom: float64, shape (groups − 1, m): Estimate, its standard error and degrees of
+    # freedom; nan: unknown. If no group has several runs, the error allows for `ASSUMED_SPREAD` between runs.
     value: np.ndarray
     error: np.ndarray
     freedom: np.ndarray
-    spread: np.ndarray
-    grain: np.ndarray
+    spread: np.ndarray  # float64, shape (groups − 1, m): Standard deviation from run to run; nan: unknown
+    grain: np.ndarray  # float64, shape (m,): As in `RunValues`
+    # float64, shape (groups − 1, m): p-value of the t test that nothing moved; 1 if the error is unknown
     p: np.ndarray
-    has_repetitions: bool
+    has_repetitions: bool  # Whether a group has several runs
+    # float64, shape (groups − 1, m): Standard error that counts for `is_within`: of single runs, the one
+    # within these runs
     error_within: np.ndarray
 
     def of_parts(self, parts: slice) -> Effects:

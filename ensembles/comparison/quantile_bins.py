@@ -20,23 +20,14 @@ _COARSE = 12
 
 @dataclass(frozen=True)
 class RunCalls:
-    """Calls of one run.
+    """Calls of one run."""
 
-    Attributes
-    ----------
-    durations_s : ndarray of float64, shape (n,)
-        Seconds.
-    phase, rank, start_ns : ndarray of int64, shape (n,), or None
-        None: unknown; a phase of -1: in none.
-    resolution_s : float
-        Step of the clock in seconds.
-    """
-
-    durations_s: np.ndarray
+    durations_s: np.ndarray  # float64, shape (n,): Seconds
+    # phase, rank, start_ns: int64, shape (n,) or None: None: unknown; a phase of -1: in none
     phase: np.ndarray | None = None
     rank: np.ndarray | None = None
     start_ns: np.ndarray | None = None
-    resolution_s: float = 0.0
+    resolution_s: float = 0.0  # Step of the clock in seconds
 
     def sample(self, piece: np.ndarray | None = None) -> CountedDurations:
         """Return the durations, counted by `piece` (shape (n,)) if it is given."""

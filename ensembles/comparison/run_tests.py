@@ -25,53 +25,34 @@ FEWEST_FOR_NORMALITY = 3
 
 @dataclass(frozen=True)
 class RunGroup:
-    """A time of the runs of one group.
+    """A time of the runs of one group."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the group.
-    runs : int
-        Number of runs.
-    median_s, low_s, high_s : float
-        Median, least and greatest value.
-    shapiro_w, shapiro_p : float or None
-        Statistic and p-value of the test of Shapiro and Wilk; a small p excludes a normal distribution. None:
-        there are fewer than three runs, or all have the same value.
-    """
-
-    name: str
-    runs: int
+    name: str  # Name of the group
+    runs: int  # Number of runs
+    # median_s, low_s, high_s: Median, least and greatest value
     median_s: float
     low_s: float
     high_s: float
+    # shapiro_w, shapiro_p: Statistic and p-value of the test of Shapiro and Wilk; a small p excludes a normal
+    # distribution. None: there are fewer than three runs, or all have the same value.
     shapiro_w: float | None
     shapiro_p: float | None
 
 
 @dataclass(frozen=True)
 class RunPair:
-    """Two groups of a test on runs.
+    """Two groups of a test on runs."""
 
-    Attributes
-    ----------
-    groups : list of str
-        Names of the two groups.
-    z, p, holm_p : float or None
-        Statistic of Dunn's test, its two-sided p-value, and the p-value with Holm's correction for all pairs.
-        None: there are only two groups.
-    difference_s : float
-        Hodges-Lehmann estimate of the shift: median of the differences, second group less first.
-    cliffs_delta : float
-        Probability that a run of the second group takes longer than one of the first, less the probability
-        that it takes less time: −1 to 1.
-    """
-
-    groups: list[str]
+    groups: list[str]  # Names of the two groups
+    # z, p, holm_p: Statistic of Dunn's test, its two-sided p-value, and the p-value with Holm's correction
+    # for all pairs. None: there are only two groups.
     z: float | None
     p: float | None
     holm_p: float | None
+    # Hodges-Lehmann estimate of the shift: median of the differences, second group less first
     difference_s: float
+    # Probability that a run of the second group takes longer than one of the first, less the probability that
+    # it takes less time: −1 to 1
     cliffs_delta: float
 
 

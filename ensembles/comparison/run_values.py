@@ -27,21 +27,11 @@ _FAMILIES = (PLACE, RATIO, WIDTH, WEIGHT, TAIL, TAIL_PLACE)
 
 @dataclass(frozen=True)
 class PartValues:
-    """Values of the parts in runs and in units.
+    """Values of the parts in runs and in units."""
 
-    Attributes
-    ----------
-    parts : list of Component
-        The parts of the scores, then the ratios of modes.
-    runs : RunValues
-        Their values in each run.
-    by_unit : ndarray of float64, shape (u, m)
-        Values of the units, for rank tests.
-    """
-
-    parts: list[Component]
-    runs: RunValues
-    by_unit: np.ndarray
+    parts: list[Component]  # The parts of the scores, then the ratios of modes
+    runs: RunValues  # Their values in each run
+    by_unit: np.ndarray  # float64, shape (u, m): Values of the units, for rank tests
 
 
 def value_parts(scores: Scores, units: Units) -> PartValues:

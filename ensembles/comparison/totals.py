@@ -131,17 +131,10 @@ def _is_another(values: Sequence[Sequence[float]], g: int, margin: float, level:
 
 @dataclass(frozen=True)
 class ComparedSums:
-    """The sums over a run that are compared without a test.
+    """The sums over a run that are compared without a test."""
 
-    Attributes
-    ----------
-    totals : dict of str to float
-        Value of each total of runs (`Total.what`) that is known of the run.
-    moved : dict of (str, str) to (int, int)
-        Calls and bytes of its reads and writes by layer and operation.
-    """
-
-    totals: dict[str, float]
+    totals: dict[str, float]  # Value of each total of runs (`Total.what`) that is known of the run
+    # Calls and bytes of its reads and writes by layer and operation
     moved: dict[tuple[str, str], tuple[int, int]]
 
 

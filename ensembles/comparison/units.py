@@ -13,25 +13,15 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of calls in all runs.
+    """One kind of calls in all runs."""
 
-    Attributes
-    ----------
-    groups : sequence of sequences of CountedDurations
-        The runs of each group; the others are compared with the first group.
-    op, layer : str or None
-        Operation and layer, for texts only.
-    unit : str
-        What the phases of the samples are, for texts; ``""``: calls are not divided.
-    is_main : bool
-        Whether they take enough of the time in I/O for advice on more runs.
-    """
-
+    # The runs of each group; the others are compared with the first group
     groups: Sequence[Sequence[CountedDurations]]
+    # op, layer: Operation and layer, for texts only
     op: str | None = None
     layer: str | None = None
-    unit: str = "phases"
-    is_main: bool = True
+    unit: str = "phases"  # What the phases of the samples are, for texts; ``""``: calls are not divided
+    is_main: bool = True  # Whether they take enough of the time in I/O for advice on more runs
 
 
 RUNS = "runs"
@@ -39,30 +29,14 @@ RUNS = "runs"
 
 @dataclass(frozen=True)
 class Units:
-    """Runs as wholes, or blocks of single runs.
+    """Runs as wholes, or blocks of single runs."""
 
-    Attributes
-    ----------
-    counts : ndarray of float64, shape (u, BIN_COUNT)
-        Histogram of each unit.
-    run : ndarray of int64, shape (u,)
-        Run of each unit.
-    group : ndarray of int64, shape (r,)
-        Group of each run.
-    what : str
-        Name of the units in texts.
-    memory : float or None
-        Integrated autocorrelation time, in phases.
-    spread : float
-        Factor by which standard errors exceed those of independent units.
-    """
-
-    counts: np.ndarray
-    run: np.ndarray
-    group: np.ndarray
-    what: str
-    memory: float | None = None
-    spread: float = 1.0
+    counts: np.ndarray  # float64, shape (u, BIN_COUNT): Histogram of each unit
+    run: np.ndarray  # int64, shape (u,): Run of each unit
+    group: np.ndarray  # int64, shape (r,): Group of each run
+    what: str  # Name of the units in texts
+    memory: float | None = None  # Integrated autocorrelation time, in phases
+    spread: float = 1.0  # Factor by which standard errors exceed those of independent units
 
     @property
     def group_of_units(self) -> np.ndarray:

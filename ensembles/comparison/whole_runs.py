@@ -24,21 +24,14 @@ class FewerTasks:
     """A group in which fewer tasks do the I/O, and its critical path is not shorter.
 
     Sums over tasks fall then although nothing became faster.
-
-    Attributes
-    ----------
-    group : str
-        Name of the group.
-    before, after : float
-        Tasks with I/O calls: mean of the runs of the first group and of this one.
-    ratios : dict of str to float
-        Of the median of the runs to that of the first group: ``critical_path_s``, ``wait_time_s`` and
-        ``span_s``, as far as they are known.
     """
 
-    group: str
+    group: str  # Name of the group
+    # before, after: Tasks with I/O calls: mean of the runs of the first group and of this one
     before: float
     after: float
+    # Of the median of the runs to that of the first group: ``critical_path_s``, ``wait_time_s`` and
+    # ``span_s``, as far as they are known
     ratios: dict[str, float]
 
     def is_slower(self, factor: float) -> bool:

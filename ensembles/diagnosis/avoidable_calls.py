@@ -33,9 +33,7 @@ MOST_FILE_BYTES = 1 << 20
 def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ...], Check | None]:
     """Compute which share of the opens and closes others make for the same small files."""
     table = uses.table.columns()
-    calls = case.run.calls
-    op = np.array([call.op for call in calls] or [""])[table["call"]]
-    posix = np.array([call.layer == "posix" for call in calls] or [False])[table["call"]]
+    op, posix = case.ops[table["call"]], case.layers[table["call"]] == "posix"
     nothing = np.zeros(len(case)), (), None
     opens = posix & (op == "open")
     if len(case.ranks) < 2 or not opens.any():
@@ -75,7 +73,7 @@ REWRITE = (
 def written_anew(case: Case, uses: FileUses, counted: np.ndarray) -> str:
     """Say how much large files get that are written whole after each open; ``""``: most opens differ."""
     table, files = uses.table.columns(), len(case.run.files)
-    op, layer = np.array([(call.op, call.layer) for call in case.run.calls])[table["call"]].T
+    op, layer = case.ops[table["call"]], case.layers[table["call"]]
     stored = np.isin(layer, STORAGE)
     moved, *opens = (
         np.bincount(table["file"], table[name] * (np.isin(layer, layers) & (op == kind)), files)

@@ -23,23 +23,12 @@ OUTERMOST, INSIDE = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class CallsOfRows:
-    """The calls of some rows of the shared evidence: what `SelectedSites` takes as a selection.
+    """The calls of some rows of the shared evidence: what `SelectedSites` takes as a selection."""
 
-    Attributes
-    ----------
-    base : Selection
-        What is known besides, such as files.
-    rows : ndarray of int64, shape (5, n)
-        Columns `ROW` of the rows.
-    phases : Phases or None
-        Phases of the run.
-    depth : {OUTERMOST, INSIDE} or None
-        Only calls that are outermost, or inside others; None: both.
-    """
-
-    base: Selection
-    rows: np.ndarray
-    phases: Phases | None
+    base: Selection  # What is known besides, such as files
+    rows: np.ndarray  # int64, shape (5, n): Columns `ROW` of the rows
+    phases: Phases | None  # Phases of the run
+    # {OUTERMOST, INSIDE} or None: Only calls that are outermost, or inside others; None: both
     depth: int | None = None
 
     @property

@@ -19,21 +19,11 @@ from ensembles.model.units import count_text, seconds_text
 
 @dataclass(frozen=True)
 class CannotTell:
-    """A cause of which one run holds no evidence that would distinguish it from others.
+    """A cause of which one run holds no evidence that would distinguish it from others."""
 
-    Attributes
-    ----------
-    concerns : callable
-        Returns the rows of `Case.rows` that the cause can slow down.
-    advice : str
-        What to do, in one sentence.
-    record : str
-        What to record next, in a few words.
-    """
-
-    concerns: Callable[[Case], np.ndarray]
-    advice: str
-    record: str
+    concerns: Callable[[Case], np.ndarray]  # Returns the rows of `Case.rows` that the cause can slow down
+    advice: str  # What to do, in one sentence
+    record: str  # What to record next, in a few words
 
     def __call__(self, case: Case) -> None:
         """Refuse a run of which the cause could take a notable part."""

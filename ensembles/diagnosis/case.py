@@ -63,6 +63,8 @@ class Case:
     ----------
     rows : dict of str to ndarray, shape (n,)
         Table of calls (`Evidence.calls`).
+    ops, layers, names : ndarray of str, shape (functions,)
+        Of the functions of the run, by number.
     op, layer, name : ndarray of str, shape (n,)
         Of the function of each row.
     window : ndarray of int64, shape (n,)
@@ -85,10 +87,9 @@ class Case:
         self.shared: dict[Any, Any] = {}
         self.rows = evidence.calls.columns()
         calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
-        self.op: np.ndarray
-        self.layer: np.ndarray
-        self.name: np.ndarray
-        self.op, self.layer, self.name = calls[self.rows["call"]].T if len(self) else np.empty((3, 0), "U1")
+        self.ops, self.layers, self.names = calls.T
+        number = self.rows["call"].astype(np.int64)
+        self.op, self.layer, self.name = (each[number] for each in (self.ops, self.layers, self.names))
         waits = run.phases is not None and run.phases.rule in TOGETHER
         self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
         windows, self._window = np.unique(self.window, return_inverse=True)

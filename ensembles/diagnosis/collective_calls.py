@@ -14,27 +14,18 @@ if TYPE_CHECKING:
 
 
 class CollectiveCalls(NamedTuple):
-    """Collective calls of a run.
+    """Collective calls of a run."""
 
-    Attributes
-    ----------
-    rows : ndarray of bool, shape (n,)
-        Rows of the collective calls.
-    own, storage : ndarray of float64, shape (windows, tasks)
-        Time in collective calls, and in the storage calls inside them, in ns.
-    slowest, beyond : ndarray of float64, shape (windows,)
-        Storage time of the slowest task, and what the task that comes last spends beyond it, in ns.
-    piece_bytes : float
-        Mean size of the storage calls.
-    aggregators, nodes : int
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # bool, shape (n,): Rows of the collective calls
+    # own, storage: float64, shape (windows, tasks): Time in collective calls, and in the storage calls inside
+    # them, in ns
     own: np.ndarray
     storage: np.ndarray
+    # slowest, beyond: float64, shape (windows,): Storage time of the slowest task, and what the task that
+    # comes last spends beyond it, in ns
     slowest: np.ndarray
     beyond: np.ndarray
-    piece_bytes: float
+    piece_bytes: float  # Mean size of the storage calls
     aggregators: int
     nodes: int
 

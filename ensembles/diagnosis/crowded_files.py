@@ -19,29 +19,15 @@ WIDER = 8
 
 
 class Crowded(NamedTuple):
-    """Calls on shared files of one stripe.
+    """Calls on shared files of one stripe."""
 
-    Attributes
-    ----------
-    rows : ndarray of bool, shape (m,)
-        Of `FileUses.table`: calls while several tasks have work for the target.
-    writes : ndarray of bool, shape (m,)
-        Writes to files of one stripe.
-    at_once : float
-        Targets for which there is work at once.
-    least_at_once : float
-        The same if tasks go on from target to target together.
-    makers : int
-        Tasks that write to these files.
-    sure : bool
-        The work is that of calls on the file; else it waits for the few tasks that make the calls for all.
-    """
-
+    # bool, shape (m,): Of `FileUses.table`: calls while several tasks have work for the target
     rows: np.ndarray
-    writes: np.ndarray
-    at_once: float
-    least_at_once: float
-    makers: int
+    writes: np.ndarray  # bool, shape (m,): Writes to files of one stripe
+    at_once: float  # Targets for which there is work at once
+    least_at_once: float  # The same if tasks go on from target to target together
+    makers: int  # Tasks that write to these files
+    # The work is that of calls on the file; else it waits for the few tasks that make the calls for all
     sure: bool
 
 
@@ -54,9 +40,7 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
             "the layout of the files is not known: record the run on Lustre, with the client's extended "
             "attributes"
         )
-    layer, op = (
-        np.array([getattr(call, name) for call in case.run.calls])[table["call"]] for name in ("layer", "op")
-    )
+    layer, op = case.layers[table["call"]], case.ops[table["call"]]
     # What a write leaves in the cache, a close, a sync or the next read waits for.
     uses = (layer == "posix") & np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
     writes = uses & (op == "write") & (table["bytes"] > 0)
@@ -128,7 +112,7 @@ def _targets_with_more_stripes(
 
 def _bytes_of_collectives(case: Case, table: dict[str, np.ndarray], files: int) -> np.ndarray:
     """Return the bytes that all tasks together write in one collective call on each file; 0: in none."""
-    names = np.array([call.name for call in case.run.calls])[table["call"]]
+    names = case.names[table["call"]]
     rows = np.char.startswith(names, "MPI_File_write") & np.char.endswith(names, "_all")
     moved, calls = (np.bincount(table["file"][rows], table[name][rows], files) for name in ("bytes", "n"))
     found: np.ndarray = len(case.ranks) * moved / np.maximum(calls, 1)

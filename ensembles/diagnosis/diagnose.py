@@ -14,8 +14,8 @@ from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.collective_calls import moves_together
-from ensembles.diagnosis.counted.case import counted_account
-from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_sums
+from ensembles.diagnosis.counted_case import counted_account
+from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, has_sums
 from ensembles.diagnosis.fewer_calls import find_summed as summed_fewer_calls
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
@@ -29,7 +29,6 @@ from ensembles.diagnosis.finding import (
 )
 from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.principles import TURNS
-from ensembles.diagnosis.rule import Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
     close_cost,
@@ -55,7 +54,7 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.summed.case import SummedCase
+from ensembles.diagnosis.summed_case import SummedCase
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.diagnosis.trials import with_trials
 from ensembles.passes.group import SummaryGroup, SummaryRequest

@@ -1,18 +1,18 @@
-"""A rule that reads the shared evidence: only its statistic is its own."""
+"""Rules, each of which recognises one cause of slow I/O, mostly in evidence that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import Finding, NotApplicable
 from ensembles.diagnosis.remedy import Remedy, make_finding
-from ensembles.diagnosis.rule import every_call_needed
+from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
 
@@ -22,6 +22,39 @@ if TYPE_CHECKING:
 SUMMARY = "evidence"
 
 FILE_USES = {"file-uses": SummaryRequest(FileUses.for_run, FileUses.columns)}
+
+
+class Rule(Protocol):
+    """A rule for one cause of slow I/O: a module or an object.
+
+    Attributes
+    ----------
+    ID : str
+        Id of its findings.
+    NEEDS : mapping of str to SummaryRequest
+        Summaries by name. Rules that use the same name share the summary. All are filled in one pass.
+    """
+
+    @property
+    def ID(self) -> str: ...
+
+    @property
+    def NEEDS(self) -> Mapping[str, SummaryRequest]: ...
+
+    def preconditions(self, run: Run) -> Rule | None:
+        """Check the metadata of a run, before its events are read."""
+
+    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+        """Evaluate the rule."""
+
+
+def every_call_needed(run: Run) -> None:
+    """Refuse runs that do not keep every call as an event."""
+    try:
+        run.reading.need(Holds.CALL_ORDER, "this cause shows in single calls")
+    except EnsioError as error:
+        raise NotApplicable(str(error)) from None
+
 
 InSums = Callable[["Run"], Finding | None]
 
@@ -38,40 +71,28 @@ class RuleOfSums:
         """Check nothing: the rule is made for the run."""
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
+        """Evaluate the rule (`Rule.evaluate`)."""
         found = self.find(run)
         return [] if found is None else [found]
 
 
 @dataclass(frozen=True)
 class EvidenceRule:
-    """A rule whose decision is a function of a `Case`, and perhaps of another filled summary.
+    """A rule whose decision is a function of a `Case`, and perhaps of another filled summary."""
 
-    Attributes
-    ----------
-    ID : str
-        Id of its findings.
-    find : callable
-        Takes the case and the filled `summary`, if there is one. Returns a `Remedy`, or None; raises
-        `NotApplicable` if the run cannot show the cause.
-    summary : mapping of str to SummaryRequest, optional
-        One summary besides the evidence, by its name. Rules with the same name share it.
-    check : callable, optional
-        Raises `NotApplicable` if the metadata of the run show that the summary would be of no use.
-    counted : callable, optional
-        Finds the cause in the counters of a log (`Run.counters`) that lacks calls.
-    summed : callable, optional
-        Finds the cause in the recorded sums of a run that lacks calls (`SummedCase`).
-    counts_more : bool
-        The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only.
-    """
-
-    ID: str
+    ID: str  # Id of its findings
+    # Takes the case and the filled `summary`, if there is one. Returns a `Remedy`, or None; raises
+    # `NotApplicable` if the run cannot show the cause.
     find: Callable[..., Remedy | None]
+    # One summary besides the evidence, by its name. Rules with the same name share it.
     summary: Mapping[str, SummaryRequest] | None = None
+    # Raises `NotApplicable` if the metadata of the run show that the summary would be of no use
     check: Callable[[Run], None] | None = None
+    # Finds the cause in the counters of a log (`Run.counters`) that lacks calls
     counted: InSums | None = None
+    # Finds the cause in the recorded sums of a run that lacks calls (`SummedCase`)
     summed: InSums | None = None
+    # The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only
     counts_more: bool = False
 
     @property
@@ -80,7 +101,7 @@ class EvidenceRule:
         return {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns), **(self.summary or {})}
 
     def preconditions(self, run: Run) -> RuleOfSums | None:
-        """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
+        """Check the metadata of a run (`Rule.preconditions`)."""
         is_whole = run.info.has(Holds.ALL_CALLS)
         if run.counters.modules:
             find = self.counted if self.counts_more or not is_whole else None
@@ -94,7 +115,7 @@ class EvidenceRule:
         return None
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
+        """Evaluate the rule (`Rule.evaluate`)."""
         return self.evaluate_calls(
             case_of(run, summaries[SUMMARY]), *(summaries[name] for name in self.summary or ())
         )

@@ -21,7 +21,7 @@ from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rules.metadata_storm import NO_LOOKUPS
 from ensembles.diagnosis.small_calls import flushed_records
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
@@ -203,6 +203,6 @@ def _calls_of_functions(case: Case) -> np.ndarray:
 
 def _share_of_empty_syncs(case: Case, table: dict[str, np.ndarray]) -> np.ndarray:
     """Compute the share of each row's time in syncs of files and folders that no call wrote to."""
-    ops = np.array([call.op for call in case.run.calls] or [""])[table["call"]]
+    ops = case.ops[table["call"]]
     written = np.bincount(table["file"], table["bytes"] * (ops == "write"), len(case.run.files))
     return share_of_rows(case, table, (ops == "sync") & (written[table["file"]] == 0))

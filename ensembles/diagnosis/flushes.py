@@ -27,17 +27,15 @@ def bytes_to_flush(case: Case, uses: FileUses) -> np.ndarray:
     see the same bytes, so that the one with most of them counts.
     """
     table = uses.table.columns()
-    calls = case.run.calls
-    op = np.array([call.op for call in calls])[table["call"]]
-    layer = np.unique([call.layer for call in calls], return_inverse=True)[1][table["call"]]
+    op, layer = case.ops[table["call"]], case.layers[table["call"]]
     flushes = np.isin(op, _FLUSHING)
     used = np.flatnonzero(flushes | (op == "write"))
     if not flushes.any():
         return np.zeros(len(case))
     (file, rank, _), cell = distinct_rows(*(table[name][used] for name in ("file", "rank", "phase")))
     written = np.zeros(len(file))
-    for number in np.unique(layer[used]):
-        mine = (op[used] == "write") & (layer[used] == number)
+    for each in np.unique(layer[used]):
+        mine = (op[used] == "write") & (layer[used] == each)
         written = np.maximum(written, np.bincount(cell[mine], table["bytes"][used[mine]], len(file)))
     # Cells are in the order of file, task and phase: what is written adds up to the next flush.
     flushed = np.bincount(cell, flushes[used], len(file)) > 0
@@ -80,20 +78,11 @@ SMALL_FLUSH_BYTES = 64 << 10
 
 
 class Flush(NamedTuple):
-    """What closes have to write.
+    """What closes have to write."""
 
-    Attributes
-    ----------
-    time_ns : ndarray of float64, shape (n,)
-        Of the closes of each row.
-    known : bool
-        Whether there is a rate for it.
-    measured : bool
-        The rate is that of writes of the run; else `LEAST_TARGET_BYTES_PER_NS` of the busiest target.
-    """
-
-    time_ns: np.ndarray
-    known: bool
+    time_ns: np.ndarray  # float64, shape (n,): Of the closes of each row
+    known: bool  # Whether there is a rate for it
+    # The rate is that of writes of the run; else `LEAST_TARGET_BYTES_PER_NS` of the busiest target
     measured: bool
 
 

@@ -42,21 +42,12 @@ _SHARE = 0.5
 
 
 class Avoidable(NamedTuple):
-    """Calls that a program could leave out.
+    """Calls that a program could leave out."""
 
-    Attributes
-    ----------
-    share : ndarray of float64, shape (n,)
-        Share of each row of the case.
-    counted : ndarray of bool, shape (n,)
-        Rows of calls on paths, without closes and other calls that go with them.
-    check : Check or None
-        None: there are no such calls.
-    """
-
-    share: np.ndarray
+    share: np.ndarray  # float64, shape (n,): Share of each row of the case
+    # bool, shape (n,): Rows of calls on paths, without closes and other calls that go with them
     counted: np.ndarray
-    check: Check | None
+    check: Check | None  # None: there are no such calls
 
 
 def refuse_merged_paths(run: Run) -> None:
@@ -81,23 +72,12 @@ def reads_folders(case: Case) -> bool:
 
 
 class Polled(NamedTuple):
-    """Calls on paths that fail and are made again until they succeed.
+    """Calls on paths that fail and are made again until they succeed."""
 
-    Attributes
-    ----------
-    share : ndarray of float64, shape (n,)
-        Share of the failed ones in each row of the case.
-    files : tuple of str
-        Their paths, those with most failures first.
-    errors : tuple of str
-    between_s : float
-        From the first failure on each path to the last: tasks waited at most that long.
-    """
-
-    share: np.ndarray
-    files: tuple[str, ...]
+    share: np.ndarray  # float64, shape (n,): Share of the failed ones in each row of the case
+    files: tuple[str, ...]  # Their paths, those with most failures first
     errors: tuple[str, ...]
-    between_s: float
+    between_s: float  # From the first failure on each path to the last: tasks waited at most that long
 
 
 def polled(case: Case, uses: FileUses) -> Polled | None:
@@ -119,16 +99,16 @@ def _polled(case: Case, uses: FileUses) -> Polled | None:
     pair, theirs = (each["file"] * width + each["call"] for each in (failed, table))
     whole = np.bincount(theirs, table["n"], int(max(pair.max(), theirs.max())) + 1)
     names = np.array([error_name(error) for error in failed["error"].tolist()])
-    op = np.array([call.op for call in calls])[failed["call"]]
+    op = case.ops[failed["call"]]
     # Files of a lock are removed for the next task; a file that is there for good is not waited for.
-    removes = np.array([call.name in REMOVING for call in calls])[table["call"]]
+    removes = np.isin(case.names[table["call"]], list(REMOVING))
     removed = np.bincount(table["file"], table["n"] * removes, max(int(failed["file"].max()) + 1, 1))
     tasks = failed["high_rank"] - failed["low_rank"] + 1
     again = (failed["file"] > 0) & np.isin(names, list(ADVICE_OF_FAILURES)) & np.isin(op, ("open", "meta"))
     again &= (failed["count"] >= LEAST_ASKED * tasks) & (failed["count"] < whole[pair])
     again &= (names != "EEXIST") | (removed[failed["file"]] >= LEAST_CALLS)
     # A path that is removed only if it is there is not waited for.
-    asks = looks_up(np.array([call.name for call in calls])[failed["call"]], op)
+    asks = looks_up(case.names[failed["call"]], op)
     again &= (names != "ENOENT") | (asks & _asks_only(failed, table, again))
     if not again.any():
         return None
@@ -191,7 +171,7 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
 def _of_same_paths(case: Case, uses: FileUses) -> np.ndarray:
     """Compute the share of each row's lookups that are not the first of their task, function and path."""
     table = uses.table.columns()
-    names, ops, layers = _functions_of(case, table)
+    names, ops, layers = (each[table["call"]] for each in (case.names, case.ops, case.layers))
     chosen = (layers == "posix") & looks_up(names, ops)
     _, of = distinct_rows(table["file"], table["rank"], table["call"])
     asked = np.bincount(of, table["n"])[of] if len(of) else np.zeros(0)
@@ -199,23 +179,15 @@ def _of_same_paths(case: Case, uses: FileUses) -> np.ndarray:
     return share_of_rows(case, table, chosen, again, of="n")
 
 
-def _functions_of(case: Case, table: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Return name, operation and layer of each row of a table."""
-    return tuple(
-        np.array([getattr(call, what) for call in case.run.calls] or [""])[table["call"]]
-        for what in ("name", "op", "layer")
-    )
-
-
 def removed_again(case: Case, uses: FileUses) -> Avoidable:
     """Find files that a task makes and removes, or moves, again and again, such as journals of databases."""
     table = uses.table.columns()
-    names, ops, layers = _functions_of(case, table)
+    names, ops, layers = (each[table["call"]] for each in (case.names, case.ops, case.layers))
     posix = layers == "posix"
     removes = posix & np.isin(names, list(REMOVING | MOVING))
     if not removes.any():
         return Avoidable(np.zeros(len(case)), np.zeros(len(case), bool), None)
-    pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1]
+    pairs = distinct_rows(table["file"], table["rank"])[1]
     removed = np.bincount(pairs, table["n"] * removes)[pairs]
     moved = np.bincount(pairs, table["n"] * np.isin(names, list(MOVING)))[pairs]
     synced = np.bincount(pairs, table["n"] * (posix & (ops == "sync")))[pairs]

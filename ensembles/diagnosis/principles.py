@@ -20,40 +20,23 @@ CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
 
 
 class Cause(NamedTuple):
-    """What an id stands for.
-
-    Attributes
-    ----------
-    principle : str
-    of_each_call : bool
-        It explains what single calls cost, whatever else there is: of the same calls, one such cause does.
-    at_targets : bool
-        The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
-    in_client : bool
-        The calls lose their time in the client, where they do not wait for a target.
-    advice : str
-        What to do, in plain words, unless a finding says it more closely.
-    of_ranks : str
-        What follows it where tasks are ranks of MPI and do not move data in collective calls yet.
-    most_severe : str
-        Its largest severity: one run does not show whether a program needs what is a warning at most.
-    words : str
-        What texts call an entry that is not a finding; ``{who}`` is the task for which others wait.
-    in_io : bool
-        The time is in I/O calls.
-    trials : mapping of str to str
-        Remedies of ``ensio try`` that test it, by the operation of its calls; ``""``: of any.
-    """
+    """What an id stands for."""
 
     principle: str
+    # It explains what single calls cost, whatever else there is: of the same calls, one such cause does
     of_each_call: bool = False
+    # The remedy serves faster what waits for storage targets: time that calls lose in the client stays
     at_targets: bool = False
-    in_client: bool = False
-    advice: str = ""
+    in_client: bool = False  # The calls lose their time in the client, where they do not wait for a target
+    advice: str = ""  # What to do, in plain words, unless a finding says it more closely
+    # What follows it where tasks are ranks of MPI and do not move data in collective calls yet
     of_ranks: str = ""
+    # Its largest severity: one run does not show whether a program needs what is a warning at most
     most_severe: str = "critical"
+    # What texts call an entry that is not a finding; ``{who}`` is the task for which others wait
     words: str = ""
-    in_io: bool = True
+    in_io: bool = True  # The time is in I/O calls
+    # Remedies of ``ensio try`` that test it, by the operation of its calls; ``""``: of any
     trials: Mapping[str, str] = MappingProxyType({})
 
 

@@ -30,47 +30,29 @@ from ensembles.model.spans import MOST_SPANS, find_spans
 
 @dataclass
 class Remedy:
-    """What a rule found: the rows of the table of calls, and how much of their time a remedy saves.
+    """What a rule found: the rows of the table of calls, and how much of their time a remedy saves."""
 
-    Attributes
-    ----------
-    rows : ndarray of bool, shape (n,)
-        Rows of `Case.rows` that the finding concerns.
-    saved_ns : ndarray of float64, shape (n,)
-        Time that the remedy saves.
-    low_ns, high_ns : ndarray of float64, shape (n,), or None
-        Bounds; None: as `saved_ns`.
-    fewer : ndarray of float64, shape (n,), or None
-        Number of calls of each row that the remedy leaves out. The loop around them goes with them: at most,
-        a run gains that too. None: the calls stay.
-    parts : (float, float)
-        Parts of the best estimate of the gain that the interval contains: the time saved in calls alone does
-        not bound it, where others take over the work.
-    not_inside : tuple of str
-        Functions: the finding does not concern what happens inside them.
-    of_processors : bool
-        `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
-        differ.
-    advice : str
-        ``""``: as the table of causes has it.
-    outside_s : float
-        What tasks wait between the calls at most.
-    """
-
-    rows: np.ndarray
-    saved_ns: np.ndarray
+    rows: np.ndarray  # bool, shape (n,): Rows of `Case.rows` that the finding concerns
+    saved_ns: np.ndarray  # float64, shape (n,): Time that the remedy saves
     title: str
     checks: tuple[Check, ...]
     evidence: dict[str, Any] = field(default_factory=dict)
+    # low_ns, high_ns: float64, shape (n,) or None: Bounds; None: as `saved_ns`
     low_ns: np.ndarray | None = None
     high_ns: np.ndarray | None = None
     files: tuple[str, ...] = ()
+    # float64, shape (n,) or None: Number of calls of each row that the remedy leaves out. The loop around
+    # them goes with them: at most, a run gains that too. None: the calls stay.
     fewer: np.ndarray | None = None
+    # (float, float): Parts of the best estimate of the gain that the interval contains: the time saved in
+    # calls alone does not bound it, where others take over the work
     parts: tuple[float, float] = (1.0, 1.0)
-    not_inside: tuple[str, ...] = ()
+    not_inside: tuple[str, ...] = ()  # Functions: the finding does not concern what happens inside them
+    # `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
+    # differ
     of_processors: bool = False
-    advice: str = ""
-    outside_s: float = 0.0
+    advice: str = ""  # ``""``: as the table of causes has it
+    outside_s: float = 0.0  # What tasks wait between the calls at most
 
 
 LOW = 0.5

@@ -14,7 +14,7 @@ from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
 from ensembles.diagnosis.flushes import flushes_alike
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.summed.case import check_straggler
+from ensembles.diagnosis.summed_case import check_straggler
 from ensembles.diagnosis.target_load import load_of_targets
 from ensembles.diagnosis.with_meetings import NORMAL_90
 from ensembles.model.units import seconds_text, share_text

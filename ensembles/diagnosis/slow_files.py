@@ -18,30 +18,16 @@ MOST_STRIPES = 4
 
 
 class SlowFiles(NamedTuple):
-    """Files on a slow target.
-
-    Attributes
-    ----------
-    target : int
-    factor : float
-        By which they take longer than other files of the same size in the same phase.
-    p : float
-        Of a permutation of files.
-    files : ndarray of int64, shape (k,)
-        Their numbers.
-    compared, targets : int
-        Files and targets that were compared.
-    rows : ndarray of bool, shape (m,)
-        Of `FileUses.table`: their transfers, syncs and closes.
-    """
+    """Files on a slow target."""
 
     target: int
-    factor: float
-    p: float
-    files: np.ndarray
+    factor: float  # By which they take longer than other files of the same size in the same phase
+    p: float  # Of a permutation of files
+    files: np.ndarray  # int64, shape (k,): Their numbers
+    # compared, targets: Files and targets that were compared
     compared: int
     targets: int
-    rows: np.ndarray
+    rows: np.ndarray  # bool, shape (m,): Of `FileUses.table`: their transfers, syncs and closes
 
 
 def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:

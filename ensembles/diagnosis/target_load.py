@@ -18,17 +18,12 @@ _KNOWN = 0.9  # share of the bytes whose targets must be known
 
 
 class TargetLoad(NamedTuple):
-    """Parts of files on targets: a row for each use of a file by a task, and each target of the file.
+    """Parts of files on targets: a row for each use of a file by a task, and each target of the file."""
 
-    Attributes
-    ----------
-    rank, target : ndarray of int64, shape (n,)
-    bytes : ndarray of float64, shape (n,)
-        Bytes of the task on the target, if it uses all stripes of the file alike.
-    """
-
+    # rank, target: int64, shape (n,)
     rank: np.ndarray
     target: np.ndarray
+    # float64, shape (n,): Bytes of the task on the target, if it uses all stripes of the file alike
     bytes: np.ndarray
 
     @property

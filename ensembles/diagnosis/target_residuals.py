@@ -19,28 +19,14 @@ _SLOW_USERS = 0.6
 
 
 class SlowTarget(NamedTuple):
-    """A slow target.
-
-    Attributes
-    ----------
-    target : int
-    factor : float
-        By which its calls take longer than the same calls on others.
-    p : float
-        Of a permutation of targets among pairs of task and target.
-    shortest : float
-        The same factor, of the shortest call of each task.
-    slow_users : float
-        Share of the tasks that are slow there.
-    users, pairs, targets : int
-        Tasks that use it, and pairs and targets that were compared.
-    """
+    """A slow target."""
 
     target: int
-    factor: float
-    p: float
-    shortest: float
-    slow_users: float
+    factor: float  # By which its calls take longer than the same calls on others
+    p: float  # Of a permutation of targets among pairs of task and target
+    shortest: float  # The same factor, of the shortest call of each task
+    slow_users: float  # Share of the tasks that are slow there
+    # users, pairs, targets: Tasks that use it, and pairs and targets that were compared
     users: int
     pairs: int
     targets: int

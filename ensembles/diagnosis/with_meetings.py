@@ -19,21 +19,13 @@ _MOST_PERMUTED = 2_000_000
 
 
 class Path(NamedTuple):
-    """The tasks that a run waits for, once remedies have taken their time.
+    """The tasks that a run waits for, once remedies have taken their time."""
 
-    Attributes
-    ----------
-    rows : ndarray of bool, shape (n,)
-        Rows of the shared evidence of the task that arrives last in each window.
-    io_s : float
-        Time of these tasks in I/O.
-    slow_s, late_s : ndarray of float64, shape (tasks,)
-        By how much each task arrives after the others in the median, in the windows that it ends: as far as
-        it is longer in I/O calls, and longer outside of them.
-    """
-
+    # bool, shape (n,): Rows of the shared evidence of the task that arrives last in each window
     rows: np.ndarray
-    io_s: float
+    io_s: float  # Time of these tasks in I/O
+    # slow_s, late_s: float64, shape (tasks,): By how much each task arrives after the others in the median,
+    # in the windows that it ends: as far as it is longer in I/O calls, and longer outside of them
     slow_s: np.ndarray
     late_s: np.ndarray
 

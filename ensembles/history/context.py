@@ -22,26 +22,15 @@ _QUANTILES = (0.5, 0.9)
 
 @dataclass(frozen=True)
 class Placed:
-    """One value of a run among those of others.
+    """One value of a run among those of others."""
 
-    Attributes
-    ----------
-    name, unit : str
-        ``s`` or ``bytes/s``.
-    value : float
-    others : int
-        Other runs that have the value.
-    lower : int
-        Other runs with a lower value.
-    low, median, high : float or None
-        Of the others; None: there is none.
-    """
-
+    # name, unit: ``s`` or ``bytes/s``
     name: str
     unit: str
     value: float
-    others: int
-    lower: int
+    others: int  # Other runs that have the value
+    lower: int  # Other runs with a lower value
+    # low, median, high: Of the others; None: there is none
     low: float | None
     median: float | None
     high: float | None

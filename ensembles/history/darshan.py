@@ -23,22 +23,13 @@ ONLY_COUNTED = "Darshan's counters: sums of calls, without the durations of sing
 
 @dataclass
 class Added:
-    """What became of logs or runs.
+    """What became of logs or runs."""
 
-    Attributes
-    ----------
-    added, known : int
-        New runs, and those that were in the history before.
-    experiments : set of str
-        Experiments of the new runs.
-    damaged : list of str
-        One sentence for each that cannot be added.
-    """
-
+    # added, known: New runs, and those that were in the history before
     added: int = 0
     known: int = 0
-    experiments: set[str] = field(default_factory=set)
-    damaged: list[str] = field(default_factory=list)
+    experiments: set[str] = field(default_factory=set)  # Experiments of the new runs
+    damaged: list[str] = field(default_factory=list)  # One sentence for each that cannot be added
 
     @property
     def logs(self) -> int:

@@ -31,67 +31,39 @@ _WEIGHT_GRAIN = 0.002  # a change of a share that is never one
 
 @dataclass(frozen=True)
 class Part:
-    """One part of an experiment that can change.
+    """One part of an experiment that can change."""
 
-    Attributes
-    ----------
-    what : str
-        `COMMON`, ``mode place``, ``mode width``, ``mode weight``, ``tail``, ``tail place``, `PHASE`, `RATE`,
-        `CALLS` or `TIME`, of the whole run.
-    name : str
-        As in texts: ``mode 2 place``, ``phase 3 time``.
-    layer, op : str or None
-        Kind of calls; None: the part belongs to the run.
-    t_s : float or None
-        Location of the mode, in seconds.
-    slower : int
-        1: it takes longer if the value grows; −1: if the value falls.
-    grain : float
-        Differences that are not larger are none.
-    calls : float
-        Calls of the mode in all runs.
-    number, kind : int, str
-        Of a phase: its number and name.
-    """
-
+    # `COMMON`, ``mode place``, ``mode width``, ``mode weight``, ``tail``, ``tail place``, `PHASE`, `RATE`,
+    # `CALLS` or `TIME`, of the whole run
     what: str
-    name: str
+    name: str  # As in texts: ``mode 2 place``, ``phase 3 time``
+    # layer, op: Kind of calls; None: the part belongs to the run
     layer: str | None = None
     op: str | None = None
-    t_s: float | None = None
-    slower: int = 1
-    grain: float = 0.0
-    calls: float = 0.0
+    t_s: float | None = None  # Location of the mode, in seconds
+    slower: int = 1  # 1: it takes longer if the value grows; −1: if the value falls
+    grain: float = 0.0  # Differences that are not larger are none
+    calls: float = 0.0  # Calls of the mode in all runs
+    # number, kind: Of a phase: its number and name
     number: int = 0
     kind: str = ""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Values of all parts in all runs.
+    """Values of all parts in all runs."""
 
-    Attributes
-    ----------
-    parts : list of Part
-        m parts; the first is `COMMON` if there are locations.
-    value : ndarray of float64, shape (r, m)
-        Locations as log2 of their ratio to the part's, times in seconds and rates in bytes/s as log2, all
-        relative to the common factor; widths as log2; weights and tails as shares; calls as numbers. nan: the
-        run does not have the part.
-    absolute : ndarray of float64, shape (r, m)
-        The same, not relative.
-    reference : int or None
-        Part to which the others are relative: the mode with most calls.
-    drawn : ndarray of float64, shape (r, m)
-        Variance of a value because its run has so few calls, as if these were independent; 0: not computed.
-        Calls of one phase vary more, which runs show, if they are not too few or too lucky.
-    """
-
-    parts: list[Part]
+    parts: list[Part]  # m parts; the first is `COMMON` if there are locations
+    # float64, shape (r, m): Locations as log2 of their ratio to the part's, times in seconds and rates in
+    # bytes/s as log2, all relative to the common factor; widths as log2; weights and tails as shares; calls
+    # as numbers. nan: the run does not have the part.
     value: np.ndarray
-    absolute: np.ndarray
+    absolute: np.ndarray  # float64, shape (r, m): The same, not relative
+    # float64, shape (r, m): Variance of a value because its run has so few calls, as if these were
+    # independent; 0: not computed. Calls of one phase vary more, which runs show, if they are not too few or
+    # too lucky.
     drawn: np.ndarray
-    reference: int | None = None
+    reference: int | None = None  # Part to which the others are relative: the mode with most calls
 
 
 Column = tuple[Part, np.ndarray, np.ndarray | float]

@@ -70,26 +70,12 @@ _LOCK = 0x656E73696F
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run of a history.
+    """A run of a history."""
 
-    Attributes
-    ----------
-    id : int
-        Its number in this history.
-    experiment : str
-    start : datetime.datetime
-        Start of the run, UTC.
-    path : str
-        Where the run was when it was added.
-    tasks : int
-    span_s, io_time_s : float
-    labels : dict of str to str
-    """
-
-    id: int
+    id: int  # Its number in this history
     experiment: str
-    start: datetime
-    path: str
+    start: datetime  # Start of the run, UTC
+    path: str  # Where the run was when it was added
     tasks: int
     span_s: float
     io_time_s: float

@@ -34,31 +34,17 @@ _MEDIAN_VARIANCE = np.pi / 2
 
 @dataclass(frozen=True)
 class Tested:
-    """One part of one window.
+    """One part of one window."""
 
-    Attributes
-    ----------
-    part : int
-        Number of the part in the series.
-    runs : int
-        Length of the window.
-    change : float
-        Difference from the baseline, as the series has it.
-    absolute : float
-        The same, not relative to the common factor.
-    low, high : float
-        Prediction interval of the value at the level of the check, before the correction for many tests.
-    p : float
-        Adjusted for all tests of the experiment.
-    """
-
-    part: int
-    runs: int
-    change: float
-    absolute: float
+    part: int  # Number of the part in the series
+    runs: int  # Length of the window
+    change: float  # Difference from the baseline, as the series has it
+    absolute: float  # The same, not relative to the common factor
+    # low, high: Prediction interval of the value at the level of the check, before the correction for many
+    # tests
     low: float
     high: float
-    p: float
+    p: float  # Adjusted for all tests of the experiment
 
 
 def judge_windows(

@@ -11,6 +11,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import suggestion
+from ensembles.model.units import HALF_INT64
 
 UNITS = {
     "": 1,
@@ -29,7 +30,6 @@ UNITS = {
 TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 """Seconds of each unit of durations."""
 
-_LONGEST_NS = 1 << 62
 NO_RATE = 1 << 63
 """End of a range of rates that has none, in bytes per second."""
 
@@ -201,7 +201,7 @@ def parse_durations(text: str) -> tuple[int, int]:
     """
     low_text, range_sign, high_text = text.partition("..")
     low = _duration_ns(low_text) if low_text.strip() else 0
-    high = _duration_ns(high_text) if high_text.strip() else _LONGEST_NS
+    high = _duration_ns(high_text) if high_text.strip() else HALF_INT64
     if not range_sign or low is None or high is None:
         raise EnsioError(f'duration "{text}" is not a range of durations: write it like 0.5..2 or 10ms..2s')
     if low >= high:
@@ -217,7 +217,7 @@ def _duration_ns(text: str) -> int | None:
     _check_length(match[1], "duration")
     seconds = float(match[1]) * TIME_UNITS[match[2]]
     # As `_ns` of selections: numbers of seconds of a link mean the same here.
-    return round(min(seconds * 1e9, float(_LONGEST_NS)))
+    return round(min(seconds * 1e9, float(HALF_INT64)))
 
 
 def parse_offsets(text: str) -> tuple[int, int]:

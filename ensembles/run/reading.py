@@ -24,7 +24,7 @@ from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
 from ensembles.model.regions import KINDS
 from ensembles.model.spans import find_spans
-from ensembles.model.units import share_text
+from ensembles.model.units import HALF_INT64, share_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -390,8 +390,6 @@ def _nested_start_together(events: Events) -> bool:
 MOST_RANGES = 64
 """More ranges are joined across the narrowest gaps: a reader compares every chunk with every range."""
 
-_FIRST_NS = -(1 << 62)
-"""No call starts before."""
 
 MOST_FILES = 1 << 16
 """With more files, globs are matched with those of each chunk only: to match all of them takes too long."""
@@ -426,7 +424,7 @@ def limits_of(run: RecordedRun, selection: Selection | None) -> ReadLimits:
     under_way = None
     if selection.under_way_ns is not None:
         low, high = selection.under_way_ns
-        times, under_way = _in_both(times, ((_FIRST_NS, high - 1),)), (low - 1, high)
+        times, under_way = _in_both(times, ((-HALF_INT64, high - 1),)), (low - 1, high)
     return ReadLimits(
         None if ranks is None else _joined(ranks),
         None if times is None else _joined(times),

@@ -12,13 +12,11 @@ import numpy as np
 
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.structure.phases.late_calls import LEAST_PART, LEAST_RATIO
 from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
-
-LEAST_PART = 0.5
-"""Part of its lateness that a task spends longer in other I/O calls than the others do: these explain it."""
 
 LEAST_SHARE = 0.01
 """Share of the run for which the others wait, from which the task is named."""
@@ -28,9 +26,6 @@ LEAST_CALLS = 3
 
 LEVEL = 0.05
 """Significance level of the test whether a task is late by habit."""
-
-LEAST_RATIO = 2.0
-"""Least ratio of its lateness to that of the next task: else tasks are late in turns, or several are."""
 
 _NEARLY_ALL = 0.95
 

@@ -109,18 +109,12 @@ class Levels(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Sum of the rates at which a counter grew.
+    """Sum of the rates at which a counter grew."""
 
-    Attributes
-    ----------
-    edges_ns : ndarray of int64, shape (n + 1,)
-        Bounds of the intervals, ns since the origin of the run; empty without intervals.
-    per_s : ndarray of float64, shape (n,)
-        Growth in the unit of the counter by second, summed over tasks; that between two samples is spread
-        evenly.
-    """
-
+    # int64, shape (n + 1,): Bounds of the intervals, ns since the origin of the run; empty without intervals
     edges_ns: npt.NDArray[np.int64]
+    # float64, shape (n,): Growth in the unit of the counter by second, summed over tasks; that between two
+    # samples is spread evenly
     per_s: npt.NDArray[np.float64]
 
 

@@ -35,26 +35,17 @@ _BUFFER_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """I/O that the kernel counted and no recorded call explains.
+    """I/O that the kernel counted and no recorded call explains."""
 
-    Attributes
-    ----------
-    read_bytes, written_bytes : int
-        Moved by system calls.
-    fetched_bytes, dirtied_bytes : int
-        Fetched from storage, and made dirty, without read and write calls: by mapped files, libaio, io_uring.
-    sentence : str
-        What was not seen, why, and what to do.
-    is_much : bool
-        Whether the times of the recorded calls say little about the I/O of the run.
-    """
-
+    # read_bytes, written_bytes: Moved by system calls
     read_bytes: int
     written_bytes: int
+    # fetched_bytes, dirtied_bytes: Fetched from storage, and made dirty, without read and write calls: by
+    # mapped files, libaio, io_uring
     fetched_bytes: int
     dirtied_bytes: int
-    sentence: str
-    is_much: bool
+    sentence: str  # What was not seen, why, and what to do
+    is_much: bool  # Whether the times of the recorded calls say little about the I/O of the run
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes, without the sentence, which is among the notes."""

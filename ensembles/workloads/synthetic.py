@@ -22,17 +22,6 @@ _LATENCY_NS = 10_000
 class NodeClock:
     """The clocks of a node as functions of true time, which is 0 at the start of the job.
 
-    Attributes
-    ----------
-    ticks_per_ns : float
-        Frequency of the tick counter.
-    booted_ns : int
-        Monotonic clock at time 0.
-    unix_ns : int
-        Time of day at time 0.
-    drift : float
-        Relative drift of these two clocks; the tick counter does not drift.
-
     Examples
     --------
     >>> clock = NodeClock(ticks_per_ns=2.0, booted_ns=1_000, unix_ns=5_000, drift=0.5)
@@ -40,10 +29,10 @@ class NodeClock:
     {'first_ticks': 2200, 'first_monotonic_ns': 1150, 'first_realtime_ns': 5150}
     """
 
-    ticks_per_ns: float
-    booted_ns: int
-    unix_ns: int
-    drift: float
+    ticks_per_ns: float  # Frequency of the tick counter
+    booted_ns: int  # Monotonic clock at time 0
+    unix_ns: int  # Time of day at time 0
+    drift: float  # Relative drift of these two clocks; the tick counter does not drift
 
     def ticks(self, time_ns: np.ndarray | float) -> np.ndarray:
         """Return the tick counter at true times in nanoseconds."""
@@ -94,23 +83,12 @@ class Barriers:
 
 @dataclass(frozen=True)
 class SyntheticRun:
-    """The events of a synthetic run, one row per task.
+    """The events of a synthetic run, one row per task."""
 
-    Attributes
-    ----------
-    call : ndarray, u2, shape (events,)
-        Index into `POSIX_CALLS`; equal for all tasks.
-    requested : ndarray, u8, shape (events,)
-        Bytes.
-    offset : ndarray, i8, shape (tasks, events)
-        Bytes.
-    start_ns, duration_ns : ndarray, i8, shape (tasks, events)
-        Nanoseconds since the start of the job.
-    """
-
-    call: np.ndarray
-    requested: np.ndarray
-    offset: np.ndarray
+    call: np.ndarray  # ndarray, u2, shape (events,): Index into `POSIX_CALLS`; equal for all tasks
+    requested: np.ndarray  # ndarray, u8, shape (events,): Bytes
+    offset: np.ndarray  # ndarray, i8, shape (tasks, events): Bytes
+    # start_ns, duration_ns: ndarray, i8, shape (tasks, events): Nanoseconds since the start of the job
     start_ns: np.ndarray
     duration_ns: np.ndarray
 

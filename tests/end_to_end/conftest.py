@@ -152,6 +152,7 @@ def programs_of_the_session(tmp_path_factory):
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ENSIO_TESTS_BUILT", str(folder))
+        patch.setenv("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")  # tasks of MPICH that wait leave the processor
         yield
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from commands_here import executed
 from places import ROOT
 
 from ensembles.cli.main import COMMANDS
@@ -14,12 +15,8 @@ SECTIONS = dict(re.findall(r"^## (.+)\n\n((?:(?!^## ).*\n?)*)", PAGE, re.M))
 
 
 def help_of(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ensembles.cli.main", *words, "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = executed(*words, "--help")
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

@@ -2,20 +2,18 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-from places import BUILD, PATIENCE_S, ROOT
+from commands_here import executed
+from places import ROOT
 
 from ensembles.cli.main import main
 from ensembles.cli.replay_program import ANY_TASKS
 
-ENSIO = Path(sys.executable).with_name("ensio")
 PATTERNS = ROOT / "testbed" / "patterns"
 FINGERPRINTS = sorted((PATTERNS / "fingerprints").glob("*.json"))
-ENVIRONMENT = {**os.environ, **ANY_TASKS, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
 
 
 def compared(folder: Path, kept: dict, path: Path, *more: str) -> int:
@@ -25,7 +23,7 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> int:
     and data sieving it makes a system call for each piece of a data type. `layers` are those that both
     recorded.
     """
-    environment = dict(ENVIRONMENT)
+    environment = dict(ANY_TASKS)
     if "layers" in kept:
         environment["ENSIO_LAYERS"] = kept["layers"]
     if "romio_hints" in kept:
@@ -33,8 +31,10 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> int:
         hints.write_text("".join(f"{key} {value}\n" for key, value in kept["romio_hints"].items()))
         environment.update(OMPI_MCA_io="romio321", ROMIO_HINTS=str(hints))
     pattern = PATTERNS / f"{kept['pattern']}.toml"
-    replay = [ENSIO, "replay", pattern, *kept["options"], *more, "--directory", folder, "-o", folder / "run"]
-    subprocess.run(replay, env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
+    replay = ["replay", pattern, *kept["options"], *more, "--directory", folder, "-o", folder / "run"]
+    with patch.dict(os.environ, environment):
+        done = executed(*replay)
+    assert done.returncode == 0, done.stderr
     command = ["fingerprint", folder / "run", "--whole", *kept["filters"], "--against", path]
     return main([str(word) for word in command])
 
@@ -73,10 +73,9 @@ def test_a_pattern_with_another_parameter_differs(tmp_path, capsys):
 )
 def test_simulated_and_replayed_patterns_make_the_same_calls(tmp_path, pattern, options, filters):
     real, virtual = tmp_path / "real", tmp_path / "virtual"
-    replay = [ENSIO, "replay", pattern, *options, "--directory", tmp_path, "-o", real]
-    simulate = [ENSIO, "simulate", pattern, *options, "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
-    for command in (replay, simulate):
-        subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=PATIENCE_S)
-    command = [ENSIO, "fingerprint", real, *filters, "--against", virtual]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stdout
+    replay = ["replay", pattern, *options, "--directory", tmp_path, "-o", real]
+    simulate = ["simulate", pattern, *options, "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
+    with patch.dict(os.environ, ANY_TASKS):
+        for command in (replay, simulate, ["fingerprint", real, *filters, "--against", virtual]):
+            done = executed(*command)
+            assert done.returncode == 0, done.stdout + done.stderr

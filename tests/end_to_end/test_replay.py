@@ -248,8 +248,9 @@ def test_wrong_usage_is_refused_with_one_sentence(replay, tmp_path, arguments, p
     assert not any(tmp_path.iterdir())
 
 
-def test_the_program_says_how_it_is_started_without_mpi():
-    done = subprocess.run([BUILD / "bin" / "ensio-replay", "--help"], capture_output=True, text=True)
+def test_the_program_says_how_it_is_started_without_mpi(tmp_path):
+    command = [BUILD / "bin" / "ensio-replay", "--help"]  # it records itself in the current folder
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: mpiexec -n TASKS ensio-replay [--progress] [--as-recorded] PLAN")
 

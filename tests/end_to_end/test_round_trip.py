@@ -1,11 +1,10 @@
 """A program is recorded, collected and analysed by the commands that a user types first."""
 
 import json
-import subprocess
 from collections import Counter
 
 import pytest
-from places import ROOT
+from commands_here import executed
 
 pytestmark = pytest.mark.quick
 ROUNDS = 2000
@@ -18,7 +17,7 @@ def ensio(recorder, tmp_path):
     recorder.execute(program, tmp_path, ROUNDS, check=True)
 
     def ask(*words):
-        done = subprocess.run(["ensio", *map(str, words)], cwd=ROOT, capture_output=True, text=True)
+        done = executed(*words)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout) if "--json" in words else done.stdout
 

@@ -5,7 +5,7 @@
 python_sources=(ensembles viz tests benchmarks calibration libtrace testbed tools setup.py)
 
 # The checks in their order; the first take two minutes together, the others need what tests need.
-quick_checks=(ruff format mypy imports shellcheck clang-format codespell phrases)
+quick_checks=(ruff format mypy shellcheck clang-format codespell phrases)
 whole_checks=(cppcheck clang-tidy)
 
 lint() {
@@ -44,8 +44,6 @@ set_up_quick_lint() { in_turn make_python "$all_test_extras,lint" "${quick_lint_
 check_ruff() { ruff check "${python_sources[@]}"; }
 
 check_format() { ruff format --check --quiet "${python_sources[@]}"; }
-
-check_imports() { python -m pytest -q -p no:cacheprovider tests/unit/test_architecture.py; }
 
 check_shellcheck() {
     shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm docs/examples/record.slurm

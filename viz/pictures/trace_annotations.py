@@ -22,7 +22,7 @@ from bokeh.plotting import figure
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.run_info import RunInfo
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import HALF_INT64, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.run.rasters import expected_calls
 from ensembles.run.run import Run
@@ -300,8 +300,6 @@ _READ_CALLS = 200_000
 """Most calls of a collected run that are read for the zooms of one picture, else it needs no event. A report
 reads them anyway."""
 
-_END_NS = 1 << 62
-"""Later than the end of any run."""
 
 _TITLE_LINE = 18
 """Pixels of a line of a title."""
@@ -394,7 +392,7 @@ def calls_of(data: Any) -> DiagramCalls | None:
         found = DiagramCalls(EMBEDDED_CALLS, data.calls, data.files)
         found.add(data)
         return found
-    if not isinstance(data, Run) or (expected_calls(data, 0, _END_NS) or 0) > _READ_CALLS:
+    if not isinstance(data, Run) or (expected_calls(data, 0, HALF_INT64) or 0) > _READ_CALLS:
         return None
     kept: DiagramCalls | None = data.summarize(_calls_with_sites)
     return kept

@@ -9,7 +9,7 @@ from ensembles.diagnosis.collective_calls import collective_calls
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.summed.case import check_coordination
+from ensembles.diagnosis.summed_case import check_coordination
 from ensembles.model.units import seconds_text
 
 NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)

@@ -52,7 +52,7 @@ ADVICE_PARALLEL = (
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     table = uses.table.columns()
     calls = case.run.calls
-    layer = np.array([call.layer for call in calls])[table["call"]]
+    layer = case.layers[table["call"]]
     of_library = layer == "hdf5"
     if not of_library.any():
         if any(path.endswith((".h5", ".hdf5", ".nc")) for path in case.run.files):
@@ -60,7 +60,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
                 "no call of HDF5 was recorded: record the layer hdf5 too, by preload or its library"
             )
         return None
-    data = np.array([call.name.startswith("H5D") and call.op in ("read", "write") for call in calls])
+    data = np.char.startswith(case.names, "H5D") & np.isin(case.ops, ("read", "write"))
     if not (layer == "posix").any():
         raise NotApplicable(
             "calls of HDF5 were recorded without the POSIX calls inside: record the layer posix too"

@@ -28,16 +28,18 @@ CALLS = "the calls of the program (H5Dwrite, H5Dread)"
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     metadata.find(case, uses)  # refuses runs without the layers
     table = uses.table.columns()
-    calls, width = case.run.calls, len(case.run.files)
-    posix = np.array([call.layer == "posix" for call in calls])[table["call"]]
+    width = len(case.run.files)
+    posix, of_data = (
+        case.layers[table["call"]] == "posix",
+        np.char.startswith(case.names, "H5D")[table["call"]],
+    )
     weight, work = np.zeros(len(posix)), np.zeros(len(posix))
     found, said = np.zeros(width, bool), []
     evidence: dict[str, float] = {}
     back = table["kind"] == READ_TO_WRITE
     for op in ("write", "read"):
-        of_op = np.array([call.op == op for call in calls])[table["call"]]
-        data = np.array([call.name.startswith("H5D") for call in calls])[table["call"]] & of_op
-        disk = posix & of_op & ~back
+        of_op = case.ops[table["call"]] == op
+        data, disk = of_data & of_op, posix & of_op & ~back
         if op == "read":
             disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
         asked, moved, needed = bytes_of_files(table, data, disk, width)
@@ -56,8 +58,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     if mine.any():
         weight = np.where(back & mine[table["file"]], 1.0, weight)
         # A chunk that is read back was complete before, or will be: it is worked on again.
-        writes = np.array([call.name.startswith("H5D") and call.op == "write" for call in calls])
-        writes = writes[table["call"]] & mine[table["file"]]
+        writes = of_data & (case.ops[table["call"]] == "write") & mine[table["file"]]
         asked = np.bincount(table["file"][writes], table["bytes"][writes], width)
         work = np.where(writes, (files_back / np.maximum(files_back + asked, 1))[table["file"]], work)
         evidence["read_back_bytes"] = float(files_back[mine].sum())

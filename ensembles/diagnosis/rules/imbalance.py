@@ -8,12 +8,12 @@ import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.case import MOST_RATIO, SMALL_CLASS, Case
-from ensembles.diagnosis.counted.case import counted_case, counted_finding
+from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding, without_order
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest

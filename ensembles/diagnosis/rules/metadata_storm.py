@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.diagnosis.avoidable_calls import LOW, REWRITE, leave_out_calls, written_anew
 from ensembles.diagnosis.case import LEAST_CALLS, Case
-from ensembles.diagnosis.counted.case import counted_case, counted_finding
+from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
@@ -26,7 +26,7 @@ from ensembles.diagnosis.path_calls import (
 )
 from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
@@ -44,22 +44,12 @@ KEEP_OPEN = (
 
 
 class OpenedAgain(NamedTuple):
-    """Opens of libraries, and closes, that a program could leave out.
+    """Opens of libraries, and closes, that a program could leave out."""
 
-    Attributes
-    ----------
-    opens : ndarray of bool, shape (n,)
-        Rows of the case with these opens.
-    low, share, high : ndarray of float64, shape (n,)
-        Share of the time of each row that is in them. The upper two have closes too, and opens of objects,
-        which a library remembers while the file is open; of what closes write, only the last has a share.
-    title : str
-    files : tuple of str
-    check : Check
-    evidence : dict
-    """
-
-    opens: np.ndarray
+    opens: np.ndarray  # bool, shape (n,): Rows of the case with these opens
+    # low, share, high: float64, shape (n,): Share of the time of each row that is in them. The upper two have
+    # closes too, and opens of objects, which a library remembers while the file is open; of what closes
+    # write, only the last has a share.
     low: np.ndarray
     share: np.ndarray
     high: np.ndarray
@@ -79,14 +69,14 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
         return None
     names, pair = distinct_rows(table["file"], table["rank"])
     opens = np.bincount(pair, table["opens"])
-    functions, ops = np.array([(call.name, call.op) for call in case.run.calls]).T
-    removals = np.bincount(table["file"], table["n"] * np.isin(functions, list(REMOVING))[table["call"]])
+    functions = case.names[table["call"]]
+    removals = np.bincount(table["file"], table["n"] * np.isin(functions, list(REMOVING)))
     again = opens - 1 - removals[names[0]]
     again = np.where(again >= LEAST_ASKED - 1, again, 0)
     if not again.any():
         return None
     part = (again / np.maximum(opens, 1))[pair]
-    has_to_write = np.isin(ops, ("write", "sync"))[table["call"]]
+    has_to_write = np.isin(case.ops[table["call"]], ("write", "sync"))
     opening, besides, closing = (
         share_of_rows(case, table, chosen, part * table[name] / np.maximum(table["time_ns"], 1))
         for name, chosen in (
@@ -99,7 +89,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     rows = share_of_rows(case, table, outermost, of="n") > 0
     count, times = int(opens[again > 0].sum()), int(again.sum())
     time_ns, read = (float((table[name] * (part > 0)).sum()) for name in ("opening_ns", "opening_bytes"))
-    by = ", ".join(np.unique(functions[table["call"][outermost]]).tolist())
+    by = ", ".join(np.unique(functions[outermost]).tolist())
     cost = np.bincount(table["file"], table["opening_ns"] * part)
     files = tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0)
     reads = f", in which {bytes_text(round(read))} are read" if read >= LEAST_READ else ""

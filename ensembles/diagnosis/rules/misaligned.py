@@ -28,24 +28,17 @@ _LEAST_READERS = 0.8
 
 
 class SlowWrites(NamedTuple):
-    """Writes that take longer than reads.
+    """Writes that take longer than reads."""
 
-    Attributes
-    ----------
-    call, size : int
-        Function and size class of the writes.
-    ratio, low, high : float
-        Time for each byte, as a multiple of that of reads, and its 90 % interval over the phases.
-    phases : int
-        Phases with writes that were compared.
-    """
-
+    # call, size: Function and size class of the writes
     call: int
     size: int
+    # ratio, low, high: Time for each byte, as a multiple of that of reads, and its 90 % interval over the
+    # phases
     ratio: float
     low: float
     high: float
-    phases: int
+    phases: int  # Phases with writes that were compared
 
 
 def against_reads(case: Case, ends: dict[str, np.ndarray]) -> SlowWrites | None:

@@ -19,26 +19,13 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 
 @dataclass(frozen=True)
 class PhasesInTurns:
-    """What phases show that nodes or tasks are served in turns.
+    """What phases show that nodes or tasks are served in turns."""
 
-    Attributes
-    ----------
-    unit : str
-        ``"node"`` or ``"task"``.
-    rows : list of ndarray of int64
-        Of each phase with even ends, the rows of its calls.
-    turns : list of Turns
-        Of each phase with even ends.
-    tested : int
-        Phases that could show turns.
-    chance, p : float
-        How often independent ends are even in a phase, and in so many of the phases.
-    """
-
-    unit: str
-    rows: list[np.ndarray]
-    turns: list[Turns]
-    tested: int
+    unit: str  # ``"node"`` or ``"task"``
+    rows: list[np.ndarray]  # Of each phase with even ends, the rows of its calls
+    turns: list[Turns]  # Of each phase with even ends
+    tested: int  # Phases that could show turns
+    # chance, p: How often independent ends are even in a phase, and in so many of the phases
     chance: float
     p: float
 

@@ -10,7 +10,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Finding, NotApplicable, Where
 from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.remedy import little_io
-from ensembles.diagnosis.summed.case import SummedCase
+from ensembles.diagnosis.summed_case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.inner_waits import tasks_meet

@@ -11,8 +11,9 @@ from ensembles.diagnosis.case import LEAST_CALLS, Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS
 from ensembles.diagnosis.remedy import LOW, Remedy
-from ensembles.diagnosis.summed.case import SummedCase, refuse, summed_finding
+from ensembles.diagnosis.summed_case import SummedCase, refuse, summed_finding
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
@@ -50,7 +51,7 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
     if count < LEAST_CALLS:
         return None
     saved = case.divided(
-        np.where(writes, np.maximum(rows["own_ns"] - rows["bytes"] / _MEMORY_BYTES_PER_NS, 0), 0)
+        np.where(writes, np.maximum(rows["own_ns"] - rows["bytes"] / COPIED_BYTES_PER_NS[1], 0), 0)
     )
     size, each_s = rows["bytes"][writes].sum() / count, rows["own_ns"][writes].sum() / count * 1e-9
     flags = " and ".join(sorted(set(flagged.values())))
@@ -78,7 +79,6 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
 MOST_BYTES = 4 << 20
 """Mean size of writes from which waiting for the device is mostly the time of the bytes."""
 
-_MEMORY_BYTES_PER_NS = 4.0
 _FASTER = 0.7
 
 ADVICE = {
@@ -99,14 +99,13 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             raise NotApplicable("no open was recorded, and so no flags: record the whole program, with posix")
         return None
     table = uses.table.columns()
-    op = np.array([call.op for call in case.run.calls])[table["call"]]
-    posix = np.array([call.layer == "posix" for call in case.run.calls])[table["call"]]
-    writes = (op == "write") & posix & (table["bytes"] > 0)
+    writes = (case.ops == "write") & (case.layers == "posix")
+    writes = writes[table["call"]] & (table["bytes"] > 0)
     writes_flagged = writes & flagged[table["file"]]
     waits = writes_flagged & (table["waits"] > 0)
     if writes_flagged.any() and not waits.any():
         opened = "files were opened with O_SYNC, O_DSYNC or O_DIRECT, and "
-        asynchronous = np.array([call.name.startswith("aio_") for call in case.run.calls])[table["call"]]
+        asynchronous = np.char.startswith(case.names, "aio_")[table["call"]]
         if asynchronous[writes_flagged].all():
             flight = case.run.info.flights.get("write")
             raise NotApplicable(
@@ -123,7 +122,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         return None
     each_ns = float(table["time_ns"][chosen].sum()) / count
     size = float(table["bytes"][chosen].sum()) / count
-    left = table["bytes"] / _MEMORY_BYTES_PER_NS / np.maximum(table["time_ns"], 1)
+    left = table["bytes"] / COPIED_BYTES_PER_NS[1] / np.maximum(table["time_ns"], 1)
     share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
     saved = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
@@ -142,7 +141,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         ),
         {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_ns * 1e-9},
         # The bytes still have to reach the device: a later flush may take as long as they did.
-        0.5 * saved,
+        LOW * saved,
         files=names,
         advice=ADVICE[sync],
     )

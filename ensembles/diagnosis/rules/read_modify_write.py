@@ -11,6 +11,7 @@ from ensembles.diagnosis.collective_calls import counted_writes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where, rate_confidence
+from ensembles.diagnosis.fixed_cost import SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, number_text
@@ -113,14 +114,11 @@ def find_counted(run: Run) -> Finding | None:
 
 
 LEAST_READS = 4
-_MEMORY_BYTES_PER_NS = 1.0
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    layers = np.array([call.layer for call in case.run.calls])
-    ops = np.array([call.op for call in case.run.calls])
     table = uses.table.columns()
-    layer, op = layers[table["call"]], ops[table["call"]]
+    layer, op = case.layers[table["call"]], case.ops[table["call"]]
     asks = (layer == "mpiio") & (op == "write")
     if not asks.any():
         return None
@@ -142,9 +140,9 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     writes = share_of_rows(case, table, mine & inside) * case.rows["time_ns"] * again
     # What the call itself takes beyond copying is mostly the waiting for the lock of the range.
     calls = share_of_rows(case, table, mine & asks)
-    own = calls * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / _MEMORY_BYTES_PER_NS, 0)
+    own = calls * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / SHARED_MEMORY_BYTES_PER_NS[1], 0)
     waits = own * (case.layer == "mpiio")
-    collective = np.char.endswith([call.name for call in case.run.calls] or [""], "_all")[table["call"]]
+    collective = np.char.endswith(case.names, "_all")[table["call"]]
     asked_at_once = float(table["bytes"][mine & asks & collective].sum())
     names = tuple(case.run.files[number] for number in files.tolist())
     checks = (

@@ -27,9 +27,8 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
     Reads of the file system count, as those of the library above move the same bytes; of files without them,
     those of the library. By ``file`` and ``rank``: ``bytes``, ``low`` and ``high`` offset.
     """
-    calls = case.run.calls
-    reads = np.array([call.op == "read" for call in calls] or [False])[uses["call"]]
-    storage = np.array([call.layer in STORAGE for call in calls] or [False])[uses["call"]]
+    reads = case.ops[uses["call"]] == "read"
+    storage = np.isin(case.layers[uses["call"]], list(STORAGE))
     size = int(uses["file"].max(initial=0)) + 1
     has_storage = np.bincount(uses["file"][reads & storage], minlength=size)[uses["file"]] > 0
     reads &= (storage | ~has_storage) & (uses["high"] > uses["low"])
@@ -58,8 +57,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
     to the file may be read once more. Reads that libraries make for themselves are left out.
     """
     table = uses.table.columns()
-    op, layer = np.array([(call.op, call.layer) for call in case.run.calls] or [("", "")]).T
-    op, layer = op[table["call"]], layer[table["call"]]
+    op, layer = case.ops[table["call"]], case.layers[table["call"]]
     rows = (op == "read") & np.isin(layer, STORAGE)
     rows &= ~np.isin(table["kind"], (*NOT_READ_BY_PROGRAM, METADATA))
     writes = (op == "write") & np.isin(layer, STORAGE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
-from ensembles.diagnosis.counted.case import CountedCase, counted_case, counted_finding
+from ensembles.diagnosis.counted_case import CountedCase, counted_case, counted_finding
 from ensembles.diagnosis.crowded_files import LEAST_AT_ONCE, LEAST_BYTES, LEAST_TASKS, WIDER, find_crowded
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows

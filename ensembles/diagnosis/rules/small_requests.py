@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case
-from ensembles.diagnosis.counted.case import counted_case, counted_finding
+from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
+from ensembles.diagnosis.fixed_cost import (
+    COPIED_BYTES,
+    JOINED_BYTES,
+    SHARED_MEMORY_BYTES_PER_NS,
+    fixed_costs_ns,
+)
 from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
 from ensembles.diagnosis.rules.o_sync import flagged_files
 from ensembles.diagnosis.small_calls import between_others, join_calls, jumps, small_calls
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding, without_order
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 
@@ -110,7 +115,6 @@ READ_AHEAD = (
 )
 
 SMALL_BYTES = 128 << 10
-_MEMORY_BYTES_PER_S = 1e9
 _FLOORS = (0.3, 0.7, 1.0)
 """Part of the mean duration that is a fixed cost: counters do not show the fastest calls."""
 
@@ -127,7 +131,7 @@ def find_counted(run: Run) -> Finding | None:
     if not chosen.any():
         return None
     whole = np.maximum(spent + files["meta_s"], 1e-12)
-    beyond = np.maximum(spent - moved / _MEMORY_BYTES_PER_S, 0) / whole
+    beyond = np.maximum(spent - 1e-9 * moved / SHARED_MEMORY_BYTES_PER_NS[1], 0) / whole
     joined = np.ceil(moved / JOINED_BYTES)
     left = np.minimum(joined / np.maximum(calls, 1), 1.0)
     saved = np.where(chosen, case.time_s * beyond * (1 - left), 0.0)
@@ -232,9 +236,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
 def _with_read_ahead(case: Case, uses: FileUses, found: Remedy) -> Remedy:
     """Name calls of posix_fadvise on files that are read in small pieces: they may switch read-ahead off."""
     table = uses.table.columns()
-    names = np.array([call.name for call in case.run.calls])
     reads = np.isin(table["call"], case.rows["call"][found.rows & (case.op == "read")])
-    advised = (names == "posix_fadvise")[table["call"]] & np.isin(table["file"], table["file"][reads])
+    advised = (case.names == "posix_fadvise")[table["call"]] & np.isin(table["file"], table["file"][reads])
     if jumps(case)[found.rows].all() or not advised.any():
         return found
     found.evidence["posix_fadvise_calls"] = int(table["n"][advised].sum())

@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.diagnosis.case import LEAST_CALLS, Case, how_long
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.fixed_cost import JOINED_BYTES, SHARED_MEMORY_BYTES_PER_NS
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, JOINED_BYTES, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.small_calls import flushed_records, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
@@ -38,7 +38,6 @@ def pieces_below(
 
 
 MOST_BUFFER_BYTES = 64 << 10
-_MEMORY_BYTES_PER_NS = (4.0, 2.0)
 
 
 def _find(case: Case) -> Remedy | None:
@@ -60,9 +59,9 @@ def _find(case: Case) -> Remedy | None:
         by_size = case.rows["bytes"] / case.rows["n"] < size / 2
         passing_ns = case.habitual_ns(chosen, mine)
         for target, time_ns, calls, rate in (
-            (low, passing_ns, mine, _MEMORY_BYTES_PER_NS[1]),
-            (saved, passing_ns, mine, _MEMORY_BYTES_PER_NS[0]),
-            (high, case.rows["time_ns"], case.rows["n"], _MEMORY_BYTES_PER_NS[0]),
+            (low, passing_ns, mine, COPIED_BYTES_PER_NS[0]),
+            (saved, passing_ns, mine, COPIED_BYTES_PER_NS[1]),
+            (high, case.rows["time_ns"], case.rows["n"], COPIED_BYTES_PER_NS[1]),
         ):
             # A call that only fills the buffer takes what most calls take; the rest is that of the pieces.
             passing = time_ns - np.where(by_size, calls * case.quartile_ns(), 0.0)

@@ -13,7 +13,8 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import LOW, Remedy
-from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.diagnosis.summed_case import SummedCase, summed_finding
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, number_text, seconds_text
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
     Where no file of a sync is known, all of them.
     """
     table = uses.table.columns()
-    syncs = np.array([call.op == "sync" and call.layer == "posix" for call in case.run.calls] or [False])
-    pairs = _pairs_of(table)
+    syncs = (case.ops == "sync") & (case.layers == "posix")
+    pairs = distinct_rows(table["file"], table["rank"])[1]
     synced = (np.bincount(pairs, syncs[table["call"]]) > 0)[pairs]
     if not synced.any():
         return dict.fromkeys(("n", "bytes"), np.ones(len(case)))
@@ -40,26 +41,17 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     Of a file that it writes anew again and again, with few bytes each time, they are a habit nevertheless.
     """
     table = uses.table.columns()
-    calls = case.run.calls
     syncs, moves = (
-        np.array([each.layer == "posix" and wanted(each) for each in calls] or [False])[table["call"]]
-        for wanted in (lambda call: call.op == "sync", lambda call: call.name in MOVING)
+        ((case.layers == "posix") & wanted)[table["call"]]
+        for wanted in (case.ops == "sync", np.isin(case.names, list(MOVING)))
     )
-    pairs = _pairs_of(table)
+    pairs = distinct_rows(table["file"], table["rank"])[1]
     synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
-    written = np.bincount(
-        pairs, table["bytes"] * np.array([each.op == "write" for each in calls])[table["call"]]
-    )
+    written = np.bincount(pairs, table["bytes"] * (case.ops[table["call"]] == "write"))
     anew = (synced >= LEAST_SYNCS_WITHOUT_PHASES) & (written[pairs] <= MOST_BYTES * synced)
     before = syncs & (moved > 0) & (synced <= moved) & ~anew
     rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
     return rows
-
-
-def _pairs_of(table: dict[str, np.ndarray]) -> np.ndarray:
-    """Number the pairs of a file and a task that occur: int64, shape (m,)."""
-    pairs: np.ndarray = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1].reshape(-1)
-    return pairs
 
 
 def find_summed(run: Run, advice: str) -> Finding | None:

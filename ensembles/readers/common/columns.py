@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ensembles.model.events import COLUMNS
+from ensembles.model.units import HALF_INT64
 from ensembles.passes.memory import held_elsewhere
 
 LARGEST_NS = 1 << 58
@@ -22,12 +23,10 @@ LARGEST_NS = 1 << 58
 LARGEST_MOVED_BYTES = 1 << 50
 """Largest plausible number of bytes of a call. Linux moves less than 2**31 bytes in one call."""
 
-LATEST_NS = 1 << 62
-"""Latest plausible origin of a run, ns since 1970."""
 
 LIMITS = {
     "moved": (-1, LARGEST_MOVED_BYTES),
-    "start": (-LARGEST_NS, LATEST_NS + LARGEST_NS),
+    "start": (-LARGEST_NS, HALF_INT64 + LARGEST_NS),
     "duration": (0, LARGEST_NS),
     "flight": (-1, LARGEST_NS),
 }

@@ -12,6 +12,7 @@ import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS, FLIGHT, FLIGHTS
 from ensembles.model.flights import OPERATIONS, Flights
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.readers.native.spool_bytes import Contents
 
@@ -25,7 +26,6 @@ PROPERTY = b"flights"
 _NOT_ASKED = CONSTANTS["ENSIO_FLIGHT_NOT_ASKED"]
 _SUMS = len(Flights._fields)
 _NUMBERS = _SUMS * len(OPERATIONS) + 1
-_MOST = 1 << 62
 _NO_SUMS, _NO_BYTES = (0,) * _NUMBERS, bytes(FLIGHTS.size)
 
 _KEY = np.dtype([("thread", "i8"), ("call", "i8"), ("start", "i8")])
@@ -65,7 +65,7 @@ def flights_of_sums(sums: Sequence[int], ns_per_tick: float) -> dict[str, Flight
 
 
 def _sound(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    if len(numbers) != _NUMBERS or max(numbers) >= _MOST:
+    if len(numbers) != _NUMBERS or max(numbers) >= HALF_INT64:
         return ()
     groups = [numbers[low : low + _SUMS] for low in range(0, _NUMBERS - 1, _SUMS)]
     return numbers if all(hidden <= flight for _, flight, hidden, _ in groups) else ()

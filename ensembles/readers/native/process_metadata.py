@@ -1,9 +1,3 @@
-"""Metadata of processes and of the job: hosts, ranks, environment, files and mounts.
-
-They include what the kernel counted in the processes, each byte once (``struct ensio_account``), and the
-task that each process belongs to.
-"""
-
 from __future__ import annotations
 
 import os
@@ -17,9 +11,9 @@ from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.spans import find_spans, spans_text
-from ensembles.model.units import few
+from ensembles.model.units import HALF_INT64, few
 from ensembles.readers.native.clock_alignment import Alignment
-from ensembles.readers.native.spool import CANCELLED, COUNTERS, MOST, UNRECORDED, Spool, by_reason
+from ensembles.readers.native.spool import CANCELLED, COUNTERS, UNRECORDED, Spool, by_reason
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."
@@ -280,7 +274,7 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
         rest[1] = min(rest[1], rest[3])
         rest[3] = max(rest[3] - int(spool.properties[CANCELLED]), rest[1])
     read, written, fetched, dirtied = (
-        min(sum(own[place] for own in sums.values()), MOST) for place in range(4)
+        min(sum(own[place] for own in sums.values()), HALF_INT64) for place in range(4)
     )
     facts = {
         name
@@ -300,8 +294,8 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
         written,
         fetched,
         dirtied,
-        min(sum(spool.account.excluded_read for spool in known), MOST),
-        min(sum(spool.account.excluded_written for spool in known), MOST),
+        min(sum(spool.account.excluded_read for spool in known), HALF_INT64),
+        min(sum(spool.account.excluded_written for spool in known), HALF_INT64),
         tuple(sorted(facts)),
         tuple(libraries),
         tuple(filter(None, reasons)),

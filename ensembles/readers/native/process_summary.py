@@ -1,11 +1,10 @@
-"""Read the summary of a process from its spool."""
-
 from __future__ import annotations
 
 import numpy as np
 
 from ensembles.model.c_layout import CELL, CONSTANTS
 from ensembles.model.events import COLUMNS, MISSING, Call, Events
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.readers.native.spool import BLOCK_BYTES, Spool
 from ensembles.readers.native.window_decoder import Decoding, decode, sound
@@ -56,7 +55,7 @@ def _sound(cells: np.ndarray, blocks: int, decoding: Decoding) -> np.ndarray:
         sound &= cells[name] <= LARGEST_NS
     for name in ("errors", "nested_count", "without_bin"):
         sound &= cells[name] <= cells["count"]
-    sound &= (cells["moved"] < 1 << 62) & (cells["carried_moved"] <= cells["moved"])
+    sound &= (cells["moved"] < HALF_INT64) & (cells["carried_moved"] <= cells["moved"])
     sound &= cells["nested_ns"] <= cells["time_ns"]
     most = decoding.most_ticks
     for name in ("first_start", "last_end"):

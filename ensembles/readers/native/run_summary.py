@@ -18,7 +18,7 @@ from ensembles.model.c_layout import CONSTANTS, JOB_CALL, JOB_CELL, JOB_SUMMARY,
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.model.metadata import RunMetadata
-from ensembles.model.units import count_text, few
+from ensembles.model.units import HALF_INT64, count_text, few
 from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, empty_columns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_file_codec import decode_text
@@ -172,7 +172,6 @@ MOST_BYTES = 1 << 28
 
 _NO_ERRNO = CONSTANTS["ENSIO_NO_ERRNO"]
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
-_LATEST_UNIX_NS = 1 << 62
 _MOMENTS = ("mean_ns", "m2", "m3", "m4")
 
 
@@ -255,12 +254,12 @@ def _sound(cells: np.ndarray, blocks: int) -> np.ndarray:
     for name in ("min_ns", "max_ns"):
         sound &= cells[name] <= LARGEST_NS
     for name in ("time_ns", "inner_ns", "moved"):
-        sound &= cells[name] < 1 << 62
+        sound &= cells[name] < HALF_INT64
     for name in ("errors", "nested_count", "without_bin"):
         sound &= cells[name] <= cells["count"]
     sound &= (cells["carried_moved"] <= cells["moved"]) & (cells["nested_ns"] <= cells["time_ns"])
     for name in ("first_start_ns", "last_end_ns"):
-        sound &= (cells[name] >= 0) & (cells[name] <= _LATEST_UNIX_NS)
+        sound &= (cells[name] >= 0) & (cells[name] <= HALF_INT64)
     for name in _MOMENTS:
         sound &= np.isfinite(cells[name])
     return sound & (cells["call"] > 0)
@@ -289,7 +288,7 @@ def _longest(
     cell, place = np.nonzero(np.arange(LARGEST) < cells["longest"][:, None])
     raw = cells["largest"][cell, place]
     sound = (raw["duration_ns"] <= LARGEST_NS) & (raw["moved"] <= LARGEST_MOVED_BYTES)
-    sound &= (raw["start_ns"] >= 0) & (raw["start_ns"] <= _LATEST_UNIX_NS)
+    sound &= (raw["start_ns"] >= 0) & (raw["start_ns"] <= HALF_INT64)
     cell, raw = cell[sound], raw[sound]
     numbers, place_of_file = np.unique(raw["file"], return_inverse=True)
     file_of = [translation.files.get(parts.paths.get(number, ""), 0) for number in numbers.tolist()]

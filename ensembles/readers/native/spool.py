@@ -1,13 +1,3 @@
-"""Read one spool: its head, its texts, and the locations of its events.
-
-A spool is untrusted: its process may have been killed during a write, and the file may be truncated, or not a
-spool.
-
-The account of a process (``struct ensio_account``): what the kernel counted of it.
-
-Reasons for which calls have no event, as recorded in a spool or a job file.
-"""
-
 from __future__ import annotations
 
 import errno
@@ -31,6 +21,7 @@ from ensembles.model.c_layout import (
     WINDOW,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
 from ensembles.readers.native.spool_bytes import Contents, JobSummary, KnownTexts, Piece
 
@@ -110,7 +101,7 @@ def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
 
 
 def _sound_losses(dropped_for: tuple[int, ...], other: int) -> Losses:
-    return Losses(dropped_for, other) if max((*dropped_for, other)) < _MOST else NOTHING_KNOWN
+    return Losses(dropped_for, other) if max((*dropped_for, other)) < HALF_INT64 else NOTHING_KNOWN
 
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
@@ -129,7 +120,7 @@ READABLE = (
 VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 """Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
 
-_MOST_RANKS, _MOST = 1 << 24, 1 << 62
+_MOST_RANKS = 1 << 24
 _CLOCKS = (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
 _MAGIC_OF_WINDOW, _OF_EVENTS, _OF_TEXT = (
     CONSTANTS[f"ENSIO_WINDOW_{what}"] for what in ("MAGIC", "EVENTS", "TEXT")
@@ -371,13 +362,13 @@ def checked_head(path: str, beginning: bytes) -> Any:
         and -1 <= head.rank < _MOST_RANKS
         and head.tasks <= _MOST_RANKS
         and head.threads <= 1 << 16
-        and head.first_realtime_ns < _MOST
-        and head.last_realtime_ns < _MOST
-        and head.first_monotonic_ns < _MOST
-        and head.last_monotonic_ns < _MOST
-        and head.dropped_events < _MOST
-        and head.excluded_calls < _MOST
-        and head.lost_calls < _MOST
+        and head.first_realtime_ns < HALF_INT64
+        and head.last_realtime_ns < HALF_INT64
+        and head.first_monotonic_ns < HALF_INT64
+        and head.last_monotonic_ns < HALF_INT64
+        and head.dropped_events < HALF_INT64
+        and head.excluded_calls < HALF_INT64
+        and head.lost_calls < HALF_INT64
     )
     if not plausible:
         raise EnsioError(f"{path} is damaged: the numbers in its head are implausible")
@@ -510,7 +501,6 @@ UNRECORDED = b"unrecorded"
 """Property of a launcher: why a program among those that it started could not be recorded."""
 
 COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
-MOST = 1 << 62
 _NUMBERS = ACCOUNT.size // 8
 
 
@@ -532,7 +522,7 @@ def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
 
 
 def _sound_account(account: Any) -> Any | None:
-    return account if account.facts and max(account) < MOST else None
+    return account if account.facts and max(account) < HALF_INT64 else None
 
 
 def io_counters(text: bytes) -> tuple[dict[str, int], int]:

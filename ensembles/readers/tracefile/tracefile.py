@@ -25,12 +25,11 @@ from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sites import SiteTable
 from ensembles.model.surroundings import COLUMNS as SURROUNDINGS_COLUMNS
 from ensembles.model.surroundings import UNKNOWN, SurroundingsTable
-from ensembles.model.units import count_text
+from ensembles.model.units import HALF_INT64, count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import NotKept, name_of, restore, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.columns import (
-    LATEST_NS,
     LIMITS,
     NEEDED,
     CompletionOrder,
@@ -89,8 +88,6 @@ OLD_VERSION = 4
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
 
 _MOST_TASKS = 1 << 25
-_MOST_CALLS = 1 << 62
-_MOST_BYTES = 1 << 62
 _MOST_THREADS = 1 << 40
 
 
@@ -395,7 +392,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
     return RunMetadata(
         tasks=read_number(file, "tasks", _MOST_TASKS),
         threads=read_number(file, "threads", _MOST_THREADS),
-        origin_unix_ns=read_number(file, "origin_unix_ns", LATEST_NS),
+        origin_unix_ns=read_number(file, "origin_unix_ns", HALF_INT64),
         calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
         files=read_texts(file, "files"),
         flights=_read_flights(file),
@@ -444,11 +441,11 @@ def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, KernelBytes | No
     found = dict(zip(read_texts(group, "reason"), counts, strict=True))
     kernel = None
     if f"kernel_bytes_{KERNEL_BYTES[-1]}" in group.attrs:
-        fields: list[Any] = [read_number(group, f"kernel_bytes_{name}", _MOST_BYTES) for name in KERNEL_BYTES]
+        fields: list[Any] = [read_number(group, f"kernel_bytes_{name}", HALF_INT64) for name in KERNEL_BYTES]
         names = ["kernel_facts", "libraries", *(["unrecorded"] if has_part(group, "unrecorded") else [])]
         fields += [tuple(read_texts(group, name)) for name in names]
         kernel = KernelBytes(*fields)
-    return found, read_number(group, "calls_on_other_paths", _MOST_CALLS), kernel
+    return found, read_number(group, "calls_on_other_paths", HALF_INT64), kernel
 
 
 def _read_flights(file: h5py.File) -> dict[str, Flights]:

@@ -53,31 +53,21 @@ _TINY_S = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class PhaseMaxima:
-    """The slowest of N calls in each past phase.
+    """The slowest of N calls in each past phase."""
 
-    Attributes
-    ----------
-    log_s : ndarray of float64, shape (p, a)
-        Log durations of the slowest of N calls in each phase, in ``a`` equally probable cases.
-    effective : float
-        Effective number of phases: fewer than p if neighbours in time resemble each other.
-    carried : bool
-        Whether some were extrapolated along the tails of their phases, by at least a tenth of their calls.
-    log_median_s : ndarray of float64, shape (p,)
-        Logarithms of the medians of phases.
-    within_share : float
-        Share of the variance of cases that the variance of phases does not contain: a phase of r times N
-        calls averages over r maxima.
-    means_s : ndarray of float64, shape (p,), or None
-        Means of the slowest of N calls of each phase, in seconds; None: those of the cases. Cases are too few
-        for a mean where phases have many more calls than N, of which few are very long.
-    """
-
+    # float64, shape (p, a): Log durations of the slowest of N calls in each phase, in ``a`` equally probable
+    # cases
     log_s: np.ndarray
-    effective: float
+    effective: float  # Effective number of phases: fewer than p if neighbours in time resemble each other
+    # Whether some were extrapolated along the tails of their phases, by at least a tenth of their calls
     carried: bool
-    log_median_s: np.ndarray
+    log_median_s: np.ndarray  # float64, shape (p,): Logarithms of the medians of phases
+    # Share of the variance of cases that the variance of phases does not contain: a phase of r times N calls
+    # averages over r maxima
     within_share: float = 1.0
+    # float64, shape (p,) or None: Means of the slowest of N calls of each phase, in seconds; None: those of
+    # the cases. Cases are too few for a mean where phases have many more calls than N, of which few are very
+    # long.
     means_s: np.ndarray | None = None
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
@@ -357,24 +347,13 @@ def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PhaseTails:
-    """Tails of phases, which have different thresholds and scales, and one shape.
+    """Tails of phases, which have different thresholds and scales, and one shape."""
 
-    Attributes
-    ----------
-    log_threshold : ndarray of float64, shape (p,)
-        Logarithms of seconds.
-    scale : ndarray of float64, shape (p,)
-        Mean excess of log duration of each phase, relative to that of all phases.
-    doubt : ndarray of float64, shape (p,)
-        Standard deviation of its logarithm.
-    nodes : Nodes
-        Tails of the scaled excesses.
-    """
-
-    log_threshold: np.ndarray
+    log_threshold: np.ndarray  # float64, shape (p,): Logarithms of seconds
+    # float64, shape (p,): Mean excess of log duration of each phase, relative to that of all phases
     scale: np.ndarray
-    doubt: np.ndarray
-    nodes: Nodes
+    doubt: np.ndarray  # float64, shape (p,): Standard deviation of its logarithm
+    nodes: Nodes  # Tails of the scaled excesses
 
     @classmethod
     def from_sample(cls, sample: CountedDurations) -> PhaseTails | None:

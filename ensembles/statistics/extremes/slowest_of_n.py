@@ -116,21 +116,11 @@ def in_phases(sample: CountedDurations) -> CountedDurations:
 
 @dataclass(frozen=True, eq=False)
 class SlowestOfN:
-    """The model behind `Tail` and `Split`: the slowest of N calls for every N.
+    """The model behind `Tail` and `Split`: the slowest of N calls for every N."""
 
-    Attributes
-    ----------
-    sample : CountedDurations
-        Calls by phase and bin, from `in_phases`.
-    tested : Exchangeability
-        Of the same calls.
-    calls : CallAttributes or None
-        Attributes of each call.
-    """
-
-    sample: CountedDurations
-    tested: Exchangeability
-    calls: CallAttributes | None = None
+    sample: CountedDurations  # Calls by phase and bin, from `in_phases`
+    tested: Exchangeability  # Of the same calls
+    calls: CallAttributes | None = None  # Attributes of each call
 
     @classmethod
     def fit(

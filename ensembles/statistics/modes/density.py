@@ -23,18 +23,12 @@ LEAST_CALLS = 6
 
 @dataclass(frozen=True, eq=False)
 class CellBlocks:
-    """Contiguous blocks of cells.
+    """Contiguous blocks of cells."""
 
-    Attributes
-    ----------
-    start, end : ndarray of int64, shape (m,)
-        First cell, and the cell after the last; sorted by `start`.
-    calls, width : ndarray of float64, shape (m,)
-        Number of calls, and width in log time.
-    """
-
+    # start, end: int64, shape (m,): First cell, and the cell after the last; sorted by `start`
     start: np.ndarray
     end: np.ndarray
+    # calls, width: float64, shape (m,): Number of calls, and width in log time
     calls: np.ndarray
     width: np.ndarray
 
@@ -64,18 +58,13 @@ class CellBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence that blocks are denser than others.
+    """Evidence that blocks are denser than others."""
 
-    Attributes
-    ----------
-    high, low : ndarray of int64, shape (h,) and (v,)
-        Blocks that may be modes, and blocks that may be antimodes.
-    before, after : ndarray of float32, shape (h, v)
-        Evidence that the high block is denser, where it lies before (after) the low block; −inf: it does not.
-    """
-
+    # high, low: int64, shape (h,) and (v,): Blocks that may be modes, and blocks that may be antimodes
     high: np.ndarray
     low: np.ndarray
+    # before, after: float32, shape (h, v): Evidence that the high block is denser, where it lies before
+    # (after) the low block; −inf: it does not
     before: np.ndarray
     after: np.ndarray
 
@@ -198,24 +187,12 @@ _ZERO_FROM_STEPS = 1.0 / 16
 
 @dataclass(frozen=True, eq=False)
 class LogCells:
-    """Adjacent cells of log duration, from the first with calls to the last.
+    """Adjacent cells of log duration, from the first with calls to the last."""
 
-    Attributes
-    ----------
-    edges : ndarray of float64, shape (k + 1,)
-        Natural logarithm of the duration in seconds.
-    counts : ndarray of int64, shape (k,)
-        Number of calls.
-    cell_of_bin : ndarray of int64, shape (BIN_COUNT,)
-        Cell of each bin of the bin law; −1 or k: outside.
-    step_s : float
-        Step of the clock for which the cells were made, in seconds.
-    """
-
-    edges: np.ndarray
-    counts: np.ndarray
-    cell_of_bin: np.ndarray
-    step_s: float
+    edges: np.ndarray  # float64, shape (k + 1,): Natural logarithm of the duration in seconds
+    counts: np.ndarray  # int64, shape (k,): Number of calls
+    cell_of_bin: np.ndarray  # int64, shape (BIN_COUNT,): Cell of each bin of the bin law; −1 or k: outside
+    step_s: float  # Step of the clock for which the cells were made, in seconds
 
     @classmethod
     def from_counts(cls, counts: np.ndarray, step_s: float = 0.0) -> LogCells:

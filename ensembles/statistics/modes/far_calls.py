@@ -21,20 +21,11 @@ LEAST_TIME = 0.1
 
 @dataclass(frozen=True)
 class FarCalls:
-    """The calls that last more than `BEYOND` times as long as the slowest mode.
+    """The calls that last more than `BEYOND` times as long as the slowest mode."""
 
-    Attributes
-    ----------
-    from_s : float
-        `BEYOND` times the slowest mode or the end of a cluster that is not a mode, in seconds.
-    calls : int
-        Number of these calls.
-    share, time_share : float
-        Their shares of the calls, and of the time of all calls.
-    """
-
-    from_s: float
-    calls: int
+    from_s: float  # `BEYOND` times the slowest mode or the end of a cluster that is not a mode, in seconds
+    calls: int  # Number of these calls
+    # share, time_share: Their shares of the calls, and of the time of all calls
     share: float
     time_share: float
 

@@ -25,7 +25,8 @@ APART = 2.5
 """Modes closer than this multiple of their mean width have no antimode between them, and would be one mode.
 """
 
-_TOLERANCE = 0.10
+TOLERANCE = 0.10
+"""Part of a multiple by which a mode may be off."""
 _LEAST_DEVIATION = 0.002
 _DRAWS = 1999
 
@@ -144,7 +145,7 @@ def find_harmonics(
         return None
     orders, modes = [1], [first]
     for order, mode, off in zip(ORDERS, matches[0, first], distance[0, first], strict=True):
-        if off <= _TOLERANCE:
+        if off <= TOLERANCE:
             orders.append(order)
             modes.append(int(mode))
     ends = place[modes] + np.log(orders)
@@ -161,8 +162,8 @@ def _counted(place: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarr
     nearest = apart.argmin(axis=-1)
     distance = np.take_along_axis(apart, nearest[..., None], axis=-1)[..., 0]
     told = np.maximum(distance, np.hypot(error[nearest], error[None, :, None]))
-    told = np.clip(told, _LEAST_DEVIATION, _TOLERANCE)
-    count = np.where(distance <= _TOLERANCE, 1 + np.log(_TOLERANCE / told), 0.0).sum(axis=-1)
+    told = np.clip(told, _LEAST_DEVIATION, TOLERANCE)
+    count = np.where(distance <= TOLERANCE, 1 + np.log(TOLERANCE / told), 0.0).sum(axis=-1)
     return count, nearest, distance
 
 

@@ -64,36 +64,20 @@ def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.
 
 @dataclass(frozen=True)
 class Bump:
-    """A cluster that few phases made, so that the next run may not show it: not a mode.
+    """A cluster that few phases made, so that the next run may not show it: not a mode."""
 
-    Attributes
-    ----------
-    low_s, high_s : float
-        Range of its durations, in seconds.
-    share : float
-        Share of the calls.
-    phase : int
-        Phase that made most of these calls; -1: calls outside of the phases.
-    effective_phases : float
-        Effective number of phases that made them.
-    peak_s, peak_share : float or None
-        Duration near which these calls gather, within `PEAK_WIDTH`, and the share of all calls there. None:
-        at no place are `PEAK_RATIO` times as many as if they were spread evenly in log time.
-    time_share : float or None
-        Share of the time of all calls; None: unknown, as of times per MiB.
-    of_phases : int or None
-        Number of phases with calls of the ensemble; None: not given.
-    """
-
+    # low_s, high_s: Range of its durations, in seconds
     low_s: float
     high_s: float
-    share: float
-    phase: int
-    effective_phases: float
+    share: float  # Share of the calls
+    phase: int  # Phase that made most of these calls; -1: calls outside of the phases
+    effective_phases: float  # Effective number of phases that made them
+    # peak_s, peak_share: Duration near which these calls gather, within `PEAK_WIDTH`, and the share of all
+    # calls there. None: at no place are `PEAK_RATIO` times as many as if they were spread evenly in log time.
     peak_s: float | None = None
     peak_share: float | None = None
-    time_share: float | None = None
-    of_phases: int | None = None
+    time_share: float | None = None  # Share of the time of all calls; None: unknown, as of times per MiB
+    of_phases: int | None = None  # Number of phases with calls of the ensemble; None: not given
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -174,27 +158,17 @@ def peak_of(sample: CountedDurations, low_s: float, high_s: float) -> tuple[floa
 
 @dataclass(frozen=True)
 class Spread:
-    """Calls whose density of log time has no peak: it is even, or rises or falls throughout.
+    """Calls whose density of log time has no peak: it is even, or rises or falls throughout."""
 
-    Attributes
-    ----------
-    low_s, high_s : float
-        Range of these durations, in seconds.
-    share, share_low, share_high : float
-        Share of the calls, and its confidence interval.
-    shape : str
-        ``even``, ``rising`` (uniform durations rise in log time) or ``falling``.
-    time_share : float or None
-        Share of the time of all calls; None: unknown, as of times per MiB.
-    """
-
+    # low_s, high_s: Range of these durations, in seconds
     low_s: float
     high_s: float
+    # share, share_low, share_high: Share of the calls, and its confidence interval
     share: float
     share_low: float
     share_high: float
-    shape: str
-    time_share: float | None = None
+    shape: str  # ``even``, ``rising`` (uniform durations rise in log time) or ``falling``
+    time_share: float | None = None  # Share of the time of all calls; None: unknown, as of times per MiB
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""

@@ -20,21 +20,11 @@ _LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Shoulder:
-    """A shoulder: calls that are probably of another kind than those of the mode beside them.
+    """A shoulder: calls that are probably of another kind than those of the mode beside them."""
 
-    Attributes
-    ----------
-    t_s : float
-        Duration at which it stands out most, in seconds.
-    share : float
-        Share of all calls that lie beyond the bend between it and the mode.
-    mode : int
-        Number of the mode on whose flank it is, from 0.
-    """
-
-    t_s: float
-    share: float
-    mode: int
+    t_s: float  # Duration at which it stands out most, in seconds
+    share: float  # Share of all calls that lie beyond the bend between it and the mode
+    mode: int  # Number of the mode on whose flank it is, from 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""

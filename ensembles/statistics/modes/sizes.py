@@ -15,22 +15,13 @@ _MOST_SIZES = 8
 
 @dataclass(frozen=True)
 class SizeShares:
-    """How the calls of a size, or of a range of sizes, are distributed over the modes.
+    """How the calls of a size, or of a range of sizes, are distributed over the modes."""
 
-    Attributes
-    ----------
-    low_bytes, high_bytes : int
-        Smallest and largest size.
-    calls : int
-        Number of calls.
-    shares : tuple of float
-        Share of these calls in each mode.
-    """
-
+    # low_bytes, high_bytes: Smallest and largest size
     low_bytes: int
     high_bytes: int
-    calls: int
-    shares: tuple[float, ...]
+    calls: int  # Number of calls
+    shares: tuple[float, ...]  # Share of these calls in each mode
 
     @property
     def name(self) -> str:

@@ -17,35 +17,16 @@ class StepsOfTurns:
 
     Durations in such a phase are evenly spread from one step to all of them. Its first steps are apart on a
     logarithmic scale, where they look like modes; the others are not resolved.
-
-    Attributes
-    ----------
-    unit : str
-        What is served in turns: ``"node"`` or ``"task"``.
-    units : int
-        Number of them, in the median phase.
-    step_s : float
-        From one end to the next, in the median phase, in seconds.
-    longest_s : float
-        From the first start to the last end, in the median phase, in seconds.
-    phases : int
-        Phases with evenly spaced ends.
-    tested : int
-        Phases that could show them.
-    share : float
-        Share of the calls of these phases in all calls.
-    chance : float
-        p-value: probability that independent ends are even in as many phases.
     """
 
-    unit: str
-    units: int
-    step_s: float
-    longest_s: float
-    phases: int
-    tested: int
-    share: float
-    chance: float
+    unit: str  # What is served in turns: ``"node"`` or ``"task"``
+    units: int  # Number of them, in the median phase
+    step_s: float  # From one end to the next, in the median phase, in seconds
+    longest_s: float  # From the first start to the last end, in the median phase, in seconds
+    phases: int  # Phases with evenly spaced ends
+    tested: int  # Phases that could show them
+    share: float  # Share of the calls of these phases in all calls
+    chance: float  # p-value: probability that independent ends are even in as many phases
 
     @property
     def explain_modes(self) -> bool:

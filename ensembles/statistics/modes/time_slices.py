@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import seconds_text, share_text
+from ensembles.statistics.modes.harmonics import LARGEST_CHANCE, TOLERANCE
 
 TICKS_S = (0.001, 0.004, 0.010)
 """Ticks of Linux: 1 / CONFIG_HZ for 1,000, 250 and 100 Hz. Time slices are whole numbers of them."""
@@ -17,42 +18,20 @@ TICKS_S = (0.001, 0.004, 0.010)
 MOST_MULTIPLES = 8
 """Multiples that are searched for: those of later modes are closer than the modes are wide."""
 
-LARGEST_CHANCE = 0.04
-"""Largest p-value at which time slices are reported where tasks share processors."""
-
 LARGEST_CHANCE_ALONE = 0.01
-"""The same where each task has a processor, or nothing is known about them."""
-
-_TOLERANCE = 0.10
-"""Part of a time slice by which a mode may be off."""
+"""Largest p-value where each task has a processor, or nothing is known about them; else `LARGEST_CHANCE`."""
 
 
 @dataclass(frozen=True)
 class TimeSlices:
-    """Modes at whole multiples of a time slice.
+    """Modes at whole multiples of a time slice."""
 
-    Attributes
-    ----------
-    slice_s : float
-        Time slice in seconds, one of `TICKS_S`.
-    multiples : tuple of int
-        Multiples that were found, rising.
-    modes : tuple of int
-        Index of the mode at each of them, from 0, the shortest.
-    deviation : float
-        Largest distance of a mode from its multiple, as a part of the slice.
-    chance : float
-        p-value: probability that as many modes at random positions are as close to multiples.
-    crowded : str
-        Which tasks share processors; ``""``: none, or not known.
-    """
-
-    slice_s: float
-    multiples: tuple[int, ...]
-    modes: tuple[int, ...]
-    deviation: float
-    chance: float
-    crowded: str = ""
+    slice_s: float  # Time slice in seconds, one of `TICKS_S`
+    multiples: tuple[int, ...]  # Multiples that were found, rising
+    modes: tuple[int, ...]  # Index of the mode at each of them, from 0, the shortest
+    deviation: float  # Largest distance of a mode from its multiple, as a part of the slice
+    chance: float  # p-value: probability that as many modes at random positions are as close to multiples
+    crowded: str = ""  # Which tasks share processors; ``""``: none, or not known
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -94,7 +73,7 @@ def find_time_slices(
         within = np.flatnonzero((count >= 1) & (count <= MOST_MULTIPLES))
         off = np.abs(t / slice_s - count)[within]
         seen = np.minimum(np.maximum(off, error[within] / slice_s), 0.5)
-        near = off <= _TOLERANCE
+        near = off <= TOLERANCE
         multiples = count[within][near].astype(int).tolist()
         if len(set(multiples)) < 2:
             continue

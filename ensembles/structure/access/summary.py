@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, of_calls
+from ensembles.model.units import HALF_INT64
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
 from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, numbered
@@ -22,10 +23,6 @@ MOST_PATTERNS = 64
 
 MOST_RANGES = 1 << 18
 """Byte ranges that are held at the same time; of more, those of the files with most are dropped."""
-
-_UNALIGNED = 1 << 62
-_MOST_BYTES = 1 << 62
-"""Programs that ask for all there is ask for more."""
 
 
 @dataclass
@@ -81,7 +78,7 @@ class AccessSummary(Summary):
         events = chunk if order is None else chunk[order]
         names = ("rank", "thread", "file", "op", "offset", "moved")
         rows = {name: getattr(events, name).astype(np.int64) for name in names}
-        rows["requested"] = np.minimum(events.requested, np.uint64(_MOST_BYTES)).astype(np.int64)
+        rows["requested"] = np.minimum(events.requested, np.uint64(HALF_INT64)).astype(np.int64)
         rows["order"], rows["delta"] = _order(rows)
         rows["mixed"] = np.zeros(len(events), np.int64)
         cuts = np.flatnonzero(np.diff(rows["rank"])) + 1
@@ -130,8 +127,8 @@ class AccessSummary(Summary):
         self._join_if_many()
         offset = mine["offset"]
         values = {name: (mine["order"] == number).astype(np.int64) for number, name in enumerate(ORDERS)}
-        align = np.where(offset > 0, offset & -offset, _UNALIGNED)
-        extent = {"low": np.where(placed, offset, _UNALIGNED), "high": np.where(placed, offset + moved, -1)}
+        align = np.where(offset > 0, offset & -offset, HALF_INT64)
+        extent = {"low": np.where(placed, offset, HALF_INT64), "high": np.where(placed, offset + moved, -1)}
         own_distinct = np.zeros(len(data), np.int64)
         own_distinct[begins] = distinct
         self.table.add(

@@ -209,22 +209,14 @@ class OtherCall:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the loops of a pattern are of all I/O calls.
+    """What the loops of a pattern are of all I/O calls."""
 
-    Attributes
-    ----------
-    calls, all_calls : int
-        Calls of the loops, and all I/O calls.
-    time_s, all_time_s : float
-    others : tuple of OtherCall
-        The functions that are not in loops, those with most calls first.
-    """
-
+    # calls, all_calls: Calls of the loops, and all I/O calls
     calls: int
     all_calls: int
     time_s: float
     all_time_s: float
-    others: tuple[OtherCall, ...]
+    others: tuple[OtherCall, ...]  # The functions that are not in loops, those with most calls first
 
     @property
     def time_share(self) -> float:

@@ -38,24 +38,15 @@ def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class OrdinalTotals:
-    """Statistics of the calls of one ordinal, or of a range of ordinals.
+    """Statistics of the calls of one ordinal, or of a range of ordinals."""
 
-    Attributes
-    ----------
-    ordinal, to : int
-        First and last ordinal; they are equal up to `APART`.
-    n : int
-        Number of calls.
-    tasks : int or None
-        Number of tasks that made them; None: not known.
-    median_s, p90_s, min_s, max_s, mean_s : float
-        Median, 90 % quantile, extremes and mean of the durations in seconds.
-    """
-
+    # ordinal, to: First and last ordinal; they are equal up to `APART`
     ordinal: int
     to: int
-    n: int
-    tasks: int | None
+    n: int  # Number of calls
+    tasks: int | None  # Number of tasks that made them; None: not known
+    # median_s, p90_s, min_s, max_s, mean_s: Median, 90 % quantile, extremes and mean of the durations in
+    # seconds
     median_s: float
     p90_s: float
     min_s: float

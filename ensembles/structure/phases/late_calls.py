@@ -218,7 +218,7 @@ class TimeInCalls(Summary):
 
 
 LEAST_RATIO = 2.0
-"""Least ratio of its time outside to that of the others."""
+"""Least ratio of its time outside to that of the others, and of its lateness to that of the next task."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,3 @@
-"""`Phases`: the phases of a run, the rule that found them, and its confidence."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -12,9 +10,10 @@ from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.spans import find_spans
+from ensembles.model.units import HALF_INT64
 from ensembles.passes.reading import Ranges, ascending_ranges
 
-_FIRST_NS, _LAST_NS = -(1 << 62), (1 << 63) - 2
+_FIRST_NS, _LAST_NS = -HALF_INT64, (1 << 63) - 2
 """No call starts before the first, or after the last of these moments."""
 
 

@@ -234,30 +234,22 @@ class PhaseTable(Summary):
 
 
 class Spans(NamedTuple):
-    """A row for each phase, task and thread that occurs: arrays of int64, shape (n,).
+    """A row for each phase, task and thread that occurs: arrays of int64, shape (n,)."""
 
-    Attributes
-    ----------
-    phase, rank, thread : ndarray
-        The key; thread 0 where threads are not distinguished.
-    calls : ndarray
-        Number of calls.
-    start_ns, end_ns, time_ns : ndarray
-        Start of the first call, end of the last, and the sum of their durations.
-    last : ndarray
-        The event that ends last; of those that end together the longest, and of these the last one.
-    bytes_read, bytes_written : ndarray
-        Bytes moved; those of inner calls count once. 0 if they were not asked for.
-    """
-
+    # phase, rank, thread: ndarray: The key; thread 0 where threads are not distinguished
     phase: np.ndarray
     rank: np.ndarray
     thread: np.ndarray
-    calls: np.ndarray
+    calls: np.ndarray  # ndarray: Number of calls
+    # start_ns, end_ns, time_ns: ndarray: Start of the first call, end of the last, and the sum of their
+    # durations
     start_ns: np.ndarray
     end_ns: np.ndarray
     time_ns: np.ndarray
+    # ndarray: The event that ends last; of those that end together the longest, and of these the last one
     last: np.ndarray
+    # bytes_read, bytes_written: ndarray: Bytes moved; those of inner calls count once. 0 if they were not
+    # asked for.
     bytes_read: np.ndarray
     bytes_written: np.ndarray
 

@@ -29,50 +29,27 @@ ALONE = frozenset({FileState.ALONE})
 
 @dataclass(frozen=True)
 class CallKind:
-    """Requirements and effects of a call.
+    """Requirements and effects of a call."""
 
-    Attributes
-    ----------
-    needs : tuple of str
-        Required keys of the operation, in addition to `call` and `file`.
-    smallest_size : int
-        Bytes; 0 for collective calls, in which some tasks may move no data.
-    before : frozenset of FileState
-        States in which the call is possible; empty for calls without a file.
-    after : FileState, optional
-        State after the call, if it changes.
-    names_file : bool
-        The call uses the path of the file, so that one of several files must be selected.
-    makes_file : bool
-        The call creates the file.
-    sets_position, moves_position : bool
-        The call sets the file position to `offset`, or advances it by the bytes moved.
-    reads, writes : bool
-        The call reads or writes the bytes at its offset.
-    in_pieces : bool
-        The call can access separate pieces of the file.
-    in_boxes : bool
-        The call can access several boxes of pieces.
-    collective : bool
-        All tasks make the call together.
-    same_size : bool
-        All tasks make it with the same number of bytes.
-    """
-
-    needs: tuple[str, ...] = ()
-    smallest_size: int = 1
+    needs: tuple[str, ...] = ()  # Required keys of the operation, in addition to `call` and `file`
+    smallest_size: int = 1  # Bytes; 0 for collective calls, in which some tasks may move no data
+    # States in which the call is possible; empty for calls without a file
     before: frozenset[FileState] = OPEN
-    after: FileState | None = None
+    after: FileState | None = None  # State after the call, if it changes
+    # The call uses the path of the file, so that one of several files must be selected
     names_file: bool = False
-    makes_file: bool = False
+    makes_file: bool = False  # The call creates the file
+    # sets_position, moves_position: The call sets the file position to `offset`, or advances it by the bytes
+    # moved
     sets_position: bool = False
     moves_position: bool = False
+    # reads, writes: The call reads or writes the bytes at its offset
     reads: bool = False
     writes: bool = False
-    in_pieces: bool = False
-    in_boxes: bool = False
-    collective: bool = False
-    same_size: bool = False
+    in_pieces: bool = False  # The call can access separate pieces of the file
+    in_boxes: bool = False  # The call can access several boxes of pieces
+    collective: bool = False  # All tasks make the call together
+    same_size: bool = False  # All tasks make it with the same number of bytes
 
     @property
     def moves(self) -> bool:

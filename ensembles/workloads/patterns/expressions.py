@@ -71,21 +71,11 @@ class _ExpressionProblem(Exception):
 
 @dataclass(frozen=True)
 class Expression:
-    """A formula over whole numbers.
+    """A formula over whole numbers."""
 
-    Attributes
-    ----------
-    text : str
-        Source text.
-    where : str
-        File and line, for messages.
-    tree : ast.expr
-        Contains only nodes that `evaluate` supports.
-    """
-
-    text: str
-    where: str
-    tree: ast.expr
+    text: str  # Source text
+    where: str  # File and line, for messages
+    tree: ast.expr  # Contains only nodes that `evaluate` supports
 
     @cached_property
     def names(self) -> frozenset[str]:

@@ -103,19 +103,15 @@ class Regions:
     """Regions that calls write, sorted by rank.
 
     A call writes `size` bytes in `pieces` × `planes` pieces of equal length.
-
-    Attributes
-    ----------
-    rank, file : ndarray of int64, shape (calls,)
-    offset, size, stride, plane_stride : ndarray of int64, shape (calls,)
-        Bytes.
-    pieces, planes : ndarray of int64, shape (calls,)
     """
 
+    # rank, file: int64, shape (calls,)
     rank: np.ndarray
     file: np.ndarray
+    # offset, size, stride, plane_stride: int64, shape (calls,): Bytes
     offset: np.ndarray
     size: np.ndarray
+    # pieces, planes: int64, shape (calls,)
     pieces: np.ndarray
     stride: np.ndarray
     planes: np.ndarray

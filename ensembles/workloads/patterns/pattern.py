@@ -66,18 +66,10 @@ _NOT_ZERO = ("tasks", "tasks_per_node", SHRINK)
 
 @dataclass(frozen=True)
 class File:
-    """Files of a pattern: one for all tasks, one per task, or `count` files.
+    """Files of a pattern: one for all tasks, one per task, or `count` files."""
 
-    Attributes
-    ----------
-    path : str
-        With ``{rank}``: one file per task; with ``{index}``: `count` files, numbered from 0.
-    layer : str
-        Layer of the calls on it.
-    """
-
-    path: str
-    layer: str
+    path: str  # With ``{rank}``: one file per task; with ``{index}``: `count` files, numbered from 0
+    layer: str  # Layer of the calls on it
     count: Expression | None
 
     @property
@@ -88,32 +80,19 @@ class File:
 
 @dataclass(frozen=True)
 class Operation:
-    """A call that the tasks for which `when` is not 0 make `times` times in a row.
+    """A call that the tasks for which `when` is not 0 make `times` times in a row."""
 
-    Attributes
-    ----------
-    call : str
-        Layer and name: ``"posix.write"``.
-    file : str or None
-        Key of the file.
-    times, when : Expression
-    values : dict of str to Expression
-        Keys that the call needs (`CallKind.needs`), and `index`, `pieces`, `stride`, `planes`,
-        `plane_stride` and `boxes` if they are given.
-    where : str
-        File and line.
-    alternates : bool
-        Whether its calls take turns with those of the operation before it: the first of each, then the
-        second of each.
-    """
-
-    call: str
+    call: str  # Layer and name: ``"posix.write"``
     kind: CallKind
-    file: str | None
+    file: str | None  # Key of the file
     times: Expression
     when: Expression
+    # Keys that the call needs (`CallKind.needs`), and `index`, `pieces`, `stride`, `planes`, `plane_stride`
+    # and `boxes` if they are given
     values: Mapping[str, Expression]
-    where: str
+    where: str  # File and line
+    # Whether its calls take turns with those of the operation before it: the first of each, then the second
+    # of each
     alternates: bool = False
 
 
@@ -130,28 +109,14 @@ class Phase:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern as read from its file; `expand` computes the calls of every task.
+    """A pattern as read from its file; `expand` computes the calls of every task."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the file without its ending.
-    path : Path
-        Its file.
-    parameters : dict of str to Expression
-        In the order of the file; each may use those before it.
-    paper : dict of str to Expression
-        Published values that differ from `parameters`.
-    hints : dict of str to str
-        For MPI-IO and HDF5; ``{NAME}`` is replaced by the value of a parameter.
-    """
-
-    name: str
-    path: Path
+    name: str  # Name of the file without its ending
+    path: Path  # Its file
     title: str
-    parameters: Mapping[str, Expression]
-    paper: Mapping[str, Expression]
-    hints: Mapping[str, str]
+    parameters: Mapping[str, Expression]  # In the order of the file; each may use those before it
+    paper: Mapping[str, Expression]  # Published values that differ from `parameters`
+    hints: Mapping[str, str]  # For MPI-IO and HDF5; ``{NAME}`` is replaced by the value of a parameter
     files: Mapping[str, File]
     phases: tuple[Phase, ...]
 

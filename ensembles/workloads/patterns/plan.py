@@ -22,35 +22,18 @@ _MOST_ROWS_KEPT = 1 << 20
 
 @dataclass(frozen=True)
 class Plan:
-    """The calls of all tasks; large plans are expanded again, block by block, for each use.
+    """The calls of all tasks; large plans are expanded again, block by block, for each use."""
 
-    Attributes
-    ----------
-    parameters : dict of str to int
-        Values of the parameters of the pattern.
-    tasks, tasks_per_node : int
-    calls : tuple of str
-        Layer and name of the calls, such as ``"posix.write"``; rows contain their indices.
-    files : sequence of str
-        Names of the files; rows contain their indices.
-    steps : tuple of Step
-    hints : dict of str to str
-        For MPI-IO and HDF5.
-    operations : int
-        Number of all rows; a call of several boxes has a row for each.
-    counts : ndarray of int64, shape (tasks,)
-        Number of rows of each task.
-    """
-
-    parameters: Mapping[str, int]
+    parameters: Mapping[str, int]  # Values of the parameters of the pattern
     tasks: int
     tasks_per_node: int
+    # Layer and name of the calls, such as ``"posix.write"``; rows contain their indices
     calls: tuple[str, ...]
-    files: FileNames
+    files: FileNames  # Names of the files; rows contain their indices
     steps: tuple[Step, ...]
-    hints: Mapping[str, str]
-    operations: int
-    counts: np.ndarray
+    hints: Mapping[str, str]  # For MPI-IO and HDF5
+    operations: int  # Number of all rows; a call of several boxes has a row for each
+    counts: np.ndarray  # int64, shape (tasks,): Number of rows of each task
     _ends: np.ndarray = field(repr=False)
     _expansion: Expansion = field(repr=False)
     _kept: tuple[Block, ...] = field(repr=False)

@@ -28,25 +28,14 @@ _SENDERS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Block:
-    """The calls of consecutive tasks.
+    """The calls of consecutive tasks."""
 
-    Attributes
-    ----------
-    first : int
-        First task.
-    counts : ndarray of int64, shape (tasks,)
-        Number of rows of each task.
-    rows : ndarray of int64, shape (rows, 9)
-        Sorted by task, then in the order of the calls; columns as in `ROW`. A call of several boxes has a row
-        for each, of which only the first names the call (`FURTHER_BOX`).
-    operation : ndarray of int64, shape (rows,)
-        Index of the operation of each row.
-    """
-
-    first: int
-    counts: np.ndarray
+    first: int  # First task
+    counts: np.ndarray  # int64, shape (tasks,): Number of rows of each task
+    # int64, shape (rows, 9): Sorted by task, then in the order of the calls; columns as in `ROW`. A call of
+    # several boxes has a row for each, of which only the first names the call (`FURTHER_BOX`).
     rows: np.ndarray
-    operation: np.ndarray
+    operation: np.ndarray  # int64, shape (rows,): Index of the operation of each row
 
     @property
     def rank(self) -> np.ndarray:

@@ -83,52 +83,29 @@ OVERLAPPING_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Accesses:
-    """Calls in the order of tasks and their starts; columns are arrays of whole numbers, shape (n,).
+    """Calls in the order of tasks and their starts; columns are arrays of whole numbers, shape (n,)."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Calls of plans, which `call` indexes.
-    ops : tuple of int
-        Code of the operation of each name.
-    files : sequence of str
-        Absolute paths, which `file` indexes.
-    tasks : int
-    task, call, file, offset, bytes, moved : ndarray
-        `file` 0: none; `offset` -1: none; `moved` -1: the call failed.
-    start : ndarray
-        ns since the first of all calls.
-    duration : ndarray
-        ns in the run; -1: the run has no such call.
-    gap : ndarray
-        ns before the call that the task was in no call.
-    access : ndarray
-        Access mode of an open (`ACCESS_READ`, `ACCESS_WRITE`).
-    slot : ndarray
-        Of files that a task has open several times at once: which of these the call uses.
-    notes : tuple of str
-        What is not made again, and what is made otherwise.
-    source : ndarray or None
-        Where the run had the bytes, if they lie elsewhere.
-    """
-
-    names: tuple[str, ...]
-    ops: tuple[int, ...]
-    files: Sequence[str]
+    names: tuple[str, ...]  # Calls of plans, which `call` indexes
+    ops: tuple[int, ...]  # Code of the operation of each name
+    files: Sequence[str]  # Absolute paths, which `file` indexes
     tasks: int
+    # task, call, file, offset, bytes, moved: ndarray: `file` 0: none; `offset` -1: none; `moved` -1: the call
+    # failed
     task: np.ndarray
     call: np.ndarray
     file: np.ndarray
     offset: np.ndarray
     bytes: np.ndarray
     moved: np.ndarray
-    start: np.ndarray
-    duration: np.ndarray
-    gap: np.ndarray
-    access: np.ndarray
+    start: np.ndarray  # ndarray: ns since the first of all calls
+    duration: np.ndarray  # ndarray: ns in the run; -1: the run has no such call
+    gap: np.ndarray  # ndarray: ns before the call that the task was in no call
+    access: np.ndarray  # ndarray: Access mode of an open (`ACCESS_READ`, `ACCESS_WRITE`)
+    # ndarray: Of files that a task has open several times at once: which of these the call uses
     slot: np.ndarray
+    # What is not made again, and what is made otherwise
     notes: tuple[str, ...] = field(default=(), compare=False)
-    source: np.ndarray | None = None
+    source: np.ndarray | None = None  # ndarray or None: Where the run had the bytes, if they lie elsewhere
 
     def __len__(self) -> int:
         return len(self.task)

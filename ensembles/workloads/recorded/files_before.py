@@ -23,21 +23,11 @@ _AT_POSITION = ("posix.write", "posix.writev", "stdio.fwrite", "stdio.fprintf", 
 
 @dataclass(frozen=True)
 class FilesBefore:
-    """What has to be there before a run is made again.
+    """What has to be there before a run is made again."""
 
-    Attributes
-    ----------
-    sizes : mapping of int to int
-        Bytes of each file that was there, by its number.
-    folders : tuple of str
-        Absolute paths of the folders that were there.
-    ends : mapping of int to int
-        Largest end of each file.
-    """
-
-    sizes: Mapping[int, int]
-    folders: tuple[str, ...]
-    ends: Mapping[int, int]
+    sizes: Mapping[int, int]  # Bytes of each file that was there, by its number
+    folders: tuple[str, ...]  # Absolute paths of the folders that were there
+    ends: Mapping[int, int]  # Largest end of each file
 
     @property
     def needed_bytes(self) -> int:

@@ -30,18 +30,10 @@ _CHANGES_PATH = ("posix.unlink", "posix.unlinkat", "posix.remove", "posix.rename
 
 @dataclass(frozen=True)
 class Remedy:
-    """A change of the calls of a run.
+    """A change of the calls of a run."""
 
-    Attributes
-    ----------
-    name : str
-        As it is asked for, such as ``join=1MiB``.
-    change : callable
-        Changes the columns.
-    """
-
-    name: str
-    change: Callable[[Accesses], Accesses]
+    name: str  # As it is asked for, such as ``join=1MiB``
+    change: Callable[[Accesses], Accesses]  # Changes the columns
 
     def apply(self, found: Accesses) -> Accesses:
         """Change the calls.

@@ -27,54 +27,32 @@ _MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class DelayReport:
-    """Counters of the calls under a model.
+    """Counters of the calls under a model."""
 
-    Attributes
-    ----------
-    calls : int
-        Calls that started in the model.
-    model_s : float
-        Sum of the durations of completed calls in the model, seconds.
-    bytes_read, bytes_written : int
-        Bytes requested from the model; for streams, requested by libc.
-    longer_calls : int
-        Calls whose real duration exceeded that of the model. They are not delayed, and their durations are
-        those of the machine.
-    longer_s : float
-        Sum of these excesses, seconds.
-    late_median_s, late_p90_s, late_p99_s : float
-        Quantiles of the time between the end of a call in the model and its return, seconds; NaN without
-        delayed calls.
-    asynchronous_calls : int
-        Requests of POSIX asynchronous I/O, which non-blocking MPI calls may use; not delayed.
-    nested_calls : int
-        Calls of signal handlers in threads that were being delayed; not delayed.
-    without_slot_calls : int
-        Calls that were not delayed because more threads made calls than the model has slots.
-    let_go_calls : int
-        Calls released before they were complete in the model.
-    restarts : int
-        Number of times the state of the model was created again because a process was killed while it
-        updated the state.
-    gone_callers : int
-        Threads and processes that ended.
-    """
-
-    calls: int
-    model_s: float
+    calls: int  # Calls that started in the model
+    model_s: float  # Sum of the durations of completed calls in the model, seconds
+    # bytes_read, bytes_written: Bytes requested from the model; for streams, requested by libc
     bytes_read: int
     bytes_written: int
+    # Calls whose real duration exceeded that of the model. They are not delayed, and their durations are
+    # those of the machine.
     longer_calls: int
-    longer_s: float
+    longer_s: float  # Sum of these excesses, seconds
+    # late_median_s, late_p90_s, late_p99_s: Quantiles of the time between the end of a call in the model and
+    # its return, seconds; NaN without delayed calls
     late_median_s: float
     late_p90_s: float
     late_p99_s: float
+    # Requests of POSIX asynchronous I/O, which non-blocking MPI calls may use; not delayed
     asynchronous_calls: int
-    nested_calls: int
+    nested_calls: int  # Calls of signal handlers in threads that were being delayed; not delayed
+    # Calls that were not delayed because more threads made calls than the model has slots
     without_slot_calls: int
-    let_go_calls: int
+    let_go_calls: int  # Calls released before they were complete in the model
+    # Number of times the state of the model was created again because a process was killed while it updated
+    # the state
     restarts: int
-    gone_callers: int
+    gone_callers: int  # Threads and processes that ended
 
     def sentences(self) -> list[str]:
         """Return the counters as sentences for a user."""

@@ -25,23 +25,13 @@ _TEXTS = ("title", "source")
 
 @dataclass(frozen=True)
 class Model:
-    """A model of a parallel file system.
+    """A model of a parallel file system."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the file without its ending.
-    path : Path
-    parameters : dict of str to float
-        Parameters that the file sets; the others have the default of ``ensio-simulate``.
-    faults : dict of str to float
-        Strength of each active fault.
-    """
-
-    name: str
+    name: str  # Name of the file without its ending
     path: Path
+    # Parameters that the file sets; the others have the default of ``ensio-simulate``
     parameters: Mapping[str, float]
-    faults: Mapping[str, float]
+    faults: Mapping[str, float]  # Strength of each active fault
 
     def settings_text(self) -> str:
         """Return lines ``key value``, as testbed/pfsmodel/settings.h reads them."""

@@ -5,7 +5,6 @@ testbed/simulate/output.h describes the files.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.model.lustre import LOV_MAGIC
+from ensembles.model.lustre import encode_plain
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.passes.damage import DamageReport
@@ -55,30 +54,17 @@ OTHER_VERSION = "ensio-simulate and ensio have different versions: install both 
 
 @dataclass(frozen=True)
 class Text:
-    """The file ``text`` with the counts and names of a simulation.
-
-    Attributes
-    ----------
-    tasks, tasks_per_node, events, model_calls : int
-    end_ns : int
-        End of the last task, virtual time.
-    calls : tuple of Call
-    steps : tuple of (str, int)
-        Name of the phase and number of the repetition of each step.
-    files : list of str
-        Paths; index 0 means no file.
-    slow : dict of str to int
-        ``slow_target``, ``straggler_node``, ``straggler_task``: what faults slow down; -1: none.
-    """
+    """The file ``text`` with the counts and names of a simulation."""
 
     tasks: int
     tasks_per_node: int
     events: int
     model_calls: int
-    end_ns: int
+    end_ns: int  # End of the last task, virtual time
     calls: tuple[Call, ...]
-    steps: tuple[tuple[str, int], ...]
-    files: list[str]
+    steps: tuple[tuple[str, int], ...]  # Name of the phase and number of the repetition of each step
+    files: list[str]  # Paths; index 0 means no file
+    # ``slow_target``, ``straggler_node``, ``straggler_task``: what faults slow down; -1: none
     slow: dict[str, int]
 
     @classmethod
@@ -123,11 +109,8 @@ def read_file_facts(folder: Path, files: list[str]) -> dict[str, dict[str, str]]
         stripe_bytes, count, first, targets, _ = layout
         if not count or stripe_bytes >= 1 << 32:
             continue
-        objects = b"".join(
-            struct.pack("<20xI", (first + number) % targets) for number in range(min(count, MOST_TARGETS))
-        )
-        head = struct.pack("<II16sIHH", LOV_MAGIC, 1, bytes(16), stripe_bytes, count, 0)
-        facts[path] = {"lustre.lov": (head + objects).hex()}
+        numbers = ((first + number) % targets for number in range(min(count, MOST_TARGETS)))
+        facts[path] = {"lustre.lov": encode_plain(stripe_bytes, count, numbers).hex()}
     return facts
 
 

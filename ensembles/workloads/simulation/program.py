@@ -20,14 +20,9 @@ _LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of a model, with default and limits.
+    """A setting of a model, with default and limits."""
 
-    Attributes
-    ----------
-    usual, least, most : float
-        Default, minimum and maximum.
-    """
-
+    # usual, least, most: Default, minimum and maximum
     usual: float
     least: float
     most: float

@@ -31,41 +31,21 @@ _PATTERNS = "patterns"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A pattern, a model and a known cause of slow I/O.
+    """A pattern, a model and a known cause of slow I/O."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the file without its ending.
-    path : Path
-    title : str
-    cause : str or None
-        Identifier of the correct finding; None: the run is healthy.
-    pattern, model : str
-        Names or paths.
-    parameters : mapping of str to int or str
-        Parameters of the pattern at every strength.
-    planted : mapping of str to (int, int)
-        Parameters of the pattern at strength 0 and at strength 1.
-    faults : mapping of str to float
-        Strengths of the model's faults at strength 1.
-    settings : mapping of str to float
-        Settings that replace those of the model.
-    where : mapping of str to object
-        Place of the cause: ``op``, ``file`` (beginning of its name), ``ranks`` (first and last). Places that
-        the model draws are added in a run.
-    """
-
-    name: str
+    name: str  # Name of the file without its ending
     path: Path
     title: str
-    cause: str | None
+    cause: str | None  # Identifier of the correct finding; None: the run is healthy
+    # pattern, model: Names or paths
     pattern: str
     model: str
-    parameters: Mapping[str, int | str]
-    planted: Mapping[str, tuple[int, int]]
-    faults: Mapping[str, float]
-    settings: Mapping[str, float]
+    parameters: Mapping[str, int | str]  # Parameters of the pattern at every strength
+    planted: Mapping[str, tuple[int, int]]  # Parameters of the pattern at strength 0 and at strength 1
+    faults: Mapping[str, float]  # Strengths of the model's faults at strength 1
+    settings: Mapping[str, float]  # Settings that replace those of the model
+    # Place of the cause: ``op``, ``file`` (beginning of its name), ``ranks`` (first and last). Places that
+    # the model draws are added in a run.
     where: Mapping[str, Any]
 
     def overrides(self, strength: float, tasks: int | None = None) -> dict[str, int | str]:

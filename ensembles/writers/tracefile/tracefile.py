@@ -38,16 +38,12 @@ from ensembles.readers.tracefile.index import KEY, ChunkContents
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
-from ensembles.writers.tracefile.events import put_column, put_text, put_texts, write_events
+from ensembles.writers.tracefile.events import BLOCK_ROWS, put_column, put_text, put_texts, write_events
 from ensembles.writers.tracefile.filters import GZIP, Filter
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
     from ensembles.summaries.bysite import Selects
-
-
-_ROWS_AT_ONCE = 1 << 17
-"""Events that are read at a time."""
 
 
 class Collectable(Protocol):
@@ -89,7 +85,7 @@ def write_trace_file(
     capacity = source.capacity
     with target as descriptor, _created(descriptor) as file, announced("writing", path, capacity):
         damage = DamageReport()
-        chunks = counted(source.chunks(ReadRequest(_ROWS_AT_ONCE), damage))
+        chunks = counted(source.chunks(ReadRequest(BLOCK_ROWS), damage))
         if summaries is not None:
             chunks = summaries.watch(chunks)
         count, contents = write_events(file, chunks, capacity, compression, _scratch_folder(path))

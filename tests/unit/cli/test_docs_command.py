@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,18 +30,21 @@ def strings(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def messages() -> Iterator[tuple[str, str]]:
+@cache
+def messages() -> list[tuple[str, str]]:
     """Each text of the installed programs, with its file."""
     folders = ("ensembles", "viz", "libtrace", "testbed/pfsmodel", "testbed/replay", "testbed/pfs")
     listed = subprocess.run(
         ["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
+    found = []
     for name in listed:
         path = ROOT / name
         if path.suffix == ".py" and "tools" not in path.parts:
-            yield from ((name, text) for text in strings(ast.parse(path.read_text())))
+            found += [(name, text) for text in strings(ast.parse(path.read_text()))]
         elif path.suffix in (".c", ".h"):
-            yield from ((name, text) for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', path.read_text()))
+            found += [(name, text) for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', path.read_text())]
+    return found
 
 
 def test_messages_name_pages_that_ensio_shows(capsys: pytest.CaptureFixture[str]) -> None:

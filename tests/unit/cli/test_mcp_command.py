@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands_here import told
 
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
-mcp = pytest.importorskip("mcp")
-
-ENSIO = (sys.executable, "-m", "ensembles.cli.main")
 
 
 def asked(*calls: tuple[str, dict[str, Any]]) -> tuple[list[Any], list[Any]]:
     """The tools of the server, and its answers to calls."""
+    mcp = pytest.importorskip("mcp")  # which takes a second
 
     async def ask() -> tuple[list[Any], list[Any]]:
-        server = mcp.StdioServerParameters(command=ENSIO[0], args=[*ENSIO[1:], "mcp"])
+        server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "ensembles.cli.main", "mcp"])
         async with mcp.Client(server) as client:
             tools = (await client.list_tools()).tools
             return tools, [await client.call_tool(name, values) for name, values in calls]
 
     return asyncio.run(ask())
-
-
-def printed(*words: str) -> Any:
-    done = subprocess.run([*ENSIO, *words, "--json"], capture_output=True, text=True)
-    return json.loads(done.stdout)
 
 
 @pytest.fixture
@@ -67,7 +60,7 @@ def test_tools_answer_as_the_commands_do(run: str, tmp_path: Path) -> None:
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
     commands = (("info", run), ("diagnose", run), ("compare", run, "--with", run))
     commands += (("history", "check", f"--db={database}", "--experiment=nightly"),)
-    assert [answer_of(each) for each in answers] == [printed(*command) for command in commands]
+    assert [answer_of(each) for each in answers] == [told(*command) for command in commands]
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
 
 

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from commands_here import executed
 
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -32,7 +33,7 @@ def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def csv_of(run: Path) -> str:
-    return ensio("events", run, "--format", "csv").stdout
+    return executed("events", run, "--format", "csv").stdout
 
 
 @pytest.mark.each_once
@@ -51,7 +52,7 @@ def test_device_stays_a_device(run: Path, tmp_path: Path, command: str, linked: 
     destination = tmp_path / "link" if linked else device
     if linked:
         destination.symlink_to(device)
-    done = ensio(command, run, "-o", destination)
+    done = executed(command, run, "-o", destination)
     assert stat.S_ISCHR(device.stat().st_mode)
     assert destination.is_symlink() == linked
     assert sorted(path.name for path in tmp_path.iterdir()) == (["link", "null"] if linked else ["null"])
@@ -70,7 +71,7 @@ def test_link_stays_a_link_and_its_file_is_written(
     link.symlink_to(target)
     if there:
         target.write_text("old")
-    assert ensio(command, run, "-o", link).returncode == 0
+    assert executed(command, run, "-o", link).returncode == 0
     assert link.is_symlink()
     assert target.stat().st_size > 100
     assert [path.name for path in target.parent.iterdir()] == ["target"]
@@ -82,7 +83,7 @@ def test_pipe_with_a_name_is_written_to(run: Path, tmp_path: Path) -> None:
     seen: list[str] = []
     reader = threading.Thread(target=lambda: seen.append(pipe.read_text()), daemon=True)
     reader.start()
-    assert ensio("events", run, "--format", "csv", "-o", pipe).returncode == 0
+    assert executed("events", run, "--format", "csv", "-o", pipe).returncode == 0
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     reader.join(timeout=600)
     assert seen == [csv_of(run)]
@@ -124,5 +125,5 @@ def test_report_on_standard_output_by_name_is_whole(run: Path, tmp_path: Path, s
 
 def test_longest_name_that_the_file_system_takes(run: Path, tmp_path: Path) -> None:
     path = tmp_path / ("n" * 255)
-    assert ensio("events", run, "--format", "csv", "-o", path).returncode == 0
+    assert executed("events", run, "--format", "csv", "-o", path).returncode == 0
     assert path.read_text() == csv_of(run)

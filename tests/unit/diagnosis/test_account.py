@@ -10,7 +10,7 @@ from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.account import Entry
-from ensembles.diagnosis.summed.case import SummedCase
+from ensembles.diagnosis.summed_case import SummedCase
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -48,21 +48,11 @@ _SCATTERS = 3.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the checks on strided runs with writes between their reads.
+    """The result of the checks on strided runs with writes between their reads."""
 
-    Attributes
-    ----------
-    groups : tuple of int
-        Indices of the runs on their file that are affected; empty: there is no finding.
-    checks : tuple of Check
-        The checks.
-    numbers : dict of str to value
-        Numbers for the evidence.
-    """
-
-    groups: tuple[int, ...]
-    checks: tuple[Check, ...]
-    numbers: dict[str, Any] = field(default_factory=dict)
+    groups: tuple[int, ...]  # Indices of the runs on their file that are affected; empty: there is no finding
+    checks: tuple[Check, ...]  # The checks
+    numbers: dict[str, Any] = field(default_factory=dict)  # Numbers for the evidence
 
     @property
     def holds(self) -> bool:

@@ -17,18 +17,10 @@ _TAIL = 0.05
 
 @dataclass(frozen=True)
 class Loss:
-    """Intervals of lost time.
+    """Intervals of lost time."""
 
-    Attributes
-    ----------
-    lost_s : (float, float)
-        Time lost, summed over all tasks.
-    gain_s : (float, float)
-        Predicted reduction of the span of the run.
-    """
-
-    lost_s: tuple[float, float]
-    gain_s: tuple[float, float]
+    lost_s: tuple[float, float]  # (float, float): Time lost, summed over all tasks
+    gain_s: tuple[float, float]  # (float, float): Predicted reduction of the span of the run
 
 
 def estimate_loss(

@@ -32,22 +32,14 @@ _OF_MEDIAN = 1.4826
 
 @dataclass(frozen=True)
 class StridedRuns:
-    """Strided runs with, or without, writes between their reads; one row a run.
+    """Strided runs with, or without, writes between their reads; one row a run."""
 
-    Attributes
-    ----------
-    rank, run : ndarray of int64, shape (r,)
-        The task, and the index of the run among those of its file.
-    time : ndarray of float64, shape (r, p)
-        Logarithm of ns per byte of the read at each position; NaN: there is no read.
-    writing : ndarray of float64, shape (r, p)
-        The same of the writes since the read before.
-    """
-
+    # rank, run: int64, shape (r,): The task, and the index of the run among those of its file
     rank: np.ndarray
     run: np.ndarray
+    # float64, shape (r, p): Logarithm of ns per byte of the read at each position; NaN: there is no read
     time: np.ndarray
-    writing: np.ndarray
+    writing: np.ndarray  # float64, shape (r, p): The same of the writes since the read before
 
     @classmethod
     def from_rows(cls, rows: np.ndarray) -> StridedRuns:

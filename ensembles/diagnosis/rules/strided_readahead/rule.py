@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.diagnosis.evidence_rule import every_call_needed
 from ensembles.diagnosis.finding import Finding, NotApplicable
-from ensembles.diagnosis.rule import every_call_needed
 from ensembles.diagnosis.rules.strided_readahead.checks import verdict
 from ensembles.diagnosis.rules.strided_readahead.found import ID, describe
 from ensembles.diagnosis.rules.strided_readahead.profile import StridedRuns, judgeable
@@ -31,12 +31,12 @@ NEEDS = {"strided-reads": SummaryRequest(StridedReads)}
 
 
 def preconditions(run: Run) -> None:
-    """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
+    """Check the metadata of a run (`ensembles.diagnosis.evidence_rule.Rule.preconditions`)."""
     every_call_needed(run)
 
 
 def evaluate(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-    """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
+    """Evaluate the rule (`ensembles.diagnosis.evidence_rule.Rule.evaluate`)."""
     reads: StridedReads = summaries["strided-reads"]
     if reads.reads and not reads.bytes_by_layer:
         raise NotApplicable(f"the file offset is known for none of the {reads.reads:,} reads of this run")

@@ -130,5 +130,4 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
 
 Darshan counts functions of the same kind together; they are shown under the name of the first function."""
 
-PREFIX = {module: module.replace("-", "") + "_" for module in WAYS}
 CALLS = tuple(way.call for ways in WAYS.values() for way in ways)

@@ -6,20 +6,24 @@ It keeps no durations of single calls except those of the longest read and write
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ensembles.model.counters import SizeClass
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import Call
-from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, CALLS, PREFIX, WAYS, CounterMapping
+from ensembles.model.units import HALF_INT64
+from ensembles.readers.foreign.darshan.counter_semantics import CALLS, WAYS, CounterMapping
 from ensembles.readers.foreign.darshan.header import DamagedLog
+from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums, size_classes
 from ensembles.summaries.bins import ALL_SIZES, UNKNOWN_ORDINAL
 from ensembles.summaries.cells import CELL_DTYPES, CellSummary
 from ensembles.summaries.ranktable import RankTable
 
-_LONGEST_S = 1e9
-_MOST = 1 << 62
+_MOVED = {"read": "bytes_read", "write": "bytes_written"}
 
 
 class CountedSummary(CellSummary):
@@ -36,110 +40,94 @@ class CountedSummary(CellSummary):
 class _Sum:
     """Sums of calls of one kind; times in ns."""
 
-    count: int = 0
-    moved: int = 0
+    count: int
+    moved: int
+    time_ns: int
+    max_ns: int
+    start_ns: int | None
+    end_ns: int
+    sizes: tuple[SizeClass, ...]
     outer_moved: int = 0
-    time_ns: int = 0
-    max_ns: int = -1
-    start_ns: int | None = None
-    end_ns: int = 0
-    sizes: np.ndarray = field(default_factory=lambda: np.zeros(len(BUCKETS), np.int64))
+    inner_ns: int = 0
 
 
 @dataclass(slots=True)
-class _File:
-    """Time of one kind of operation on a file in MPI-IO, and in the POSIX calls inside, ns."""
+class _Outer:
+    """Time in calls of MPI-IO by file and rank, and in the calls inside by file, ns."""
 
-    time_ns: int = 0
-    inner_ns: int = 0
-    of_rank: dict[int, int] = field(default_factory=dict)
-
-    def add(self, rank: int, time_ns: int) -> None:
-        """Add time in MPI-IO."""
-        self.time_ns += time_ns
-        self.of_rank[rank] = self.of_rank.get(rank, 0) + time_ns
-
-    def give(self, rank: int, inner_ns: int) -> int:
-        """Add time in POSIX, and return the part of it inside MPI-IO of the same rank."""
-        self.inner_ns += inner_ns
-        return min(inner_ns, self.of_rank.get(rank, 0))
+    call: Call
+    files: np.ndarray
+    of: np.ndarray
+    rank: np.ndarray
+    time_ns: np.ndarray
+    inner_ns: np.ndarray
 
 
 class Counters:
-    """Sums over the records of the modules; records of MPI-IO must be added first.
+    """Sums over the records of the modules.
 
+    `modules`: their records by name of the module.
     `sums`: sums by kind of call.
     `table`: sums of the records of single ranks.
     `shared_records`: number of records that are sums over all ranks.
     `negative_times`: number of negative timers, which count as 0.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Mapping[str, RecordSums]) -> None:
         self.sums: dict[Call, _Sum] = {}
         self.table = RankTable(CALLS)
-        self.shared_records = self.negative_times = 0
-        self._around: dict[str, dict[int, _File]] = {}
-        """By kind of operation and file id: time in MPI-IO."""
+        self._around: dict[str, _Outer] = {}
+        known = [modules[module] for module in WAYS if module in modules]
+        self.shared_records = sum(each.shared_records for each in known)
+        self.negative_times = sum(each.negative_times for each in known)
+        for module in LAYERS:
+            if module in modules:
+                for way in WAYS.get(module, ()):
+                    self._add(module, way, modules[module])
 
-    def add(
-        self, module: str, names: tuple[Sequence[str], Sequence[str]], columns: Sequence[np.ndarray]
+    def _add(self, module: str, way: CounterMapping, records: RecordSums) -> None:
+        """Add the calls of one kind of a module."""
+        rows, totals, op = records.rows(), records.totals, way.call.op
+        count = rows[f"{op}s" if way.moved else "others"]
+        if way.moved is None and not count.any():
+            return
+        moved = rows[_MOVED[op]] if way.moved else np.zeros_like(count)
+        time_ns = _ns(rows[f"{op}_s"])
+        longest_ns = _ns(rows[f"longest_{op}_s"]) if way.longest else np.full(len(count), -1)
+        if max(float(column.astype("f8").sum()) for column in (count, moved, time_ns)) > HALF_INT64:
+            raise DamagedLog(f"the sums of the counters of {module} are impossibly large")
+        max_ns = np.where(count > 0, longest_ns, -1)
+        first, last = (
+            [_ns(totals[name]) for name in names if totals.get(name)] for names in (way.first, way.last)
+        )
+        found = self.sums[way.call] = _Sum(
+            int(count.sum()),
+            int(moved.sum()),
+            int(time_ns.sum()),
+            int(max_ns.max()),
+            min(first, default=None),
+            max(last, default=0),
+            size_classes(totals, op) if way.sizes is not None else (),
+        )
+        table = {"count": count, "moved": moved, "time_ns": time_ns, "inner_ns": 0, "max_ns": max_ns}
+        self._add_ranks(way.call, rows["rank"], count > 0, table)
+        carried = self._nested(module, way, rows, time_ns, moved)
+        found.outer_moved = int(moved[~carried].sum())
+
+    def _add_ranks(
+        self, call: Call, rank: np.ndarray, chosen: np.ndarray, table: Mapping[str, np.ndarray | int]
     ) -> None:
-        """Add records of a module.
-
-        `names`: names of the k counters, and of the l timers.
-        `columns`: file id (uint64, shape (n,)), rank (int64, shape (n,); −1: all ranks), counters (int64,
-        shape (n, k)), timers in seconds (float64, shape (n, l)).
-        """
-        identity, rank, whole, real = columns
-        prefix = PREFIX[module]
-        counter = {name.removeprefix(prefix): whole[:, i] for i, name in enumerate(names[0])}
-        second = {name.removeprefix(prefix): real[:, i] for i, name in enumerate(names[1])}
-        self.shared_records += int((rank < 0).sum())
-        for way in WAYS[module]:
-            # Counters that a version lacks are -1.
-            count = sum(np.maximum(counter[name], 0) for name in way.counts)
-            if count.sum() == 0 and way.moved is None:
-                continue
-            moved = np.maximum(counter[way.moved], 0) if way.moved else np.zeros(len(count), np.int64)
-            time_ns = _ns(second[way.time])
-            self.negative_times += int(((second[way.time] < 0) & (count > 0)).sum())
-            if max(_total(count), _total(moved), _total(time_ns)) > _MOST:
-                raise DamagedLog(f"the sums of the counters of {module} are impossibly large")
-            longest_ns = _ns(second[way.longest]) if way.longest else np.full(len(count), -1)
-            carried = self._nested(module, way, identity, rank, time_ns, moved)
-            rows = {
-                "count": count,
-                "moved": moved,
-                "time_ns": time_ns,
-                "inner_ns": np.zeros(len(count), np.int64),
-                "max_ns": np.where(count > 0, longest_ns, -1),
-            }
-            found = self.sums.setdefault(way.call, _Sum())
-            for name in ("count", "moved", "time_ns"):
-                setattr(found, name, getattr(found, name) + int(rows[name].sum()))
-            found.outer_moved += int(moved[~carried].sum())
-            found.max_ns = max(found.max_ns, int(rows["max_ns"].max()))
-            self._times(
-                found,
-                [_ns(second[name]) for name in way.first],
-                [_ns(second[name]) for name in way.last],
-                count,
-            )
-            if way.sizes is not None:
-                found.sizes += np.array(
-                    [_total(np.maximum(counter[way.sizes + end], 0)) for end, _, _ in BUCKETS]
-                )
-            own = (rank >= 0) & (count > 0)
-            number = np.full(len(count), CALLS.index(way.call))
-            table = {"rank": rank, "call": number, "errors": np.zeros(len(count), np.int64)} | rows
-            self.table.add_rows(CALLS, {name: column[own] for name, column in table.items()})
+        """Add chosen rows of single ranks to the table; sums that are missing are 0."""
+        own = chosen & (rank >= 0)
+        missing = dict.fromkeys(("count", "errors", "moved", "time_ns"), 0)
+        rows = {**missing, **table, "rank": rank, "call": CALLS.index(call)}
+        self.table.add_rows(CALLS, {name: np.broadcast_to(rows[name], own.shape)[own] for name in rows})
 
     def _nested(
         self,
         module: str,
         way: CounterMapping,
-        identity: np.ndarray,
-        rank: np.ndarray,
+        rows: Mapping[str, np.ndarray],
         time_ns: np.ndarray,
         moved: np.ndarray,
     ) -> np.ndarray:
@@ -148,60 +136,39 @@ class Counters:
         All POSIX and DFS calls on a file that MPI-IO opened are assumed to be inside MPI-IO calls, and all
         calls on objects of DAOS inside those of DFS, if there are any.
         """
-        nothing = np.zeros(len(rank), np.int64)
+        file, rank, op = rows["identity"], rows["rank"], way.call.op
+        nothing = np.zeros(len(rank), bool)
         if way.moved is None:
-            return nothing > 0
-        around = self._around.setdefault(way.call.op, {})
-        pairs = zip(identity.tolist(), rank.tolist(), time_ns.tolist(), strict=True)
+            return nothing
         if module == "MPI-IO":
-            for i, (file, of_rank, time) in enumerate(pairs):
-                if moved[i] or time:
-                    around.setdefault(file, _File()).add(of_rank, time)
-            return nothing > 0
-        if module == "DAOS" and any(call.layer == "dfs" for call in self.sums):
-            inside: np.ndarray = nothing == 0
-            inner = [(of_rank, time) for _, of_rank, time in pairs]
-        elif module in ("POSIX", "DFS") and around:
-            inside = np.array([file in around for file in identity.tolist()], bool)
-            inner = [
-                (of_rank, around[file].give(of_rank, time)) for file, of_rank, time in pairs if file in around
-            ]
-        else:
-            return nothing > 0
-        own = np.array([pair for pair in inner if pair[0] >= 0 and pair[1]], np.int64).reshape(-1, 2)
-        ways = WAYS["DFS" if module == "DAOS" else "MPI-IO"]
-        outer = next(way_around.call for way_around in ways if way_around.call.op == way.call.op)
-        zeros = np.zeros(len(own), np.int64)
-        rows = dict.fromkeys(("count", "errors", "moved", "time_ns"), zeros)
-        rows |= {
-            "rank": own[:, 0],
-            "inner_ns": own[:, 1],
-            "max_ns": zeros - 1,
-            "call": zeros + CALLS.index(outer),
-        }
-        self.table.add_rows(CALLS, rows)
-        return inside
-
-    def _inner_ns(self, call: Call) -> int:
-        """Return the time that MPI-IO calls spent in POSIX calls, and DFS calls in those of DAOS, ns."""
-        if call.layer == "dfs":
-            inner = (
-                found.time_ns for of, found in self.sums.items() if (of.layer, of.op) == ("daos", call.op)
+            used = (moved > 0) | (time_ns > 0)
+            files, of = np.unique(file[used], return_inverse=True)
+            self._around[op] = _Outer(
+                way.call, files, of.reshape(-1), rank[used], time_ns[used], np.zeros(len(files))
             )
-            return min(self.sums[call].time_ns, sum(inner))
-        if call.layer != "mpiio":
-            return 0
-        return sum(min(file.time_ns, file.inner_ns) for file in self._around.get(call.op, {}).values())
-
-    @staticmethod
-    def _times(found: _Sum, first: list[np.ndarray], last: list[np.ndarray], count: np.ndarray) -> None:
-        """Extend the span of calls; a time of 0 means that it was not recorded."""
-        for start_ns, end_ns in zip(first, last, strict=True):
-            known = (count > 0) & (end_ns > 0)
-            if known.any():
-                start = int(start_ns[known].min())
-                found.start_ns = start if found.start_ns is None else min(found.start_ns, start)
-                found.end_ns = max(found.end_ns, int(end_ns[known].max()))
+        if module == "DAOS":
+            outer = next((call for call in self.sums if (call.layer, call.op) == ("dfs", op)), None)
+            if outer is None:
+                return nothing | any(call.layer == "dfs" for call in self.sums)
+            self.sums[outer].inner_ns = min(self.sums[outer].time_ns, int(time_ns.sum()))
+            self._add_ranks(outer, rank, time_ns > 0, {"inner_ns": time_ns, "max_ns": -1})
+            return ~nothing
+        around = self._around.get(op)
+        if module not in ("POSIX", "DFS") or around is None:
+            return nothing
+        inside: np.ndarray = np.isin(file, around.files)
+        at = np.searchsorted(around.files, file[inside])
+        around.inner_ns += np.bincount(at, time_ns[inside], len(around.files))
+        outer_ns = np.bincount(around.of, around.time_ns, len(around.files))
+        self.sums[around.call].inner_ns = int(np.minimum(outer_ns, around.inner_ns).sum())
+        # A rank's time inside is at most that around it.
+        parts = (np.concatenate(each) for each in ((around.of, at), (around.rank, rank[inside])))
+        pair = distinct_rows(*parts)[1]
+        outer_ns = np.bincount(pair[: len(around.of)], around.time_ns, int(pair.max(initial=-1)) + 1)
+        inner_ns = np.minimum(time_ns[inside], outer_ns[pair[len(around.of) :]]).astype(np.int64)
+        table = {"inner_ns": inner_ns, "max_ns": -1}
+        self._add_ranks(around.call, rank[inside], time_ns[inside] > 0, table)
+        return inside
 
     def summary(self, files: Sequence[str]) -> CountedSummary:
         """Make a summary with one cell per kind of call.
@@ -227,7 +194,7 @@ class Counters:
                 "outer_count": found.count,
                 "outer_moved": found.outer_moved,
                 "time_ns": found.time_ns,
-                "inner_ns": self._inner_ns(call),
+                "inner_ns": found.inner_ns,
                 "outer_ns": found.time_ns,
                 "without_bin": found.count,
                 "max_ns": found.max_ns,
@@ -239,9 +206,8 @@ class Counters:
             }
             for name, column in rows.items():
                 column.append(cell.get(name, 0))
-            sizes = [(low, high, int(n)) for (_, low, high), n in zip(BUCKETS, found.sizes, strict=True) if n]
-            if sizes:
-                summary.told_sizes.setdefault((call.layer, call.op), []).extend(sizes)
+            if found.sizes:
+                summary.told_sizes.setdefault((call.layer, call.op), []).extend(found.sizes)
         summary.cells = {name: np.array(rows[name], dtype) for name, dtype in CELL_DTYPES.items()}
         return summary
 
@@ -256,21 +222,11 @@ def counter_columns(records: np.ndarray, whole: int, real: int, before: int = 0)
 
 def _bounds(found: _Sum) -> tuple[int, int]:
     """Return bounds on the sizes of all requests, bytes."""
-    used = [bounds for bounds, count in zip(BUCKETS, found.sizes, strict=True) if count]
-    if not used:
+    if not found.sizes:
         return 0, found.moved
-    return used[0][1], min(used[-1][2], found.moved)
+    return found.sizes[0][0], min(found.sizes[-1][1], found.moved)
 
 
-def _total(values: np.ndarray) -> int:
-    """Compute a sum that may exceed 64 bits."""
-    total = float(values.astype("f8").sum())
-    return int(values.sum()) if total < _MOST else int(total)
-
-
-def _ns(seconds: np.ndarray) -> np.ndarray:
-    """Convert seconds to ns; timers that a version lacks are negative and become 0."""
-    if not (np.abs(seconds).max(initial=0.0) < _LONGEST_S):
-        raise DamagedLog("a time in it is impossible")
-    times_ns: np.ndarray = np.rint(np.maximum(seconds, 0.0) * 1e9).astype("i8")
-    return times_ns
+def _ns(seconds: Any) -> Any:
+    """Convert seconds to ns."""
+    return np.rint(np.asarray(seconds) * 1e9).astype("i8")

@@ -1,9 +1,3 @@
-"""Sums of the records of a module by file and by rank, and over all: some 200 bytes a record.
-
-Records of rank −1 are sums over all ranks. They count in the table by file. In the table by rank they only
-bound the time, because the record names only the fastest and the slowest rank.
-"""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -11,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ensembles.model.counters import SUMS, ModuleCounters
+from ensembles.model.counters import SUMS, ModuleCounters, SizeClass
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, WAYS
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
@@ -65,7 +60,7 @@ _NO_SUM = (
     "VARIANCE_RANK_BYTES",
 )
 _FIRST, _LAST = "_START_TIMESTAMP", "_END_TIMESTAMP"
-_MOST_S, _MOST = 1e9, float(1 << 62)
+_MOST_S = 1e9
 _PENDING = 1 << 16
 _COMMON = 4096
 """Number of different common sizes that are kept; fewer are rare."""
@@ -76,8 +71,8 @@ class RecordSums:
 
     def __init__(self, module: str, version: int, is_partial: bool) -> None:
         self.module, self.version, self.is_partial = module, version, is_partial
-        self.records = self.shared_records = 0
-        self._totals: dict[str, int | float | None] = {}
+        self.records = self.shared_records = self.negative_times = 0
+        self.totals: dict[str, int | float | None] = {}
         self._sizes: Counter[int] = Counter()
         self._strides: Counter[int] = Counter()
         self._alignment: dict[str, set[int]] = {"memory": set(), "file": set()}
@@ -90,7 +85,7 @@ class RecordSums:
         file: np.ndarray,
     ) -> None:
         """Add records."""
-        _, rank, whole, real = columns
+        identity, rank, whole, real = columns
         prefix = PREFIXES[self.module]
         is_time = np.array(["VARIANCE" not in name for name in names[1]])
         if not (np.abs(real[:, is_time]).max(initial=0.0) < _MOST_S):
@@ -104,6 +99,10 @@ class RecordSums:
         reads, writes, others = (_sum_of(value, counters, len(rank)) for counters in _CALLS[self.module])
         row = {name: _sum_of(value, counters, len(rank)) for name, counters in _COLUMNS.items()}
         row |= {"reads": reads, "writes": writes, "others": others, "file": file, "rank": rank}
+        row["identity"] = identity
+        for calls, time in ((reads, "F_READ_TIME"), (writes, "F_WRITE_TIME"), (others, "F_META_TIME")):
+            if time in value:
+                self.negative_times += int(((value[time] < 0) & (calls > 0)).sum())
         self._rows.add(row | _extremes(value, row, rank))
 
     def _add_totals(self, value: Mapping[str, np.ndarray]) -> None:
@@ -111,11 +110,11 @@ class RecordSums:
             if name.endswith(_NO_SUM) or name.startswith(("ACCESS", "STRIDE")):
                 continue
             known = column[column > 0] if name.startswith("F_") else column[column >= 0]
-            before = self._totals.get(name)
+            before = self.totals.get(name)
             if not len(known):
-                self._totals.setdefault(name, 0.0 if name.startswith("F_") and (column == 0).any() else None)
+                self.totals.setdefault(name, 0.0 if name.startswith("F_") and (column == 0).any() else None)
                 continue
-            if float(known.astype("f8").sum()) + float(before or 0) > _MOST:
+            if float(known.astype("f8").sum()) + float(before or 0) > HALF_INT64:
                 raise DamagedLog(f"the sums of the counters of {self.module} are impossibly large")
             if name.endswith(_FIRST):
                 found = min(float(known.min()), before or np.inf)
@@ -123,7 +122,7 @@ class RecordSums:
                 found = max(known.max().item(), before or 0)
             else:
                 found = known.sum().item() + (before or 0)
-            self._totals[name] = found
+            self.totals[name] = found
 
     def _add_common(self, value: Mapping[str, np.ndarray]) -> None:
         for words, found in (("ACCESS", self._sizes), ("STRIDE", self._strides)):
@@ -144,10 +143,14 @@ class RecordSums:
             if counter in value:
                 self._alignment[name].update(np.unique(value[counter][value[counter] > 0])[:16].tolist())
 
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """Return the sums of each record by name: one row for each file and rank."""
+        self._rows.compact()
+        return self._rows.table
+
     def finished(self, run_time_s: float) -> ModuleCounters:
         """Make the tables."""
-        self._rows.compact()
-        rows = self._rows.table
+        rows = self.rows()
         by_file = _by_file(rows)
         by_rank, low_s, high_s = _by_rank(rows)
         return ModuleCounters(
@@ -157,8 +160,8 @@ class RecordSums:
             self.is_partial,
             self.records,
             self.shared_records,
-            self._totals,
-            {op: _size_classes(self._totals, op) for op in ("read", "write")},
+            self.totals,
+            {op: size_classes(self.totals, op) for op in ("read", "write")},
             tuple(self._sizes.most_common(10)),
             tuple(self._strides.most_common(10)),
             {name: tuple(sorted(found)) for name, found in self._alignment.items()},
@@ -284,7 +287,8 @@ def _grouped(column: np.ndarray, group: np.ndarray, n: int) -> np.ndarray:
     return found
 
 
-def _size_classes(totals: Mapping[str, int | float | None], op: str) -> tuple[tuple[int, int, int], ...]:
+def size_classes(totals: Mapping[str, int | float | None], op: str) -> tuple[SizeClass, ...]:
+    """Return the classes of request sizes with calls: bounds in bytes, and number of calls."""
     prefixes = (f"SIZE_{op.upper()}_", f"SIZE_{op.upper()}_AGG_")
     found = []
     for ending, low, high in BUCKETS:

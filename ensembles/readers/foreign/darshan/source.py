@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
@@ -19,7 +20,9 @@ import numpy as np
 from ensembles.model.counters import Counters, HeatMap
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
+from ensembles.model.lustre import ALL_TARGETS, COMPOSITE, encode_plain
 from ensembles.model.metadata import RunMetadata
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
@@ -59,20 +62,20 @@ def read(path: str) -> DarshanImport:
 
 
 class DarshanImport(ForeignTrace):
-    """A Darshan log, or several of one job; a `ForeignTrace`.
+    """A Darshan log, or several of one job; a `ForeignTrace`."""
 
-    `counters`: sums by kind of call.
-    """
-
-    def __init__(self, *paths: str, keeps_records: bool = True) -> None:
-        self.keeps_records = keeps_records
+    def __init__(self, *paths: str) -> None:
         self._paths, self.path = paths, paths[0]
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
         self.state = job.JobState()
-        self.counters = counters.Counters()
         self._converter = segments.Converter(CALLS)
         self._sums: dict[str, RecordSums] = {}
         self._heatmaps = HeatMapSums()
+
+    @cached_property
+    def counters(self) -> counters.Counters:
+        """Sums by kind of call, when all is read."""
+        return counters.Counters(self._sums)
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Yield blocks of the reads and writes in DXT; times are by the local clocks of the ranks."""
@@ -84,13 +87,13 @@ class DarshanImport(ForeignTrace):
             for path in self._paths:
                 self.path = path
                 yield from self._blocks(memory, shared, max_events)
+            job.finish(self.metadata, self.state, self.counters, self._converter)
         except DamagedLog as error:
             raise damaged(self.path, str(error)) from error
         except FrameError as error:
             raise damaged(self.path, "Darshan's library failed on it") from error
         finally:
             os.close(memory)
-        job.finish(self.metadata, self.state, self.counters, self._converter)
         run_time_s = max(self.state.end_ns - self.state.start_ns, 0) * 1e-9
         self.metadata.counters = Counters(
             self.metadata.recorder,
@@ -167,15 +170,12 @@ class DarshanImport(ForeignTrace):
         self.state.see_end(float(real[:, stamps].max(initial=0.0)))
         real = np.where(stamps & (real > 0), real + self.state.after_s, real)
         file = self.state.see(self.metadata, identity)
-        if self.keeps_records:
-            if module not in self._sums:
-                known = self.state.modules[module]
-                self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
-            self._sums[module].add(names, (identity, rank, whole, real), file)
-        if module in counter_semantics.WAYS:
-            # Calls of MPI-IO lie around those of the same log only: each log has other numbers of files.
-            of_log = identity + np.uint64(self.state.first_rank)
-            self.counters.add(module, names, (of_log, rank, whole, real))
+        if module not in self._sums:
+            known = self.state.modules[module]
+            self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
+        # Calls of MPI-IO lie around those of the same log only: each log has other numbers of files.
+        of_log = identity + np.uint64(self.state.first_rank)
+        self._sums[module].add(names, (of_log, rank, whole, real), file)
 
     def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
         attribute = encode_attribute(components)
@@ -281,7 +281,7 @@ def _counted(child: subprocess.Popen[bytes], path: str) -> CountedLog:
     (requests, frames), name = _pipes(child), os.fsencode(path)
     requests.write(struct.pack("<I", len(name)) + name)
     requests.flush()
-    log = DarshanImport(path, keeps_records=False)
+    log = DarshanImport(path)
     while True:
         head, arrays = read_frame(frames)
         if head.get("kind") == "end":
@@ -305,9 +305,7 @@ def _counted(child: subprocess.Popen[bytes], path: str) -> CountedLog:
     )
 
 
-_PLAIN, _POOLED, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0
 _RAID0 = 1
-_ALL_TARGETS = 0xFFFF
 _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 _MOST_COMPONENTS = 1000
 
@@ -337,20 +335,18 @@ def encode_attribute(components: Sequence[dict[str, Any]]) -> str | None:
 def _component(component: dict[str, Any]) -> bytes:
     stripe_bytes, count, pattern, *_ = component["counters"]
     if count == -1:
-        count = _ALL_TARGETS
+        count = ALL_TARGETS
     # Old logs lack the pattern; Lustre had only one at that time.
     pattern = _RAID0 if pattern < 0 else pattern & _U32
     pool = component["pool"].encode("utf-8", "surrogateescape")
-    head = struct.pack("<II16xIHH", _POOLED if pool else _PLAIN, pattern, stripe_bytes, count, 0)
-    targets = b"".join(struct.pack("<20xI", target) for target in component["targets"])
-    return head + (struct.pack("<16s", pool) if pool else b"") + targets
+    return encode_plain(stripe_bytes, count, component["targets"], pattern, pool)
 
 
 def _composite(components: Sequence[dict[str, Any]], plain: Sequence[bytes]) -> bytes:
     offset = 32 + 48 * len(plain)
     size = offset + sum(map(len, plain))
     mirrors = {component["counters"][6] for component in components}
-    head = struct.pack("<IIIHHH14x", _COMPOSITE, size, 0, 0, len(plain), max(len(mirrors) - 1, 0))
+    head = struct.pack("<IIIHHH14x", COMPOSITE, size, 0, 0, len(plain), max(len(mirrors) - 1, 0))
     entries = b""
     for component, layout in zip(components, plain, strict=False):
         _, _, _, flags, start, end, mirror = component["counters"]
@@ -364,7 +360,6 @@ def _composite(components: Sequence[dict[str, Any]], plain: Sequence[bytes]) -> 
 
 _PREFIX = "heatmap:"
 _MOST_S = 1e9
-_MOST = float(1 << 62)
 _MOST_ROWS = 512
 
 
@@ -406,7 +401,7 @@ class HeatMapSums:
             raise DamagedLog("the heat maps of its ranks have bins of different widths")
         sums = _longer_sum(known[1], read), _longer_sum(known[2], written)
         known[3][int(rank[0])] = (int(read.sum()), int(written.sum()))
-        if max(float(column.astype("f8").sum()) for column in sums) > _MOST:
+        if max(float(column.astype("f8").sum()) for column in sums) > HALF_INT64:
             raise DamagedLog("the sums of a heat map are impossibly large")
         self._maps[module] = (width_s, *sums, known[3])
         for grid, moved in zip(

@@ -19,7 +19,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text
+from ensembles.model.units import HALF_INT64, count_text
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.dftracer.lines import (
     NO_ARGUMENTS,
@@ -37,7 +37,6 @@ MOST_REGIONS = 1 << 20
 _EVENT, _METADATA, _OTHER = range(3)
 _KIND_OF_PHASE = {"X": _EVENT, 1: _EVENT, "1": _EVENT, "M": _METADATA, 4: _METADATA, "4": _METADATA}
 _UNIT_NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "SEC": 1_000_000_000}
-_LATEST_NS = 1 << 62
 _OWN = "dftracer"
 _FIRST_LINES = 1000
 
@@ -107,7 +106,7 @@ class DFTracerImport(ForeignTrace):
         )
         self._left_out += int((codes == self._names.NO_IO).sum())
         numbers = _integers(events, ("ts", "dur"))
-        latest = _LATEST_NS // self._unit_ns
+        latest = HALF_INT64 // self._unit_ns
         sound = ((numbers >= 0) & (numbers <= latest)).all(axis=1)
         wanted = (codes >= 0) | (codes <= self._names.REGION)
         self._bad += int((wanted & ~sound).sum())
@@ -156,7 +155,7 @@ class DFTracerImport(ForeignTrace):
         has_ret, _, has_size, has_offset = told.T
         moves, at_offset, seeks, counts_items = self._names.traits(codes)
         item = np.where(counts_items & has_size, np.clip(size, 0, 1 << 31), 1)
-        most = (1 << 62) // np.maximum(item, 1)
+        most = HALF_INT64 // np.maximum(item, 1)
         failed = has_ret & (ret < 0)
         moved = np.where(moves, np.clip(ret, 0, most) * item, 0)
         self._sizeless += int((moves & ~has_ret).sum())
@@ -179,7 +178,7 @@ class DFTracerImport(ForeignTrace):
     def _note(self, record: Record) -> None:
         args = record.args or NO_ARGUMENTS
         if _KIND_OF_PHASE.get(record.ph) == _EVENT:
-            self._names.note_life(record, min(max(record.ts, 0) * self._unit_ns, _LATEST_NS))
+            self._names.note_life(record, min(max(record.ts, 0) * self._unit_ns, HALF_INT64))
         elif record.name == "CM" and args.name == "time_metric":
             self._unit_ns = _UNIT_NS.get(str(args.value).upper(), 1_000)
         else:
@@ -277,7 +276,7 @@ def _first_time(block: bytes) -> int | None:
             time = decoder.decode(bare(line))
         except (msgspec.MsgspecError, RecursionError, ValueError):
             continue
-        if 0 <= time.ts <= _LATEST_NS // 1_000 and (first is None or time.ts < first):
+        if 0 <= time.ts <= HALF_INT64 // 1_000 and (first is None or time.ts < first):
             first = time.ts
     return first
 

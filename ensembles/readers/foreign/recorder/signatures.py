@@ -1,5 +1,3 @@
-"""Call signatures of Recorder: function and arguments, without times and return values."""
-
 from __future__ import annotations
 
 import os
@@ -12,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.model.events import Call
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 
 _KEY = struct.Struct("<QBBBi")
@@ -182,7 +181,7 @@ def _at(arguments: tuple[str, ...], i: int) -> str:
 
 def _integer(word: str) -> int:
     number = int(word) if re.fullmatch(r"-?\d{1,19}", word) else -1
-    return number if -1 <= number < 1 << 62 else -1
+    return number if -1 <= number < HALF_INT64 else -1
 
 
 START = -1

@@ -12,7 +12,7 @@ import numpy as np
 from ensembles.files.untrusted import inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Process, RunMetadata
-from ensembles.model.units import count_text
+from ensembles.model.units import HALF_INT64, count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
 from ensembles.readers.foreign.common.import_table import ForeignTrace
@@ -35,7 +35,6 @@ _FUNCTIONS = re.compile(rb"creat\n(?:[ -~]+\n)+")
 _CARRIES = {"read": 1, "write": 2}
 _LATEST_S = 1 << 33
 _NO_NUMBERS = np.empty(0, "<i4")
-_LONGEST_NS = 1 << 62
 
 
 class _Damaged(ValueError):
@@ -168,7 +167,7 @@ class RecorderImport(ForeignTrace):
         begin = np.cumsum(ticks[:, 0])
         end = begin - ticks[:, 0] + ticks[:, 1]
         step_ns = self._step_s * 1e9
-        if len(begin) and float(begin[-1]) * step_ns > _LONGEST_NS:
+        if len(begin) and float(begin[-1]) * step_ns > HALF_INT64:
             raise _Damaged("its times are impossible")
         threads = {thread: i for i, thread in enumerate(dict.fromkeys(each.thread for each in signatures))}
         rows = [

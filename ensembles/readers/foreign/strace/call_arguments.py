@@ -7,6 +7,7 @@ import os
 import re
 
 from ensembles.model.c_layout import CONSTANTS
+from ensembles.model.units import HALF_INT64
 
 _BY_DESCRIPTOR = """
 read write pread64 pwrite64 pread pwrite readv writev preadv pwritev preadv2 pwritev2 lseek _llseek fsync
@@ -82,8 +83,7 @@ _LETTERS = {bytes((code,)): bytes((of,)) for code, of in zip(b"ntrvfabe", b"\n\t
 _MOST_DIGITS = 64
 OPENED_TO_READ, OPENED_TO_WRITE = (CONSTANTS[f"ENSIO_OPENED_TO_{way}"] for way in ("READ", "WRITE"))
 _BEYOND = 1 << 200
-_LARGEST = (1 << 63) - 1
-LATEST_NS = 1 << 62
+LARGEST = (1 << 63) - 1
 _UNIT_NS: list[int] = [10 ** max(9 - digits, 0) for digits in range(10)]
 
 
@@ -130,7 +130,7 @@ class SyscallResult:
 
     def __init__(self, match: re.Match[str]) -> None:
         value, path, error, seconds, fraction = match.groups()
-        self.value = None if value == "?" else max(min(bounded_number(value), _LARGEST), -1 - _LARGEST)
+        self.value = None if value == "?" else max(min(bounded_number(value), LARGEST), -1 - LARGEST)
         self.path = path
         self.errno = 0
         if self.value is not None and self.value < 0:
@@ -140,8 +140,8 @@ class SyscallResult:
 
 
 def time_ns(seconds: str, fraction: str) -> int:
-    """Convert seconds and their decimals to ns, at most `LATEST_NS`."""
-    return min(bounded_number(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
+    """Convert seconds and their decimals to ns, at most `HALF_INT64`."""
+    return min(bounded_number(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], HALF_INT64)
 
 
 def split_result(text: str) -> tuple[str, SyscallResult] | None:
@@ -211,7 +211,7 @@ def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
     if kind == "vector at":
         behind = plain.rpartition("], ")[2].split(", ")
         offset = _number(behind[1], -1) if len(behind) > 1 else -1
-    return min(lengths, _LARGEST), offset
+    return min(lengths, LARGEST), offset
 
 
 def submitted(arguments: str) -> list[tuple[str, int, str | None, int, int]]:
@@ -223,7 +223,7 @@ def submitted(arguments: str) -> list[tuple[str, int, str | None, int, int]]:
         if number is not None:
             size = sum(map(bounded_number, _LENGTHS.findall(rest, end)))
             offset = _OFFSET.search(rest, end)
-            found.append((kind, number, path, min(size, _LARGEST), _number(offset[1] if offset else "-1")))
+            found.append((kind, number, path, min(size, LARGEST), _number(offset[1] if offset else "-1")))
     return found
 
 
@@ -235,6 +235,6 @@ def number_at(arguments: str, place: int) -> int:
 
 def _number(word: str, otherwise: int = 0) -> int:
     try:
-        return max(min(bounded_number(word), _LARGEST), -1)
+        return max(min(bounded_number(word), LARGEST), -1)
     except ValueError:
         return otherwise

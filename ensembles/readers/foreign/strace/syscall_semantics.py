@@ -16,6 +16,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
     BY_DESCRIPTOR,
     BY_FOLDER,
     BY_PATH,
+    LARGEST,
     MAPPING,
     MOVING,
     NO_FILES,
@@ -43,7 +44,6 @@ _PAIR = re.compile(r"\[(\d+)(?:<[^\]]*?>)?, (\d+)(?:<[^\]]*?>)?\]", re.ASCII)
 _RANGE = re.compile(r"(\d+), (\d+|~0U)", re.ASCII)
 _COMMAND = re.compile(r'\[((?:"(?:[^"\\]|\\.)*"(?:\.\.\.)?(?:, )?)*)')
 _ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_LARGEST = (1 << 63) - 1
 _REQUESTS = {"PREAD": "aio_read", "PWRITE": "aio_write", "FSYNC": "aio_fsync", "FDSYNC": "aio_fsync"}
 
 
@@ -248,7 +248,7 @@ def _mapping(thread: Thread, arguments: str, failed: bool) -> Declared | Literal
     if path == NO_FILE:
         return "no file"
     try:
-        offset = max(min(bounded_number(words[-1]), _LARGEST), -1)
+        offset = max(min(bounded_number(words[-1]), LARGEST), -1)
     except ValueError:
         offset = -1
     return path, offset, number_at(arguments, 1), -1 if failed else 0

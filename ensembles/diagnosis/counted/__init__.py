@@ -1,1 +1,0 @@
-"""Causes in counters by file and rank, where there are no single calls."""

@@ -1,1 +1,0 @@
-"""Rules on sums of calls by function, size class and task: what mode ``profile`` keeps."""
