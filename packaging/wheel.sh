@@ -44,7 +44,7 @@ export CFLAGS="-O2 -g0 -I$work/include -ffile-prefix-map=$work=."
 # The documents as a site, with the names of the package as it runs here.
 CC=native-cc LDSHARED="native-cc -shared" pip install --quiet --editable './sources[docs]'
 python -m sphinx -q -b html -d doctrees sources/docs sources/docs/site
-rm -rf sources/docs/site/{.buildinfo,objects.inv} sources/{build,ensio.egg-info} sources/ensembles/{,*/,*/*/}*.so
+rm -rf sources/docs/site/{.buildinfo,objects.inv} sources/ensio.egg-info
 (cd sources && python -c 'from setuptools import build_meta; build_meta.build_sdist("..")')
 
 export CC=zig-cc LDSHARED="zig-cc -shared -s"
@@ -65,4 +65,30 @@ if ((${#emulator[@]})); then
 fi
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir built ensio-*.tar.gz
 auditwheel repair --plat "manylinux_2_28_$arch" --wheel-dir repaired built/*.whl
+
+# What the wheel records of a program, preloaded and relinked, is read by the package that runs here.
+python -m zipfile -e repaired/*.whl unpacked
+prefix=$(echo "$work"/unpacked/*.data/data)
+chmod +x "$prefix"/bin/*
+export PATH=$prefix/bin:$PATH
+program=sources/docs/examples/meson/main.c
+zig-cc "$program" -I "$prefix/include" -o preloaded
+ensio-cc zig-cc "$program" -I "$prefix/include" -o relinked
+preload=LD_PRELOAD=$prefix/lib/libensio-preload.so
+if ((${#emulator[@]})); then
+    ENSIO_DIR=$work/runs/preloaded "${emulator[@]}" -E "$preload" ./preloaded
+else
+    env "$preload" ENSIO_DIR="$work/runs/preloaded" ./preloaded
+fi
+ENSIO_DIR=$work/runs/relinked "${emulator[@]}" ./relinked
+for way in preloaded relinked; do
+    ensio info --json "runs/$way" | grep -q '"bytes_written": 6,' || { echo "wheel.sh: $arch: nothing is known of the $way program" >&2; exit 1; }
+done
+
+if ((${#emulator[@]})); then
+    IFS=' ' read -ra options <<<"$CMAKE_ARGS"
+    cmake -S sources -B checked -G Ninja "${options[@]}" -DENSIO_TESTBED=ON -DENSIO_TESTS=ON
+    cmake --build checked --target tests/c/all
+    ctest --test-dir checked --output-on-failure
+fi
 cp ensio-*.tar.gz repaired/*.whl "$into"
