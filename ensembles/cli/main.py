@@ -210,7 +210,7 @@ def _bringing(error: ModuleNotFoundError) -> str:
     package = (error.name or "").partition(".")[0]
     for line in requires("ensio") or ():
         if found := re.fullmatch(rf"{package}\b.*; extra == [\"'](\w+)[\"']", line):
-            return f"this needs the package {package}: pip install 'ensio[{found[1]}]' (for all: 'ensio[full]')"
+            return f"this needs {package}: pip install 'ensio[{found[1]}]' (for all: 'ensio[full]')"
     raise error
 
 

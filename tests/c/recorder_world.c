@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* What lies above the units under test. Without wrappers there is nothing to resolve. */
 void ensio_posix_resolve(void)

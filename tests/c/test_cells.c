@@ -9,6 +9,7 @@
 
 #include <ensio/bins.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define RATE (1ULL << ENSIO_RATE_BITS) /* a tick is a nanosecond */
 

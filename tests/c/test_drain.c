@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define SLOTS 84U /* of a window of 4096 bytes */
 #define RATE (1ULL << ENSIO_RATE_BITS)
