@@ -89,6 +89,7 @@ if ((${#emulator[@]})); then
     IFS=' ' read -ra options <<<"$CMAKE_ARGS"
     cmake -S sources -B checked -G Ninja "${options[@]}" -DENSIO_TESTBED=ON -DENSIO_TESTS=ON
     cmake --build checked --target tests/c/all
-    ctest --test-dir checked --output-on-failure
+    # Not those of what qemu-user lacks: MADV_WIPEONFORK, and threads with their own table of descriptors.
+    ctest --test-dir checked --output-on-failure --exclude-regex 'life_cycle|private_files|process_state'
 fi
 cp ensio-*.tar.gz repaired/*.whl "$into"
