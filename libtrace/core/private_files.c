@@ -64,17 +64,12 @@ static int run(void *given)
     return 0;
 }
 
-static int has_made_no_thread(void)
-{
-    return &__libc_single_threaded && __libc_single_threaded;
-}
-
 /* In a process with one thread, nothing else can change the descriptor table. (A process that shares its table by
  * CLONE_FILES without CLONE_THREAD is not recognised.) The folder has two links and one for each thread. */
 static int is_alone(void)
 {
     struct stat threads;
-    if (is_starting && has_made_no_thread())
+    if (is_starting && &__libc_single_threaded && __libc_single_threaded)
         return 1; /* /proc would take several microseconds */
     return ENSIO_RAW(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink == 3;
 }
@@ -126,9 +121,8 @@ int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state)
     int64_t result = run_in_thread(&errand, 1);
     if (!errand.is_done)
         result = run_in_thread(&errand, 0);
-    /* An emulator of another processor (qemu-user) makes no such thread, and has a thread that the program did not
-     * make. */
-    return result == -EINVAL && !errand.is_done && has_made_no_thread() ? what(state) : result;
+    const int is_emulated = result == -EINVAL && !errand.is_done; /* qemu-user has a thread, and makes no such one */
+    return is_emulated && &__libc_single_threaded && __libc_single_threaded ? what(state) : result;
 }
 
 int ensio_private_open(const char *path, int flags, unsigned mode)

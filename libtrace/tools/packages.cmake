@@ -3,9 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 set(packages ${CMAKE_BINARY_DIR}/lib/cmake/ensio)
-set(list ${archives})
-list(TRANSFORM list PREPEND lib)
-list(TRANSFORM list APPEND .a)
+list(TRANSFORM archives REPLACE "(.+)" "lib\\1.a" OUTPUT_VARIABLE list)
 list(JOIN list "\n" lines)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/share/ensio/libraries CONTENT "${lines}\n")
 
