@@ -36,7 +36,7 @@ def installed(name: str) -> Path:
             return path.absolute()
     program = os.path.basename(name)
     if program not in _NEEDS:
-        raise MissingLibrary(f"{program} is not found: install ensio again (README.md; in a clone: ./dev setup)")
+        raise MissingLibrary(f"{program} is not found: install ensio again (README.md; a clone: ./dev setup)")
     raise MissingLibrary(
         f"{program} is not installed, because it is built where {_NEEDS[program]} is: install that, then "
         "ensio from its sources (pip install --force-reinstall --no-binary ensio ensio; a clone: ./dev setup)"
