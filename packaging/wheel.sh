@@ -44,7 +44,7 @@ export CFLAGS="-O2 -g0 -I$work/include -ffile-prefix-map=$work=."
 
 # The documents as a site, with the names of the package as it runs here.
 CC=native-cc LDSHARED="native-cc -shared" pip install --quiet --editable './sources[docs]'
-python -m sphinx -q -b html -d doctrees sources/docs sources/docs/site
+python -m sphinx -q -W -b html -d doctrees sources/docs sources/docs/site
 rm -rf sources/docs/site/{.buildinfo,objects.inv} sources/ensio.egg-info
 (cd sources && python -c 'from setuptools import build_meta; build_meta.build_sdist("..")')
 
