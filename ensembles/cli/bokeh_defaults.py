@@ -12,6 +12,7 @@ This is for commands, which end with the page: in other programs Bokeh stays as 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 _PLAIN = frozenset((type(None), bool, int, float, str))
@@ -23,33 +24,23 @@ _CONTAINERS = frozenset((dict, list, set))
 
 def remember_defaults() -> None:
     """Let Bokeh remember plain defaults in this process; of another version of Bokeh, perhaps less."""
-    with suppress(ImportError, AttributeError):
-        _remember_overridden()
-    with suppress(ImportError, AttributeError):
-        _remember_themed()
-    with suppress(ImportError, AttributeError):
-        _remember_unstable()
-    with suppress(ImportError, AttributeError):
-        _write_only_what_is_set()
-    with suppress(ImportError, AttributeError):
-        _remember_descriptions()
-    with suppress(ImportError, AttributeError):
-        _import_without_signatures()
+    for change in (
+        _remember_overridden,
+        _remember_themed,
+        _remember_unstable,
+        _write_only_what_is_set,
+        _remember_descriptions,
+        _import_without_signatures,
+    ):
+        with suppress(ImportError, AttributeError):
+            change()
 
 
 def _remember_overridden() -> None:
     from bokeh.core.has_props import HasProps
 
     collect = vars(HasProps)["_overridden_defaults"].__func__
-    known: dict[type, dict[str, Any]] = {}
-
-    def overridden(cls: type) -> dict[str, Any]:
-        found = known.get(cls)
-        if found is None:
-            found = known[cls] = collect(cls)
-        return found
-
-    setattr(HasProps, "_overridden_defaults", classmethod(overridden))  # noqa: B010
+    setattr(HasProps, "_overridden_defaults", classmethod(cache(collect)))  # noqa: B010
 
 
 def _remember_themed() -> None:

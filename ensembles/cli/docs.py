@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from ensembles.model.errors import EnsioError
@@ -41,15 +42,18 @@ def execute(args: argparse.Namespace) -> int:
 
 def show_page(name: str) -> int:
     """Print a page, or what is said of one finding, as text for the terminal."""
-    from rich.console import Console
-    from rich.markdown import Markdown
-
     folder = _documents()
     text = (folder / _FINDINGS).read_text("utf-8")
     found = re.search(rf"^### {re.escape(name)}$.*?(?=^##|\Z)", text, re.M | re.S)
     text = found[0] if found else _page(folder, name).read_text("utf-8")
     text = re.sub(r"(?s)<!--.*?-->\n?", "", text)
     text = re.sub(r"!?\[([^\]]+)\]\((?![a-z]+:)[^)]*\)", r"\1", text)  # links to other pages
+    if not find_spec("rich"):
+        print(text)
+        return 0
+    from rich.console import Console
+    from rich.markdown import Markdown
+
     Console(highlight=False).print(Markdown(text, hyperlinks=False))
     return 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 from collections.abc import Iterator
@@ -105,9 +104,6 @@ def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
     if not args.db:
         raise EnsioError("which history? Name it with --db FILE or in the variable ENSIO_HISTORY")
-    for name in ("sqlalchemy", "alembic"):
-        if importlib.util.find_spec(name) is None:
-            raise EnsioError(f"a history needs {name}: pip install {name}")
     code: int = args.act(args)
     return code
 

@@ -18,13 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the link options that the installed ``ensio-cc`` reports."""
-    sys.stdout.write(link_flags())
-    return 0
-
-
-def link_flags() -> str:
-    """Return the link options, separated by spaces, in one line."""
     told = subprocess.run([installed("bin/ensio-cc"), "--link-flags"], capture_output=True, text=True)
     if told.returncode:
         raise EnsioError(told.stderr.strip().removeprefix("ensio-cc: "))
-    return told.stdout
+    sys.stdout.write(told.stdout)
+    return 0

@@ -180,6 +180,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EnsioError as error:
         warn(str(error))
         return 2
+    except ModuleNotFoundError as error:
+        warn(_bringing(error))
+        return 2
     except MemoryError:
         warn("out of memory: select fewer calls with the filters, or use a larger machine")
         return 2
@@ -198,6 +201,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gc.freeze()  # the end of Python searches what is left: a fifth of a small report
         else:
             gc.set_threshold(*collection)  # callers of this function live on
+
+
+def _bringing(error: ModuleNotFoundError) -> str:
+    """Say which extra of ensio brings a package; a module that none brings is a defect."""
+    from importlib.metadata import requires
+
+    package = (error.name or "").partition(".")[0]
+    for line in requires("ensio") or ():
+        if found := re.fullmatch(rf"{package}\b.*; extra == [\"'](\w+)[\"']", line):
+            return f"this needs {package}: pip install 'ensio[{found[1]}]' (for all: 'ensio[full]')"
+    raise error
 
 
 def _use_one_blas_thread() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import subprocess
 import sys
 from typing import Any
 
 from ensembles.model import __version__
-from ensembles.model.errors import EnsioError
 
 HELP = "serve info, diagnose, compare and history as read-only tools of the Model Context Protocol"
 DESCRIPTION = (
@@ -25,8 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Serve until standard input is closed."""
-    if importlib.util.find_spec("mcp") is None:
-        raise EnsioError("ensio mcp needs version 2 of the package mcp: pip install 'mcp>=2'")
     from mcp.server import MCPServer
     from mcp.types import ToolAnnotations
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
@@ -32,7 +33,7 @@ _QUIET_S = 1.0
 
 def print_coloured(text: str) -> None:
     """Print a text, with colours on its severities and verdicts if standard output is a terminal."""
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() or not find_spec("rich"):
         print(text)
         return
     from rich.console import Console
@@ -46,7 +47,8 @@ def print_coloured(text: str) -> None:
 
 def show_progress() -> None:
     """Show on standard error how far long work is, if it is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    is_plain = sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb"
+    if is_plain or not find_spec("rich"):
         return
     from ensembles.passes.progress import listen
 

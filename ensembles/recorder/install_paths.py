@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ensembles.files.site_settings import setting
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import MissingLibrary
 
-TO_INSTALL = (
-    "install ensio again by pip or cmake (README.md), and put the bin folder of that installation on PATH; "
-    "in a clone, ./dev setup builds everything"
-)
-"""What to do where a program or data of the recorder or the testbed is not found."""
+_NEEDS = {
+    "ensio-otf2": "OTF2's library (Debian: libopen-trace-format2-dev pkgconf)",
+    "ensio-replay": "an MPI (Debian: libopenmpi-dev openmpi-bin)",
+}
+"""What programs need that are left out where it is missing; a wheel has no MPI to link."""
 
 
 def install_prefixes() -> Iterator[Path]:
@@ -34,4 +34,10 @@ def installed(name: str) -> Path:
     for prefix in install_prefixes():
         if (path := prefix / name).exists():
             return path.absolute()
-    raise EnsioError(f"{os.path.basename(name)} is not found: {TO_INSTALL}")
+    program = os.path.basename(name)
+    if program not in _NEEDS:
+        raise MissingLibrary(f"{program} is not found: install ensio again (README.md; a clone: ./dev setup)")
+    raise MissingLibrary(
+        f"{program} is not installed, because it is built where {_NEEDS[program]} is: install that, then "
+        "ensio from its sources (pip install --force-reinstall --no-binary ensio ensio; a clone: ./dev setup)"
+    )

@@ -118,8 +118,11 @@ int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state)
         if (result != -EMFILE || is_under_valgrind())
             return result;
     }
-    const int64_t result = run_in_thread(&errand, 1);
-    return errand.is_done ? result : run_in_thread(&errand, 0);
+    int64_t result = run_in_thread(&errand, 1);
+    if (!errand.is_done)
+        result = run_in_thread(&errand, 0);
+    const int is_emulated = result == -EINVAL && !errand.is_done; /* qemu-user has a thread, and makes no such one */
+    return is_emulated && &__libc_single_threaded && __libc_single_threaded ? what(state) : result;
 }
 
 int ensio_private_open(const char *path, int flags, unsigned mode)

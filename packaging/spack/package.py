@@ -39,7 +39,7 @@ class Ensio(CMakePackage):
     @run_after("install", when="+python")
     def install_commands(self):
         """Install the Python package beside the recorder, with what Spack does not have from PyPI."""
-        python("-m", "pip", "install", f"--prefix={self.prefix}", self.stage.source_path)
+        python("-m", "pip", "install", f"--prefix={self.prefix}", f"{self.stage.source_path}[full]")
 
     def setup_run_environment(self, env):
         """Let `ensio run` find the preload library."""

@@ -24,6 +24,9 @@ void world_begin(int mode);
 /* The same, with a spool. Takes and releases the lock. */
 void world_begin_with_spool(int mode);
 
+/* Gives this process no further memory, or again what it had. Ends the case where that is not possible (qemu-user). */
+void world_limit_memory(int on);
+
 /* The folder of the spools. */
 const char *world_folder(void);
 

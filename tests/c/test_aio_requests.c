@@ -1,11 +1,10 @@
 /* Pending requests of asynchronous I/O: their table is made by the first one, if there is memory. */
-#include "check.h"
+#include "recorder_world.h"
 
 #include <core/memory.h>
 #include <files/aio_requests.h>
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 enum { THREADS = 8, ROUNDS = 200, BYTES = 1 << 16 };
 
@@ -43,14 +42,11 @@ static void requests_without_memory_are_not_found_and_change_nothing(void)
     static const char block = 0;
     const struct ensio_request request = {.descriptor = -1, .offset = 7};
     struct ensio_request taken;
-    struct rlimit limit;
-    CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
-    const struct rlimit none = {0, limit.rlim_max};
-    CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+    world_limit_memory(1);
     errno = EDOM;
     ensio_request_begin(&block, &request);
     const int error = errno;
-    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    world_limit_memory(0);
     CHECK(error == EDOM);
     CHECK(!ensio_request_find(&block));
     ensio_requests_forget(); /* there is no table yet */

@@ -8,7 +8,7 @@
 #include <time/tick_rate.h>
 
 #include <ensio/bins.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #define RATE (1ULL << ENSIO_RATE_BITS) /* a tick is a nanosecond */
 
@@ -234,11 +234,8 @@ static void closed(void)
 static void without_memory(void)
 {
     begin(ENSIO_TRACE);
-    struct rlimit none = {0, 0}, before;
     uint64_t levels[3] = {0}, asked = 0;
-    getrlimit(RLIMIT_AS, &before);
-    none.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_AS, &none);
+    world_limit_memory(1);
     for (uint16_t call = 1; call <= 3; call++)
         for (uint8_t size = 0; size < 60; size++, asked++) {
             struct ensio_place *place = ensio_cell_find(call, size, 1);
@@ -247,7 +244,7 @@ static void without_memory(void)
             place->cell->count++;
             levels[place->level]++;
         }
-    setrlimit(RLIMIT_AS, &before);
+    world_limit_memory(0);
     CHECK(levels[0] > 0 && levels[1] == 0 && levels[2] > 0);
     CHECK(world_sums().count == asked);
     CHECK(cell(3, ENSIO_ALL_SIZES, ENSIO_ALL_ORDINALS)->count == 60);

@@ -7,8 +7,8 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define SLOTS 84U /* of a window of 4096 bytes */
 #define RATE (1ULL << ENSIO_RATE_BITS)
@@ -115,21 +115,18 @@ static void scratch(void)
  * counted. */
 static void without_space(void)
 {
-    struct rlimit none = {0, 0}, before;
     int kept, emptied;
     begin(ENSIO_TRACE, ENSIO_WINDOW_EVENTS);
     fill(0, SLOTS);
-    getrlimit(RLIMIT_AS, &before);
-    none.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_AS, &none);
+    world_limit_memory(1);
     kept = ensio_drain(cursor, SLOTS, 0);
-    setrlimit(RLIMIT_AS, &before);
+    world_limit_memory(0);
     CHECK(kept == 0 && cursor->window->summarised == 0 && ensio_spool->folding == 0);
     use(ENSIO_WINDOW_SCRATCH);
     fill(0, SLOTS);
-    setrlimit(RLIMIT_AS, &none);
+    world_limit_memory(1);
     emptied = ensio_drain(cursor, SLOTS, 0);
-    setrlimit(RLIMIT_AS, &before);
+    world_limit_memory(0);
     CHECK(emptied == 1 && cursor->window->summarised == SLOTS);
     CHECK(ensio_spool->lost_calls == SLOTS && ensio_spool->dropped_events == SLOTS);
     CHECK(world_sums().count == 0);

@@ -1,12 +1,11 @@
 /* Merging the summaries of processes: against sums over all calls, in any order, beyond the limits, and malformed. */
-#include "check.h"
+#include "recorder_world.h"
 
 #include <jobfile/merged_summary.h>
 
 #include <ensio/bins.h>
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #define PROCESSES 5
 #define KINDS 7
@@ -344,16 +343,13 @@ static void saturation(void)
 static void without_memory(void)
 {
     struct ensio_merged merged;
-    struct rlimit none = {0, 0}, before;
     int added = 0;
     CHECK(ensio_merged_begin(&merged) == 0);
-    getrlimit(RLIMIT_AS, &before);
-    none.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_AS, &none);
+    world_limit_memory(1);
     while (added < 100 && add_one(&merged, 1, (uint8_t)added, 0) == 0)
         added++;
     const uint32_t number = ensio_merged_path(&merged, "/a", 2);
-    setrlimit(RLIMIT_AS, &before);
+    world_limit_memory(0);
     CHECK(added == 0 && number == 0);
     ensio_merged_free(&merged);
 }
@@ -411,7 +407,7 @@ int main(void)
     any_order(0);
     sums_over_all_calls();
     saturation();
-    without_memory();
     malformed();
+    without_memory();
     return 0;
 }

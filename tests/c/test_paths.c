@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #define MOST_PATHS 61438
 #define MOST_PATH_BYTES (8U << 20)
@@ -154,13 +153,10 @@ static void next_spool(void)
 /* Without memory a path has no number, and nothing is left behind. */
 static void without_memory(void)
 {
-    struct rlimit none = {0, 0}, before;
     begin();
-    getrlimit(RLIMIT_AS, &before);
-    none.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_AS, &none);
+    world_limit_memory(1);
     const uint32_t number = ensio_file_number("/data/1");
-    setrlimit(RLIMIT_AS, &before);
+    world_limit_memory(0);
     CHECK(number == 0);
     CHECK(ensio_file_number("/data/1") == 1);
     check_stored(2);

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void wait_for(pid_t child)
 {

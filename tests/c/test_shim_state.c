@@ -31,7 +31,7 @@ static struct shim_state *fresh(void)
 
 static struct shim_ticket begin_read(struct shim_state *state, int rank, int64_t bytes)
 {
-    struct shim_caller caller = {.pid = getpid(), .tid = gettid(), .rank = rank, .slot = rank};
+    struct shim_caller caller = {.pid = getpid(), .tid = getpid(), .rank = rank, .slot = rank};
     const struct shim_call call = {.operation = PFS_READ, .key = 1, .bytes = bytes};
     return shim_begin(state, &caller, &call);
 }

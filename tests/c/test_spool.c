@@ -129,14 +129,11 @@ static void no_size(void)
 /* After a refusal, smaller windows are requested at once, others only after a pause. */
 static void without_memory(void)
 {
-    struct rlimit none = {0, 0}, before;
     begin();
-    getrlimit(RLIMIT_AS, &before);
-    none.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_AS, &none);
+    world_limit_memory(1);
     struct ensio_window *refused = ensio_window_make(ENSIO_WINDOW_EVENTS, 65536);
     const uint64_t allocated = ensio_spool->allocated_bytes;
-    setrlimit(RLIMIT_AS, &before);
+    world_limit_memory(0);
     CHECK(!refused && allocated == ENSIO_SPOOL_BYTES);
     ensio_spool_lose();
     CHECK(ensio_losses->dropped_for[ENSIO_DROPPED_MEMORY] == 1 && ensio_spool->lost_calls == 1);

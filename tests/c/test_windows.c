@@ -101,16 +101,6 @@ static void profile(void)
     CHECK(ensio_spool->threads == 1);
 }
 
-static void limit_memory(int on)
-{
-    static struct rlimit before;
-    struct rlimit none = {0, 0};
-    if (on)
-        getrlimit(RLIMIT_AS, &before);
-    none.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_AS, on ? &none : &before);
-}
-
 /* Without memory for another window, calls reach the summary and are counted as dropped. With memory again, events are
  * stored again. */
 static void without_memory(void)
@@ -118,9 +108,9 @@ static void without_memory(void)
     world_begin_with_spool(ENSIO_TRACE);
     const uint64_t slots = SLOTS_OF(64 * KIB);
     world_store(WORLD_WRITE, 1, slots);
-    limit_memory(1);
+    world_limit_memory(1);
     world_store(WORLD_WRITE, slots + 1, 10000);
-    limit_memory(0);
+    world_limit_memory(0);
     world_drain();
     CHECK(look_at_spool().events == slots);
     CHECK(world_sums().count == slots + 10000);
@@ -140,9 +130,9 @@ static void without_memory(void)
 static void without_any_memory(void)
 {
     world_begin_with_spool(ENSIO_TRACE);
-    limit_memory(1);
+    world_limit_memory(1);
     world_store(WORLD_WRITE, 1, 1000);
-    limit_memory(0);
+    world_limit_memory(0);
     CHECK(ensio_spool->lost_calls == 1000 && ensio_spool->dropped_events == 1000);
     CHECK(ensio_thread.next == ensio_thread.capacity); /* failed claims do not add up */
 }

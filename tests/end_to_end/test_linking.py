@@ -131,7 +131,7 @@ def test_link_flags_say_what_is_missing(tmp_path, prefix):
 PROJECT = """
 cmake_minimum_required(VERSION 3.20)
 project(user LANGUAGES C CXX Fortran)
-find_package(ensio 0.1 REQUIRED)
+find_package(ensio 1.0 REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C)
 add_library(part SHARED part.c)
 target_link_libraries(part PRIVATE ensio::trace)
@@ -195,12 +195,12 @@ def test_cmake_projects_find_the_package(tmp_path, prefix, generator):
     recorded = ensembles.open(tmp_path / "run-mpi")
     assert recorded.tasks == 2
     assert len(recorded.select(call="write")) == 21
-    newer = PROJECT.replace("ensio 0.1", "ensio 9.0").format(programs=PROGRAMS)
+    newer = PROJECT.replace("ensio 1.0", "ensio 9.0").format(programs=PROGRAMS)
     (tmp_path / "CMakeLists.txt").write_text(newer)
     configure = ["cmake", "-S", ".", "-B", "other", f"-DCMAKE_PREFIX_PATH={prefix}"]
     refused = subprocess.run(configure, cwd=tmp_path, env=environment(prefix), capture_output=True, text=True)
     assert refused.returncode != 0
-    assert "ensio-config.cmake, version: 0.1.0" in refused.stderr
+    assert "ensio-config.cmake, version: 1.0.0" in refused.stderr
 
 
 def link(command, folder, **more):

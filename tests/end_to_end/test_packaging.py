@@ -94,8 +94,6 @@ def test_metadata_name_the_licence(distribution):
 def test_every_file_states_the_same_version():
     version = re.escape(ensembles.__version__)
     for name, line in {
-        "setup.cfg": rf"^version = {version}$",
-        "CMakeLists.txt": rf"^project\(ensio VERSION {version} ",
         "CITATION.cff": rf"^version: {version}$",
         "CHANGELOG.md": rf"^## {version} - \d{{4}}-\d\d-\d\d$",
     }.items():

@@ -157,7 +157,7 @@ make_tools() {
     can_build_c || say "build/ is left out: it needs a C compiler, make and CMake"
     can_install_python || say ".venv/ is left out: it needs Python with its module venv"
     ! can_build_c || build_c all
-    ! can_install_python || install_python ""
+    ! can_install_python || install_python full
     ! can_install_python || compile_python
     ! can_build_c || ! can_install_python || mv "$started" "$ready"
 }

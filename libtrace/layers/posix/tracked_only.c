@@ -220,8 +220,7 @@ static void leave_name(const char *program)
     }
 
 /* vfork returns twice from the same frame, so its wrapper must have none: it notes the call and jumps to the real
- * function, which returns to the caller. Elsewhere the kernel is always asked whose memory it is (recorder.c). */
-#ifdef __x86_64__
+ * function, which returns to the caller. */
 #define VFORK(symbol) \
     ENSIO_REAL_DECLARE(int, symbol, (void)) \
     __attribute__((used)) static void *before_##symbol(void) __asm__("ensio_before_" #symbol); \
@@ -236,9 +235,6 @@ static void leave_name(const char *program)
         __asm__("subq $8, %rsp\n\t.cfi_adjust_cfa_offset 8\n\tcall ensio_before_" #symbol \
                 "\n\taddq $8, %rsp\n\t.cfi_adjust_cfa_offset -8\n\tjmp *%rax"); \
     }
-#else
-#define VFORK(symbol)
-#endif
 
 /* A child may have the memory, and not the folder or the descriptors, or the other way round. */
 #define CLONE(symbol) \
