@@ -14,39 +14,27 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from calibration.evaluate.drishti import triggers
-from calibration.evaluate.score import Judged, report
+from calibration.evaluate.dataset import write_dataset
+from calibration.evaluate.score import report
+from calibration.evaluate.scorer import Judged
 from calibration.evaluate.truth import make_seeded
 from calibration.page import ROOT, say, version, write_page
 
 PAGE = ROOT / "docs" / "reference" / "calibration" / "diagnosis.md"
 
 
-def judge(seed: int, folder: Path, number: int) -> Judged:
+def judge(seed: int, folder: Path, keep: bool, number: int) -> Judged:
     """Make a run of the evaluation and diagnose it."""
     import ensembles as en
-    from ensembles.diagnosis.diagnose import DiagnosisPass
-    from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 
     path = folder / f"run{number:04}"
     truth = make_seeded(seed, number, path)
     began = time.process_time()
-    run = en.open(str(path))
-    examination = DiagnosisPass(run)
-    group = run.summarize(examination.requests)
-    found = examination.evaluate(group)
+    answer = en.diagnose(en.open(str(path))).to_json()
     spent = time.process_time() - began
-    answer = found.to_json()
-    fired = triggers(case_of(run, group[SUMMARY]))
-    shutil.rmtree(path, ignore_errors=True)
-    return Judged(
-        truth,
-        answer["findings"],
-        [entry["id"] for entry in answer["not_examined"]],
-        fired,
-        answer["unexplained_s"],
-        spent,
-    )
+    if not keep:
+        shutil.rmtree(path, ignore_errors=True)
+    return Judged(truth, answer, spent)
 
 
 def main() -> None:
@@ -58,16 +46,21 @@ def main() -> None:
         "--processes", type=int, default=2, help="processes that make them (default: %(default)s)"
     )
     parser.add_argument(
-        "--keep", metavar="DIR", help="keep the answers of the runs in DIR (default: remove them)"
+        "--dataset", type=Path, metavar="DIR", help="new folder for the runs, their truth, answers and scorer"
     )
     parser.add_argument("--write", action="store_true", help=f"write the tables to {PAGE.relative_to(ROOT)}")
     args = parser.parse_args()
     commit, began = version(), time.process_time()
-    with tempfile.TemporaryDirectory(prefix="ensio-evaluate-") as scratch:
-        folder = Path(args.keep or scratch)
-        folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        prefix="ensio-evaluate-", dir=args.dataset and args.dataset.parent
+    ) as scratch:
+        folder, work = Path(scratch), partial(judge, args.seed, Path(scratch), args.dataset is not None)
         with ProcessPoolExecutor(args.processes) as pool:
-            judged = list(pool.map(partial(judge, args.seed, folder), range(args.runs), chunksize=4))
+            judged = list(pool.map(work, range(args.runs), chunksize=4))
+        if args.dataset:
+            made = f"./dev evaluate --seed {args.seed} --runs {args.runs} --dataset DIR"
+            runs = [(folder / f"run{number:04}", run) for number, run in enumerate(judged)]
+            write_dataset(args.dataset, f"`{made}`, at commit {commit}, by simulation", runs)
     say(f"{args.runs} runs of seed {args.seed}: {sum(not run.costs for run in judged)} are healthy.")
     report(judged)
     if args.write:

@@ -1,60 +1,42 @@
-"""The published triggers of Drishti (version 0.5) on the same runs: facts of its table, code of this project.
-
-Only triggers on operations, sizes, order, alignment, time and imbalance are here. Each is compared with the
-causes that its recommendation names.
-"""
+"""What Drishti (drishti-io on PyPI) says of a Darshan log, as an answer to score."""
 
 from __future__ import annotations
 
-import numpy as np
+import csv
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
 
-from ensembles.diagnosis.case import Case
-
-SMALL_BYTES_CLASS = 20
-"""Requests below 1 MiB are small."""
-
-SMALL_SHARE, SMALL_CALLS = 0.1, 1000
-RANDOM_SHARE, RANDOM_CALLS = 0.2, 1000
-MISALIGNED_SHARE = 0.1
-METADATA_S = 30.0
-IMBALANCE_SHARE = 0.15
-
+_SMALL = ("small-requests", "stdio-buffer", "serialised-metadata")
 CAUSES = {
-    "small": {"small-requests", "stdio-buffer", "serialised-metadata"},
-    "random": {"seek-heavy"},
-    "misaligned": {"misaligned-requests"},
-    "metadata": {"metadata-storm", "serialised-metadata"},
-    "imbalance": {"imbalance"},
-    "straggler": {"straggler-task", "straggler-node"},
-    "no-collective": {"aggregation-mismatch"},
+    "S01": ("stdio-buffer",),
+    "P05": _SMALL,
+    "P06": _SMALL,
+    "P08": ("misaligned-requests",),
+    "P09": ("redundant-reads",),
+    "P11": ("seek-heavy",),
+    "P13": ("seek-heavy",),
+    "P15": _SMALL,
+    "P16": _SMALL,
+    "P17": ("metadata-storm", "serialised-metadata"),
+    "P18": ("imbalance", "straggler-task", "straggler-node"),
+    "P19": ("straggler-task", "straggler-node"),
+    "P21": ("imbalance",),
+    "P22": ("imbalance",),
+    "M02": ("aggregation-mismatch",),
+    "M03": ("aggregation-mismatch",),
+    "M09": ("aggregation-mismatch",),
 }
+"""The causes that the advice of Drishti's triggers is about; the other triggers describe a run."""
 
 
-def triggers(case: Case) -> set[str]:
-    """Return the triggers that a run raises."""
-    rows, posix = case.rows, case.layer == "posix"
-    found = set()
-    for op in ("read", "write"):
-        data = posix & (case.op == op)
-        calls = int(rows["n"][data].sum())
-        small = int(rows["n"][data & (rows["size"] <= SMALL_BYTES_CLASS)].sum())
-        if calls and small > SMALL_SHARE * calls and small > SMALL_CALLS:
-            found.add("small")
-    order = case.evidence.order.columns()
-    reads, jumps = int(order["n"].sum()), int((order["n"] * (order["jumps"] > 0)).sum())
-    if reads and jumps > RANDOM_SHARE * reads and jumps > RANDOM_CALLS:
-        found.add("random")
-    ends = case.evidence.ends.columns()
-    transfers = int(ends["n"].sum())
-    if transfers and int(ends["n"][ends["ragged"] > 0].sum()) > MISALIGNED_SHARE * transfers:
-        found.add("misaligned")
-    metadata = posix & np.isin(case.op, ("open", "close", "meta", "seek", "sync"))
-    if case.by_cell(np.where(metadata, rows["time_ns"], 0)).sum(axis=0).max(initial=0) * 1e-9 > METADATA_S:
-        found.add("metadata")
-    moved = case.by_cell(np.where(posix, rows["bytes"], 0)).sum(axis=0)
-    spent = case.by_cell(np.where(posix, rows["time_ns"], 0)).sum(axis=0)
-    if len(moved) > 1 and moved.max() and (moved.max() - moved.min()) / moved.max() > IMBALANCE_SHARE:
-        found.add("imbalance")
-    if len(spent) > 1 and spent.sum() and (spent.max() - spent.min()) / spent.sum() > IMBALANCE_SHARE:
-        found.add("straggler")
-    return found
+def answer_of(log: Path) -> dict[str, Any]:
+    """Return the answer of Drishti about a log."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["drishti", log, "--csv", "--export_dir", folder]
+        subprocess.run(words, check=True, capture_output=True)
+        (table,) = Path(folder).glob("**/*.csv")
+        (raised,) = csv.DictReader(table.read_text().splitlines())
+    found = [cause for trigger, causes in CAUSES.items() if raised[trigger] == "True" for cause in causes]
+    return {"findings": [{"id": cause} for cause in dict.fromkeys(found)]}

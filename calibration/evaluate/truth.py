@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -81,7 +80,7 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
             harmless[habit.id] = alone_s
     _measure_pairs(drawn, costs, causes)
     causes.sort(key=lambda cause: -cause["alone_s"])
-    truth = {
+    return {
         "seed": drawn.seed,
         "kind": drawn.kind,
         "tasks": costs.plan.tasks,
@@ -90,8 +89,6 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
         "harmless": harmless,
         "named": drawn.named,
     }
-    (folder.parent / f"{folder.name}.truth.json").write_text(json.dumps(truth, indent=2) + "\n")
-    return truth
 
 
 def _measure_pairs(drawn: Drawn, costs: Costs, causes: list[dict]) -> None:

@@ -6,12 +6,12 @@ Run ``./dev evaluate --real``. Each program runs in alternated rounds with its h
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 import time
 from pathlib import Path
 
+from calibration.evaluate.dataset import write_dataset
 from calibration.evaluate.score import report
 from calibration.habits.catalogue import HABITS
 from calibration.habits.execution import Machine
@@ -40,7 +40,9 @@ def _parsed() -> argparse.Namespace:
         action="store_true",
         help="give the programs most of the processors (cgroup v1, root): for machines with other work",
     )
-    parser.add_argument("--keep", metavar="FILE", help="write the answers of all rounds to FILE, as JSON")
+    parser.add_argument(
+        "--dataset", type=Path, metavar="DIR", help="new folder for the runs, their truth, answers and scorer"
+    )
     parser.add_argument("--write", action="store_true", help=f"write the tables to {PAGE.relative_to(ROOT)}")
     return parser.parse_args()
 
@@ -67,8 +69,10 @@ def main() -> None:
                 continue
             found.append(measure(machine, planted, args.rounds))
             print(f"{number} of {len(chosen)}: {' | '.join(found[-1].row())}", flush=True)
-    if args.keep:
-        _keep(Path(args.keep), found)
+        if args.dataset:
+            command = f"./dev evaluate --real --rounds {args.rounds} --dataset DIR"
+            made = f"`{command}`, at commit {commit}, with real programs"
+            write_dataset(args.dataset, made, [pair for each in found for pair in each.records()])
     if not found:
         raise SystemExit("there is nothing to report: no run was made")
     judged = [run for each in found for run in each.judged()]
@@ -87,21 +91,6 @@ def main() -> None:
         first = " --first" * args.first
         words = f"./dev evaluate --real --rounds {args.rounds}{first} --write"
         write_page(PAGE, "evaluate --real", words, commit, began)
-
-
-def _keep(path: Path, found: list[Measured]) -> None:
-    rows = [
-        {
-            "run": str(each.planted),
-            "cause": each.planted.habit.cause,
-            "cost_s": each.cost_s,
-            "lost_s": each.lost_s.tolist(),
-            "habit": [{"span_s": answer.span_s, **answer.said} for answer in each.habit],
-            "twin": [{"span_s": answer.span_s, **answer.said} for answer in each.twin],
-        }
-        for each in found
-    ]
-    path.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

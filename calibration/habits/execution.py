@@ -7,12 +7,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration.evaluate.drishti import triggers
 from calibration.habits.habit import OWN_PROGRAMS, Habit, Planted
 from calibration.habits.places import BUILD, Places, Skipped
 from ensembles.cli.replay_program import ANY_TASKS
@@ -30,8 +30,8 @@ class Answer:
     span_s: float
     run_s: float  # Length of the run, of which costs and severities are shares
     said: dict[str, Any]  # `Diagnosis.to_json`
-    drishti: set[str]  # Published triggers that fire
     seconds: float  # Processor time of the diagnosis
+    record: Path
 
 
 class Machine:
@@ -57,8 +57,7 @@ class Machine:
         """Run a program once, recorded, with its habit or without."""
         habit = planted.habit
         folders = {place: self._new_folder(place) for place in _PLACES if f"{{{place}}}" in habit.text}
-        record = self._scratch / "run"
-        shutil.rmtree(record, ignore_errors=True)
+        record = Path(tempfile.mkdtemp(prefix="run", dir=self._scratch))
         command = self._command(planted)
         if habit.before:
             self._execute(command, habit, habit.before, folders, _clean())
@@ -170,4 +169,4 @@ def diagnosed(record: Path) -> Answer:
     said = examination.evaluate(group).to_json()
     spent = time.process_time() - began
     case = case_of(run, group[SUMMARY])
-    return Answer(case.span_s, case.run_s, said, triggers(case), spent)
+    return Answer(case.span_s, case.run_s, said, spent, record)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from calibration.evaluate.score import SMALL, Judged
+from calibration.evaluate.scorer import SMALL, Judged
 from calibration.habits.execution import Answer, Machine
 from calibration.habits.habit import Planted
 from ensembles.model.units import seconds_text
@@ -48,6 +50,11 @@ class Measured:
         harmless = {} if costs or not cause else {cause: self.cost_s}
         return _judged(_middle(self.habit), causes, harmless), _judged(_middle(self.twin), [], {})
 
+    def records(self) -> list[tuple[Path, Judged]]:
+        """Return the records of `judged`."""
+        middle = (_middle(answers).record for answers in (self.habit, self.twin))
+        return list(zip(middle, self.judged(), strict=True))
+
     def row(self) -> tuple[str, ...]:
         """Return a row of the table of runs."""
         answer, cause = _middle(self.habit), self.planted.habit.cause
@@ -78,15 +85,8 @@ def _middle(answers: list[Answer]) -> Answer:
 
 
 def _judged(answer: Answer, causes: list[dict[str, object]], harmless: dict[str, float]) -> Judged:
-    said = answer.said
-    return Judged(
-        {"span_s": answer.run_s, "causes": causes, "harmless": harmless},
-        said["findings"],
-        [entry["id"] for entry in said["not_examined"]],
-        answer.drishti,
-        said["unexplained_s"],
-        answer.seconds,
-    )
+    truth = {"span_s": answer.run_s, "causes": causes, "harmless": harmless}
+    return Judged(truth, answer.said, answer.seconds)
 
 
 def measure(machine: Machine, planted: Planted, rounds: int) -> Measured:
@@ -95,4 +95,8 @@ def measure(machine: Machine, planted: Planted, rounds: int) -> Measured:
     for number in range(rounds):
         for with_habit in (True, False) if number % 2 == 0 else (False, True):
             answers[with_habit].append(machine.run(planted, with_habit))
+    for each in answers.values():
+        for answer in each:
+            if answer is not _middle(each):
+                shutil.rmtree(answer.record)
     return Measured(planted, answers[True], answers[False])

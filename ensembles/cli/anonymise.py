@@ -31,17 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Write the file."""
-    from ensembles.files.untrusted import Reading, read_whole
-    from ensembles.model.errors import EnsioError
     from ensembles.model.units import count_text
-    from ensembles.run.anonymise import anonymise
+    from ensembles.run.anonymise import Names, anonymise, read_key
 
-    key = secrets.token_bytes(16)
-    if args.key is not None:
-        with Reading(args.key):
-            key = read_whole(args.key, 4096).strip()
-        if len(key) < 16:
-            raise EnsioError(f"{args.key} has {len(key)} bytes: a key has at least 16")
-    events = anonymise(open_run(args, args.run), args.output, key)
+    names = Names(secrets.token_bytes(16) if args.key is None else read_key(args.key))
+    events = anonymise(open_run(args, args.run), args.output, names)
     warn(f"{count_text(events, 'call')} in {args.output}, without names")
     return 0

@@ -363,7 +363,7 @@ def _alone(
     apart = _difference(old, records[-runs:])
     said = apart.sentence() if apart is not None else ""
     if runs == 1:
-        then = "which is a regression if the next run shows it too, or with --last 1"
+        then = "which is a regression if the next two runs show it too, or with --last 1"
         return f"; {said} in the latest run, {then}"
     return f"; {said} in the latest {runs} runs, which is a regression with --last {runs}"
 

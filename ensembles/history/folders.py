@@ -10,6 +10,7 @@ from ensembles.history.record import RunRecord
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.readers.native.directory import holds_record
+from ensembles.run.anonymise import hash_in_place, site_names
 from ensembles.run.run import Run
 
 
@@ -44,17 +45,21 @@ def add_folders(
     Added
         The same object after each transaction.
     """
-    done = Added()
+    done, names = Added(), site_names()
     known = {run.path: run.labels.get("job", "") for run in history.runs()}
     rows: list[tuple[RunRecord, str, Mapping[str, str]]] = []
     paths = [path for folder in folders for path in find_runs(folder)]
     while paths:
         path = paths.pop(0)
-        if (absolute := os.path.abspath(path)) in known:
-            done.known += 1
-            jobs.pop(known[absolute].partition(".")[0], None)
-            continue
+        absolute = os.path.abspath(path)
+        stored = absolute if names is None else names.path(absolute)
         try:
+            if names is not None and os.path.isdir(path):
+                hash_in_place(path, names)
+            if stored in known:
+                done.known += 1
+                jobs.pop(known[stored].partition(".")[0], None)
+                continue
             run = open_run(path)
             job = run.info.job
             jobs.pop(job.partition(".")[0], None)

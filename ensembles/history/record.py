@@ -148,8 +148,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         >>> len(record.encode()) < 4096
         True
         """
+        from ensembles.run.anonymise import hash_names, site_names
         from ensembles.run.selection import Selection
 
+        names = site_names()
+        if names is not None:
+            hash_names(run, names)
         lacks = "" if run.reading.has_calls else run.reading.lacks
         if not lacks:
             read = read_run(run, Selection.parse(), single=False)
@@ -158,9 +162,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             raise EnsioError(f"{run.path} is not added: {lacks}")
         if read.calls.counts:
             raise EnsioError(f"{run.path} holds counters, not calls: ensio history add --darshan {run.path}")
+        path, notes = os.path.abspath(run.path), read.notes
+        if names is not None:
+            path, notes = names.path(path), list(map(names.sentence, notes))
         return cls(
             identity=_identity(run, read.sums.totals),
-            path=os.path.abspath(run.path),
+            path=path,
             program=run.info.program,
             job=run.info.job,
             command=list(run.info.command),
@@ -172,7 +179,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             kinds=_kinds(read),
             phases=_phases(run),
             findings=_findings(run),
-            notes=read.notes,
+            notes=notes,
         )
 
     def encode(self) -> bytes:

@@ -29,6 +29,9 @@ _MOST_FAR = 0.25
 _LEAST_RUNS = 6
 """Runs of a baseline that show which of them are slow nights."""
 
+_ALIKE = 0.05
+"""Level at which runs since a change differ more from each other than those before."""
+
 _MEDIAN_VARIANCE = np.pi / 2
 
 
@@ -73,11 +76,11 @@ def judge_windows(
     A t test of the mean of the window against that of the baseline, with the variance from run to run. Its
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Shares of
     calls and rates vary at least as much as so few calls do, if they are independent: the p-value of a share
-    is at least that of a binomial test. Of the
-    common factor and of the place of tails, which vary at random, the median of the window is taken, and a
-    single run needs a second one. Single nights on which everything is slow, which such a median leaves out,
-    are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts. Where
-    there are such nights, two thirds of the window have to show a change, as they may come again.
+    is at least that of a binomial test. Of the common factor and of the place of tails, which vary at random,
+    the median of the window is taken; a single run needs a second one, and the common factor a window of
+    three. Single nights on which everything is slow, which such a median leaves out, are drawn in to `_FAR`
+    standard deviations in the baseline, too: else they would hide what lasts. The runs since a change have to
+    be as alike as those before: spells of slow nights are not.
     Numbers of calls that are the same in each run since a change need no window.
     """
     found: list[Tested] = []
@@ -126,25 +129,25 @@ def _test(
     found = []
     for at, part in enumerate(series.parts):
         mine, latest = old[:, at][np.isfinite(old[:, at])], new[:, at][np.isfinite(new[:, at])]
+        of_all = part.what in (COMMON, TIME)
         if len(mine) < 2 or not len(latest) or (part.what == TIME and not confirm):
             continue  # of named numbers of runs the gate judges the times
+        if of_all and confirm and len(latest) == 1:
+            continue  # a busy file system slows single runs
         if part.what == CALLS:
             total = make_total("calls", [mine.tolist(), latest.tolist()], margin, level)
             change = float(latest.mean() - mine.mean())
             p = 0.0 if total.is_finding else 1.0
             found.append(Tested(at, len(rows), change, change, float(mine.min()), float(mine.max()), p))
             continue
-        m, n = len(mine), len(latest)
-        has_far = False
-        if part.what in (COMMON, TAIL_PLACE, TIME) and n > 2:
-            drawn_in = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
-            has_far = bool((drawn_in != mine).any())
-            mine = drawn_in
-        memory = _memory(mine, errors=_ERRORS if part.what in (COMMON, TIME) else 0.0)
+        m, n, usual = len(mine), len(latest), mine
+        robust = (of_all or part.what == TAIL_PLACE) and n > 1
+        if robust and n > 2:
+            mine = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
+        memory = _memory(mine, errors=_ERRORS if of_all else 0.0)
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
         usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
-        robust = part.what in (COMMON, TAIL_PLACE, TIME) and n > 1
         own = _MEDIAN_VARIANCE if robust and n > 2 else 1.0
         # Few runs of few calls may vary less by luck than so few calls can.
         of_old, of_new = (
@@ -153,19 +156,20 @@ def _test(
         error = np.sqrt(of_old * of_mine / m + own * of_new * of_latest / n) + _LEAST
         centre = mine.mean()
         change = float((np.median(latest) if robust else latest.mean()) - centre)
-        if has_far:
-            change = _of_most(latest - centre)
-        if n == 1 and (part.what == TAIL_PLACE or (part.what in (COMMON, TIME) and confirm)):
+        if n == 1 and part.what == TAIL_PLACE:
             change = _least_of_pair(series, before, int(rows[0]), at)
         statistic = max(abs(change) - part.grain, 0.0) / error
         p = float(2 * stdtr(usable, -statistic))
+        moved = np.append(usual, latest) - centre
+        if robust and n > 2 and confirm and not _is_one_change(moved, n, change, usable):
+            p = 1.0
         if part.what in (WEIGHT, TAIL):
             p = max(p, _binomial_p(series, at, before, rows))
         if n == 1 and part.what == COMMON and not confirm and abs(change) < _least_of_one_run(m):
             p = 1.0
         half = float(stdtrit(usable, 1 - level / 2)) * error + part.grain
-        moved = float(series.absolute[rows, at][np.isfinite(new[:, at])].mean())
-        absolute = moved - float(series.absolute[np.asarray(before), at][np.isfinite(old[:, at])].mean())
+        size = float(series.absolute[rows, at][np.isfinite(new[:, at])].mean())
+        absolute = size - float(series.absolute[np.asarray(before), at][np.isfinite(old[:, at])].mean())
         found.append(Tested(at, len(rows), change, absolute, float(centre - half), float(centre + half), p))
     return found
 
@@ -204,12 +208,23 @@ def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:
     return found
 
 
-def _of_most(changes: np.ndarray) -> float:
-    """Return the change that all of three runs, and five of seven, show; 0: they go opposite ways."""
-    ascending = np.sort(changes)
-    place = (len(changes) - 1) // 3
-    low, high = float(ascending[place]), float(ascending[len(changes) - 1 - place])
-    return low if low > 0 else high if high < 0 else 0.0
+def _is_one_change(moved: np.ndarray, runs: int, change: float, freedom: float) -> bool:
+    """Whether the runs since a change are as alike as those before it.
+
+    A changed program moves all runs by one factor, a busy file system each by another.
+
+    `moved`: all runs, from the mean before; the last `runs` are the window. The last one, and more than two
+    thirds of them, show half of the change.
+    """
+    from ensembles.statistics.special import fdtrc
+
+    shows = moved * change > change**2 / 2
+    first = int(np.flatnonzero(~shows[:-runs]).max(initial=-1)) + 1
+    since, before = moved[first:][shows[first:]], moved[:first]
+    if not shows[-1] or 3 * shows[-runs:].sum() <= 2 * runs or len(before) < 2:
+        return False
+    ratio = float(since.var(ddof=1)) / max(float(before.var(ddof=1)), _LEAST**2)
+    return bool(fdtrc(len(since) - 1, freedom, ratio) > _ALIKE)
 
 
 def _least_of_one_run(baselines: int) -> float:

@@ -1,22 +1,31 @@
-"""Write a run without names: paths, arguments and users are hashed with a key, all numbers stay."""
+"""Runs without names: paths, arguments and users are hashed with a key, all numbers stay.
+
+A site's key is only readable by root, so that users cannot try names: runs are hashed after their end.
+"""
 
 from __future__ import annotations
 
 import hmac
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ensembles.files.readership import find_readership
-from ensembles.model.errors import EnsioError
+from ensembles.files.names import LAUNCHER_SUFFIX, RECORDS, TRACE_FILE
+from ensembles.files.readership import Readership, find_readership
+from ensembles.files.site_settings import setting
+from ensembles.files.untrusted import Reading, read_whole
+from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.sites import SiteTable
+from ensembles.run.open import open_as
 from ensembles.run.run import Run
 from ensembles.writers.tracefile.tracefile import write_trace_file
 
 _OF_SYSTEM = re.compile(r"/(usr|lib\w*|proc|sys|dev|etc)(/|$)")
 _ENDING = re.compile(r"\.[a-z][a-z0-9]{0,4}$")
 _PATH = re.compile(r"/[^\s,;:'\"()]+")
+_HASHED = "ENSIO_ANONYMISED"
 _NAMES = re.compile(r"(SLURM|PBS|LSB)_JOB_?NAME|SLURM_.*NODELIST|ENSIO_(COMMAND|LAUNCH)")
 
 
@@ -43,19 +52,75 @@ class Names:
         return _PATH.sub(lambda found: self.path(found[0]), text)
 
 
-def anonymise(run: Run, path: str, key: bytes) -> int:
+def read_key(path: str) -> bytes:
+    """Read a key; `EnsioError`: it is too short, or cannot be read."""
+    with Reading(path):
+        key = read_whole(path, 4096).strip()
+    if len(key) < 16:
+        raise EnsioError(f"{path} has {len(key)} bytes: a key has at least 16")
+    return key
+
+
+def site_names() -> Names | None:
+    """Return the hashes that the site demands of what is kept of runs; None: it demands none."""
+    path = setting("ENSIO_ANONYMISE")
+    return Names(read_key(path)) if path else None
+
+
+def hash_names(run: Run, names: Names) -> None:
+    """Hash the names of a run that is open; those that have been hashed with the same key stay."""
+    metadata, mark = run.reading.source.metadata, names.word(_HASHED)
+    if metadata.environment.get(_HASHED) != mark:
+        _hash_metadata(metadata, names)
+        metadata.environment[_HASHED] = mark
+
+
+def anonymise(run: Run, path: str, names: Names, readers: Readership | None = None) -> int:
     """Write a run with hashed names to a file, and return its number of events.
 
+    `readers`: who may read a file that ensio chose the name of; None: a user chose it.
     `EnsioError`: the file cannot be written.
     """
     source = run.reading.source
-    _hash_metadata(source.metadata, Names(key))
+    hash_names(run, names)
     for module in run.counters.modules:
         source.metadata.note(f"the counters of {module} are not in this file")
+    allowed = find_readership(run.path) if readers is None else readers
     try:
-        return write_trace_file(source, path, find_readership(run.path))
+        return write_trace_file(source, path, allowed, follow=readers is None)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def hash_in_place(directory: str, names: Names) -> None:
+    """Replace the records of a directory by files without names, unless a process has not ended.
+
+    The directory stays open: of what its user puts in its place meanwhile, nothing is removed.
+    """
+    with Reading(directory):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _hash_in(descriptor, names)
+        except EnsioError as error:
+            raise EnsioError(str(error).replace(f"/proc/self/fd/{descriptor}", directory)) from error
+        finally:
+            os.close(descriptor)
+
+
+def _hash_in(directory: int, names: Names) -> None:
+    place = f"/proc/self/fd/{directory}"
+    records = [name for name in os.listdir(directory) if name.endswith((*RECORDS, LAUNCHER_SUFFIX))]
+    try:
+        runs = {place: open_as(Run, place)} if records else {}
+    except SeveralRuns as several:
+        runs = {f"{place}/{number}": open_as(Run, path) for number, path in enumerate(several.paths, 1)}
+    if all(run.reading.source.is_complete for run in runs.values()):
+        readers = Readership(everyone=not os.fstat(directory).st_mode & 0o077)
+        for folder, run in runs.items():
+            os.makedirs(folder, exist_ok=True)
+            anonymise(run, f"{folder}/{TRACE_FILE}", names, readers)
+        for name in records:
+            os.unlink(name, dir_fd=directory)
 
 
 def _hash_metadata(metadata: RunMetadata, names: Names) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-NAMES = frozenset(("betainc", "betaln", "chdtrc", "gammaln", "ndtr", "ndtri", "stdtr", "stdtrit"))
+NAMES = frozenset(("betainc", "betaln", "chdtrc", "fdtrc", "gammaln", "ndtr", "ndtri", "stdtr", "stdtrit"))
 """The functions that may be asked for; arguments and results are those of ``scipy.special``."""
 
 _PACKAGE = "scipy.special"

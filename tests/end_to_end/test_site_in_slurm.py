@@ -49,7 +49,9 @@ def folder(tmp_path):
     (tmp_path / "static.c").write_text("int main(void) { return 0; }\n")
     subprocess.run(["cc", "-static", "static.c", "-o", "static"], cwd=tmp_path, check=True)
     (tmp_path / "app").write_bytes(Path("/bin/dd").read_bytes())
-    (tmp_path / "ensio.conf").write_text(here(block("ENSIO_USERS="), tmp_path))
+    settings = block("ENSIO_USERS=") + block("always ENSIO_ANONYMISE=").replace("/etc", str(tmp_path))
+    (tmp_path / "ensio.conf").write_text(here(settings, tmp_path))
+    (tmp_path / "ensio.key").write_text("the secret of the site")
     for name, word in (("task-prolog", "# TaskProlog"), ("prolog", "# Prolog")):
         (tmp_path / name).write_text(here(block(word), tmp_path))
     for name in ("app", "task-prolog", "prolog"):
@@ -117,14 +119,17 @@ def test_every_job_is_recorded_or_named(slurm, folder):
     assert {run.labels["job"] for run in History(f"{folder}/runs/runs.db").runs()} == {
         f"{job}.0" for job in recorded
     }
-    assert "app, 1 task" in shell(list_all, folder)
     runs = {jobs[path.name[4:-2]]: path for path in folder.glob("runs/root/*/*/*/app-*.0")}
+    assert ", 1 task" in (listed := shell(list_all, folder))
+    assert "app," not in listed
+    assert {path.parent for path in folder.glob("runs/**/*.spool")} == {runs["killed"]}
     assert size_of(runs["plain"]) <= MOST_BYTES
     assert size_of(runs["killed"]) <= 4 * MOST_BYTES  # the spool as it was
     (full,) = (job for job, kind in jobs.items() if kind == "full")
     assert "ensio: no I/O is recorded" in (folder / f"{full}.out").read_text()
     assert (folder / "runs/root").stat().st_mode & 0o777 == 0o700
-    old, empty = block("find ").splitlines()
+    assert block("*.spool").startswith("find ")
+    old, empty = block("-type d -empty").splitlines()
     os.utime(runs["plain"], (0, 0))
     shell(old, folder)
     shell(empty, folder)
@@ -143,7 +148,6 @@ def test_a_new_file_is_tried_and_a_run_is_passed_on(folder):
     command = attempt.strip().replace("/etc/", f"{folder}/").replace("./app", "./app if=app of=out 2>&1")
     assert "ensio: no I/O is recorded, because line 1 of " in shell(command, folder)
     shell("ensio run -o run -- ./app if=app of=out", folder)
-    (folder / "ensio.key").write_text("the secret of the site")
     for line in block("ensio anonymise").splitlines():
         shell(line.replace("/etc/", f"{folder}/"), folder)
 

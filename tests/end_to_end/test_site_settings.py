@@ -155,30 +155,67 @@ def test_commands_take_their_settings_from_it(tmp_path):
         assert done.stderr.startswith(f"ensio: there is no history {name}")
 
 
-def test_a_recorded_run_without_names(tmp_path):
-    """The program, its folder, arguments, files and user are names; regions of the system are not."""
-    secret = tmp_path / "ann's secret"
-    secret.mkdir()
+SECRETS = ("secret", "classified", "weapon", "blackbird", "count=20")
+
+
+def recorded_secrets(folder, run, **variables):
+    """Record a copy of dd whose program, folder, arguments, files and job are secrets."""
+    secret = folder / "ann's secret"
+    secret.mkdir(exist_ok=True)
     program = secret / "classified"
     shutil.copy("/bin/dd", program)
     command = (program, "if=/dev/zero", "of=weapon.h5", "bs=1k", "count=20", "status=none")
-    recorded(secret, command, ENSIO_DIR=str(tmp_path / "run"), SLURM_JOB_NAME="blackbird", ENSIO_CALLPATH="2")
+    variables |= {"SLURM_JOB_NAME": "blackbird", "ENSIO_CALLPATH": "2"}
+    recorded(secret, command, ENSIO_DIR=str(run), **variables)
+
+
+def in_clear(path, *further):
+    """The secrets that a trace file or a history holds, in its texts and in its bytes."""
+    content = path.read_bytes()
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            texts = []
+            file.visititems(
+                lambda _, item: texts.extend(item[()]) if getattr(item, "dtype", None) == "O" else None
+            )
+        content += b"\0".join(texts)
+    return [name for name in (*SECRETS, *further) if name.encode() in content]
+
+
+def test_a_recorded_run_without_names(tmp_path):
+    """The program, its folder, arguments, files and user are names; regions of the system are not."""
+    recorded_secrets(tmp_path, tmp_path / "run")
     words = [ENSIO, "anonymise", tmp_path / "run", "-o", tmp_path / "out.h5"]
     subprocess.run(words, check=True, capture_output=True)
-    with h5py.File(tmp_path / "out.h5") as file:
-        texts = []
-
-        def keep(name, item):
-            if isinstance(item, h5py.Dataset) and item.dtype == "O":
-                texts.extend(item[()])
-
-        file.visititems(keep)
-    content = b"\0".join(texts)
-    content += (tmp_path / "out.h5").read_bytes()
-    names = ("secret", "classified", "weapon", "blackbird", "count=20", tmp_path.name)
-    assert [name for name in names if name.encode() in content] == []
+    assert in_clear(tmp_path / "out.h5", tmp_path.name) == []
     run, before = ensembles.open(tmp_path / "out.h5"), ensembles.open(tmp_path / "run")
     assert [path.endswith(".h5") for path in run.files if path] == [True]
     assert len(run.select(call="write")) == len(before.select(call="write")) == 20
     assert len(run.info.command) == len(before.info.command)
     assert "/usr/bin/dd" not in run.info.program
+
+
+def test_a_site_that_demands_it_keeps_no_names(tmp_path):
+    """One run, a directory of two launches, and one whose process was killed: files and history have none."""
+    runs = tmp_path / "runs"
+    for directory in ("one", "two", "two", "killed"):
+        recorded_secrets(tmp_path, runs / directory, ENSIO_MODE="profile")
+    (tmp_path / "key").write_text("the key of the site")
+    dd = f"'{tmp_path}/ann'\\''s secret/classified'"
+    killed = ("sh", "-c", f"{dd} if=/dev/zero of=weapon.h5 bs=1k & sleep .3; kill -9 $!")
+    recorded(tmp_path, killed, ENSIO_DIR=str(runs / "killed"))
+
+    def add():
+        environment = os.environ | {"ENSIO_ANONYMISE": str(tmp_path / "key")}
+        words = [ENSIO, "history", "add", runs, "--db", tmp_path / "runs.db"]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+
+    assert add().stdout.startswith("5 runs added to ")
+    assert in_clear(tmp_path / "runs.db", tmp_path.name) == []
+    names = {str(path.relative_to(runs)) for path in runs.glob("**/*") if path.is_file()}
+    kept = {name for name in names if name.startswith("killed/")}
+    assert names - kept == {"one/trace.h5", "two/1/trace.h5", "two/2/trace.h5"}
+    assert {name for name in names - kept if in_clear(runs / name, tmp_path.name)} == set()
+    assert any(name.endswith(".spool") for name in kept)
+    assert len(ensembles.open(runs / "one").info.command) == 6
+    assert "0 runs added to 0 experiments, 5 were there already, 0 not added" in add().stdout

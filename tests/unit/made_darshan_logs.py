@@ -73,6 +73,7 @@ class MadeLog:
     command: str = "/opt/app --size 1"
     number: int = 4242
     start_s: int = START_S
+    run_s: int = 60
     mounts: tuple[tuple[str, str], ...] = (("lustre", "/scratch"), ("ext4", "/"))
     partial: tuple[str, ...] = ()
     module_versions: dict[str, int] = field(default_factory=dict)
@@ -154,7 +155,7 @@ class MadeLog:
     def job(self) -> bytes:
         """The description of the job, 4096 bytes as the recorder's own."""
         old = self.version < "3.41"
-        end_s = self.start_s + 60
+        end_s = self.start_s + self.run_s
         times = (self.start_s, end_s) if old else (self.start_s, 250_000_000, end_s, 0)
         shape = f"{self.order}q{'qq' if old else 'qqqq'}qq1024s"
         head = struct.pack(

@@ -51,7 +51,7 @@ def test_from_the_first_night_to_a_regression(nights: Path) -> None:
     assert "\x1b" not in runs
     assert ": ok: run 6" in history(nights, "check").stdout
     history(nights, "add", "slow", "--experiment", "io test")
-    assert "regression if the next run shows it too" in words(history(nights, "check").stdout)
+    assert "regression if the next two runs show it too" in words(history(nights, "check").stdout)
     found = history(nights, "check", "--last", "1", "--json", status=1)
     answer = json.loads(found.stdout)
     assert answer["verdict"] == "regression"

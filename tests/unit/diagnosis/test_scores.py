@@ -10,7 +10,8 @@ from project import ROOT
 
 sys.path.insert(0, str(ROOT))
 from calibration.evaluate.place import place_is_right
-from calibration.evaluate.score import Judged, _named, _reliability, _unexplained, _unnamed_s
+from calibration.evaluate.score import _reliability, _unexplained, _unnamed_s
+from calibration.evaluate.scorer import Judged, named
 
 
 def finding(cause: str, op: str | None = None, ranks: str = "", **more: Any) -> dict[str, Any]:
@@ -36,7 +37,8 @@ def judged(
         for name, cost in causes.items()
     ]
     truth = {"causes": listed, "span_s": 10.0, "harmless": {}}
-    return Judged(truth, found, ["interference"], set(), unexplained_s, 0.1)
+    refused = [{"id": "interference"}]
+    return Judged(truth, {"findings": found, "not_examined": refused, "unexplained_s": unexplained_s})
 
 
 @pytest.mark.parametrize(
@@ -66,9 +68,9 @@ def test_unexplained_time_is_compared_with_what_unnamed_causes_cost_after_the_na
 
 def test_a_refused_cause_is_not_among_those_that_a_run_can_show():
     runs = [judged({"interference": 5.0}, []), judged({"a": 5.0}, [finding("a")]), judged({"a": 5.0}, [])]
-    assert _named(runs, 0.1, 2) == "1 of 3 (33%)"
-    assert _named(runs, 0.1, 2, refused=True) == "2 of 3 (67%)"
-    assert _named(runs, 0.1, 2, told=True) == "1 of 2 (50%)"
+    assert named(runs, 0.1, 2) == "1 of 3 (33%)"
+    assert named(runs, 0.1, 2, refused=True) == "2 of 3 (67%)"
+    assert named(runs, 0.1, 2, told=True) == "1 of 2 (50%)"
 
 
 def test_reliability_compares_stated_confidence_with_what_is_true():
