@@ -28,7 +28,15 @@ from ensembles.model.c_layout import (
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.run_summary import MOST_BYTES
-from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
+from ensembles.readers.native.spool import (
+    HEADER_BYTES,
+    OTHER_VERSION,
+    Coded,
+    Spool,
+    add_window,
+    checked_head,
+    read_texts,
+)
 from ensembles.readers.native.spool_bytes import JobSummary, KnownTexts, Piece
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
@@ -90,7 +98,7 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     if (head.version, head.spool_version) not in VERSIONS or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version}.{head.spool_version}, not "
-            f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: use the ensio that recorded it"
+            f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: {OTHER_VERSION}"
         )
     if head.version == _SUMMED and head.checksum != zlib.crc32(beginning[:_SUMMED_HEAD_BYTES]):
         raise _damaged(path)

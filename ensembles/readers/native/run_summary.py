@@ -66,8 +66,7 @@ class RunSummary:
         ranks.add_rows(
             metadata.calls, {name: np.concatenate([part[name] for part in rows]) for name in COLUMNS}
         )
-        for sentence in few(notes, "spools have a damaged summary"):
-            metadata.note(sentence)
+        metadata.note_damage(few(notes, "spools have a damaged summary"), [-1] * bool(notes))
         for events in self._rest(metadata):
             summary.add(events, ordinals_known=False)
             ranks.add(events)
@@ -81,7 +80,7 @@ class RunSummary:
             try:
                 part, damaged = read_job_summary(place, translation, metadata.calls, metadata.files)
             except EnsioError as error:
-                metadata.note(f"{error}; sums and histograms do not include the calls in it")
+                notes.append(f"{error}; sums and histograms do not include the calls in it")
                 continue
             summary.merge(part)
             if damaged:
@@ -106,9 +105,10 @@ class RunSummary:
         for name in _ROWS[1:]:
             sound &= joined[name] < _LARGEST
         if not sound.all():
-            metadata.note(
+            what = (
                 "a job file is damaged: sums of some ranks are left out, because their numbers are impossible"
             )
+            metadata.note_damage([what], [-1])
         return {name: column[sound].astype(np.int64) for name, column in columns.items()}
 
     def _rest(self, metadata: RunMetadata) -> Iterator[Events]:

@@ -108,6 +108,8 @@ class Accesses:
         Of files that a task has open several times at once: which of these the call uses.
     notes : tuple of str
         What is not made again, and what is made otherwise.
+    is_below : bool
+        Whether calls of libraries are made as the calls inside of them.
     source : ndarray or None
         Where the run had the bytes, if they lie elsewhere.
     """
@@ -128,6 +130,7 @@ class Accesses:
     access: np.ndarray
     slot: np.ndarray
     notes: tuple[str, ...] = field(default=(), compare=False)
+    is_below: bool = False
     source: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -205,7 +208,7 @@ def read_accesses(run: Run) -> Accesses:
     if not found:
         why = f": {why_below}, and the calls inside of MPI-IO were not recorded" if why_below else ""
         raise EnsioError(f"{run.path} has no calls on files that can be replayed{why}")
-    return found
+    return replace(found, is_below=bool(used or why_below))
 
 
 def _some(events: Events, which: np.ndarray) -> Events:

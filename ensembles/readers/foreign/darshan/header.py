@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.common.text_blocks import sorted_out
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,12 +151,14 @@ def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, siz
     return first
 
 
-def logs_of(path: str) -> list[str]:
-    """List the logs of a path: itself, or the files ``*.darshan`` of a folder."""
-    if not os.path.isdir(path):
-        return [path]
-    with os.scandir(path) as entries:
-        return sorted(entry.path for entry in entries if entry.name.endswith(".darshan") and entry.is_file())
+def logs_of(path: str) -> tuple[list[str], list[str]]:
+    """List the logs of a path: itself, or the files ``*.darshan`` of a folder; and the others."""
+    return sorted_out(path, lambda name: name.endswith(".darshan"), is_log)
+
+
+def is_log(beginning: bytes) -> bool:
+    """Whether the first bytes of a file are those of a Darshan log."""
+    return log_version(beginning) is not None
 
 
 def damaged(path: str, how: str) -> EnsioError:
