@@ -84,12 +84,7 @@ class TrialAnswer(Answer):
     def interval_s(self) -> tuple[float, float]:
         """Its interval, s (`median_interval`); no run is shortened by more than it takes."""
         low, high = median_interval([without - with_it for without, with_it in self.pairs_s])
-        return low, min(high, self.without_s)
-
-    @property
-    def without_s(self) -> float:
-        """Median time without the remedy, s."""
-        return statistics.median(without for without, _ in self.pairs_s)
+        return low, min(high, statistics.median(without for without, _ in self.pairs_s))
 
     @property
     def refused(self) -> Statement | None:
@@ -102,8 +97,7 @@ class TrialAnswer(Answer):
     @property
     def result(self) -> Statement:
         """What was predicted and measured."""
-        low, high = self.interval_s
-        gain_s = self.gain_s
+        (low, high), gain_s = self.interval_s, self.gain_s
         predicted = self.predicted_s or (None, None)
         values = {
             "remedy": self.remedy,
@@ -113,7 +107,7 @@ class TrialAnswer(Answer):
             "how": "shorter" if gain_s >= 0 else "longer",
             "low": math.copysign(1, gain_s) * (low if gain_s >= 0 else high),
             "high": math.copysign(1, gain_s) * (high if gain_s >= 0 else low),
-            "of": self.without_s,
+            "of": statistics.median(without for without, _ in self.pairs_s),
             "pairs": len(self.pairs_s),
             "is_seen": low > 0 or high < 0,
             "is_unseen": not (low > 0 or high < 0),

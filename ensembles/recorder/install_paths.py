@@ -11,9 +11,8 @@ from ensembles.files.site_settings import setting
 from ensembles.model.errors import EnsioError
 
 TO_INSTALL = (
-    "install ensio again (README.md), from its sources by pip or cmake -D ENSIO_TESTBED=ON if a wheel or the "
-    "recorder alone lacks it, and put the bin folder of that installation on PATH; in a clone, ./dev setup "
-    "builds everything"
+    "install ensio again (README.md), from its sources (pip, or cmake -D ENSIO_TESTBED=ON) if a wheel or the "
+    "recorder alone lacks it, and put its bin folder on PATH; in a clone, ./dev setup builds everything"
 )
 """What to do where a program or data of the recorder or the testbed is not found."""
 

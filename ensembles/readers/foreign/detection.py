@@ -16,13 +16,13 @@ from ensembles.readers.foreign.strace.lines import files_of, is_strace
 
 
 def in_files(
-    files_in: Callable[[str], tuple[list[str], list[str]]], is_one: Callable[[bytes], bool]
+    files_in: Callable[[str], tuple[list[str], list[str]]], is_one: Callable[[bytes], object]
 ) -> Callable[[str, bytes | None], bool]:
     """Make a test whether a file, or one of the files in a folder, begins as those of a tool."""
 
     def recognises(path: str, beginning: bytes | None) -> bool:
         if beginning is not None:
-            return is_one(beginning)
+            return bool(is_one(beginning))
         with suppress(OSError):
             return bool(files_in(path)[0])
         return False
@@ -77,7 +77,7 @@ class Format(NamedTuple):
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("Darshan", in_files(header.logs_of, header.is_log), read_darshan),
+    Format("Darshan", in_files(header.logs_of, header.log_version), read_darshan),
     Format("DFTracer", in_files(dftracer_files, is_dftracer), read_dftracer),
     Format("Recorder", has_recorder, read_recorder),
     Format("OTF2", otf2.recognises, otf2.read),

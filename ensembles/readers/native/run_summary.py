@@ -60,7 +60,8 @@ class RunSummary:
         for spool, decoding in self._own:
             part, damaged = read_summary(spool, decoding, metadata.calls, metadata.files)
             summary.merge(part)
-            rows.append(_with_rank({name: part.cells[name] for name in _ROWS}, decoding))
+            sums = {name: part.cells[name] for name in _ROWS}
+            rows.append(sums | {"rank": np.full(len(sums["count"]), max(decoding.rank, 0))})
             if damaged:
                 notes.append(_damaged_cells(spool.name, damaged))
         ranks.add_rows(
@@ -156,10 +157,6 @@ def _job_summaries(
     return {
         place: Translation(numbers[place], files, ranks_of, origin_ns) for place, ranks_of in ranks.items()
     }
-
-
-def _with_rank(rows: dict[str, np.ndarray], decoding: Decoding) -> dict[str, np.ndarray]:
-    return rows | {"rank": np.full(len(rows["count"]), max(decoding.rank, 0))}
 
 
 def _damaged_cells(name: str, count: int) -> str:

@@ -33,7 +33,7 @@ from ensembles.model.c_layout import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
-from ensembles.readers.native.spool_bytes import Contents, JobSummary, KnownTexts, Piece
+from ensembles.readers.native.spool_bytes import OTHER_VERSION, Contents, JobSummary, KnownTexts, Piece
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,9 +129,6 @@ READABLE = (
 
 NAMED = (*RECORDS, ".h5", ".darshan", ".otf2", ".pfw", ".pfw.gz", ".strace")
 """Endings of the names of traces."""
-
-OTHER_VERSION = "read it with the ensio that recorded it, or copy it again if it is damaged"
-"""What to do about a version that is not read: a damaged number is one, too."""
 
 VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 """Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
@@ -382,13 +379,9 @@ def checked_head(path: str, beginning: bytes) -> Any:
         and -1 <= head.rank < _MOST_RANKS
         and head.tasks <= _MOST_RANKS
         and head.threads <= 1 << 16
-        and head.first_realtime_ns < _MOST
-        and head.last_realtime_ns < _MOST
-        and head.first_monotonic_ns < _MOST
-        and head.last_monotonic_ns < _MOST
-        and head.dropped_events < _MOST
-        and head.excluded_calls < _MOST
-        and head.lost_calls < _MOST
+        and max(head.first_realtime_ns, head.last_realtime_ns) < _MOST
+        and max(head.first_monotonic_ns, head.last_monotonic_ns) < _MOST
+        and max(head.dropped_events, head.excluded_calls, head.lost_calls) < _MOST
     )
     if not plausible:
         raise EnsioError(f"{path} is damaged: the numbers in its head are implausible")
@@ -416,8 +409,7 @@ def _facts_of(before: dict[int, bytes], more: dict[int, bytes]) -> dict[int, byt
 
 def _find_windows(spool: Spool, descriptor: int) -> None:
     size, told = spool.status.st_size, spool.head.allocated_bytes
-    # The file of an ended process has no more than its windows, whatever a damaged head says.
-    end = size if spool.ended else min(told, size)
+    end = size if spool.ended else min(told, size)  # an ended process's file has no more than its windows
     position, gap, damaged_at, is_hole, last = HEAD_BYTES, -1, -1, False, HEAD_BYTES
     while position + HEADER_BYTES <= end:
         beginning = os.pread(descriptor, HEADER_BYTES + EVENT.size, position)

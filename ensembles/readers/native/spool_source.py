@@ -148,7 +148,8 @@ class SpoolSource:
         """Return the ranks with events, and upper bounds of their numbers of events."""
         events: Counter[int] = Counter()
         for decoding in self._decodings:
-            events[decoding.rank] += _slots_of(decoding)
+            events[decoding.rank] += sum(window.slots for window in decoding.windows)
+            events[decoding.rank] += sum(block.events for block in decoding.coded)
         ranks = sorted(events)
         return RankSizes(np.array(ranks, np.int64), np.array([events[rank] for rank in ranks], np.int64))
 
@@ -224,11 +225,6 @@ class _Numbers:
         if found is None:
             found = self._known[id(texts)] = self._make(texts)
         return found
-
-
-def _slots_of(decoding: Decoding) -> int:
-    """Return an upper bound on the number of events."""
-    return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
 
 
 _GROUPS = {

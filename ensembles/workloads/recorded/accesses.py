@@ -18,7 +18,7 @@ from ensembles.model.units import count_text, share_text
 from ensembles.run.selection import Selection
 
 if TYPE_CHECKING:
-    from ensembles.model.events import Call, Events
+    from ensembles.model.events import Events
     from ensembles.run.run import Run
 
 READ, WRITE, OPEN, CLOSE, SEEK, SYNC, META, WAIT = range(len(OPS))
@@ -238,6 +238,8 @@ def _columns(
     is_made = (call >= 0) & (meets | (is_io & (events.file > 0)))
     overlaps = is_io & (start < before)
     notes = [*notes, *_not_made(events, is_io, is_made), *_threads(overlaps, is_io)]
+    # When they are made again, they ask for as many bytes as they move.
+    reads_lines = np.array([each.name in ("fgets", "getdelim", "fscanf") for each in calls])
     found = Accesses(
         names=names,
         ops=(*(ops[name] for name in names[:-1]), WAIT),
@@ -247,7 +249,7 @@ def _columns(
         call=call.astype(np.int16),
         file=np.where(meets, 0, events.file).astype(np.int32),
         offset=events.offset,
-        bytes=np.where(_as_moved(calls)[events.call], np.maximum(events.moved, 0), events.requested).astype(
+        bytes=np.where(reads_lines[events.call], np.maximum(events.moved, 0), events.requested).astype(
             np.int64
         ),
         moved=events.moved,
@@ -300,11 +302,6 @@ def with_lone_opens(found: Accesses) -> Accesses:
         ops=(*found.ops, *found.ops),
         call=np.where(has_one, found.call + len(found.names), found.call),
     ).with_used_names()
-
-
-def _as_moved(calls: Sequence[Call]) -> np.ndarray:
-    """Which functions ask for as many bytes as they move, when they are made again: those that read lines."""
-    return np.array([call.name in ("fgets", "getdelim", "fscanf") for call in calls])
 
 
 def running_maximum(group: np.ndarray, values: np.ndarray) -> np.ndarray:

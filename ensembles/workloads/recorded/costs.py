@@ -71,5 +71,4 @@ def gain_s(before: Accesses, after: Accesses, costs: Costs, margin: float) -> tu
                 return str(after.names[number])
             durations[mine] = np.interp(after.bytes[mine], known[:, 0], known[:, end])
         ends.append(time_s(before, factor * before.duration) - time_s(after, durations))
-    most = time_s(before, before.duration)  # no run is shortened by more than it takes
-    return min(*ends, most), min(max(ends), most)
+    return min(ends), min(max(ends), time_s(before, before.duration))  # at most what the run takes

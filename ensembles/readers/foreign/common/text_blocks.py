@@ -21,7 +21,7 @@ _PACKED_BYTES = 1 << 15
 
 
 def sorted_out(
-    path: str, has_name: Callable[[str], bool], is_one: Callable[[bytes], bool]
+    path: str, has_name: Callable[[str], bool], is_one: Callable[[bytes], object]
 ) -> tuple[list[str], list[str]]:
     """List the files of a trace in a folder, and the others of such names; a file is its only one.
 
@@ -30,13 +30,12 @@ def sorted_out(
     if not os.path.isdir(path):
         return [path], []
     with os.scandir(path) as entries:
-        named = sorted(
-            entry.path
-            for entry in entries
-            if has_name(entry.name) and entry.is_file() and entry.stat().st_size
-        )
-    found = [file for file in named if is_one(beginning_of(file, 4096))]
-    return found, [file for file in named if file not in set(found)]
+        named = sorted(entry.path for entry in entries if has_name(entry.name) and entry.is_file())
+    found: tuple[list[str], list[str]] = [], []
+    for file in named:
+        if beginning := beginning_of(file, 4096):
+            found[not is_one(beginning)].append(file)
+    return found
 
 
 def note_others(note: Callable[[str], None], others: list[str], tool: str) -> None:
@@ -56,14 +55,20 @@ def inflated(packed: bytes, unpack: Any, most_bytes: int) -> tuple[bytes, bool]:
 
     zlib reports damage without the text before it, which is made again byte by byte.
     """
-    before, text = unpack.copy(), b""
+    before, text = unpack.copy(), list[bytes]()
     try:
         return unpack.decompress(packed, most_bytes), False
     except zlib.error:
         with suppress(zlib.error):
-            for place in range(len(packed)):
-                text += before.decompress(packed[place : place + 1])
-    return text, True
+            text.extend(before.decompress(packed[place : place + 1]) for place in range(len(packed)))
+    return b"".join(text), True
+
+
+def plain(beginning: bytes, most_bytes: int) -> bytes:
+    """Return the first bytes of a file, decompressed if it is packed by gzip."""
+    if not beginning.startswith(GZIP):
+        return beginning
+    return inflated(beginning, zlib.decompressobj(wbits=31), most_bytes)[0]
 
 
 class TextBlocks:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
@@ -15,11 +14,10 @@ from ensembles.model.units import count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.common.text_blocks import (
-    GZIP,
     HOPELESS_BYTES,
     LONGEST_LINE_BYTES,
     TextBlocks,
-    inflated,
+    plain,
     sorted_out,
 )
 
@@ -90,9 +88,7 @@ def bare(line: bytes) -> bytes:
 
 def is_dftracer(beginning: bytes) -> bool:
     """Test whether the first bytes of a file, compressed or not, are records of DFTracer."""
-    if beginning.startswith(GZIP):
-        beginning, _ = inflated(beginning, zlib.decompressobj(wbits=31), 1 << 16)
-    first = next(filter(None, map(bare, beginning.split(b"\n", 64))), b"")
+    first = next(filter(None, map(bare, plain(beginning, 1 << 16).split(b"\n", 64))), b"")
     try:
         _RECORD.decode(first)
     except (msgspec.MsgspecError, RecursionError, ValueError):
