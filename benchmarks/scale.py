@@ -37,11 +37,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rate": (),
     "phases": (),
     "ordinals": ("--op", "write"),
-    "ordinals --within phase": ("--op", "write"),
+    "ordinals --by phase": ("--op", "write"),
     "modes": ("--op", "write"),
     "tail": ("--op", "write"),
     "split": ("--op", "write"),
-    "rate --phase 2-3 --ordinal 5-900": (),
+    "rate --phase 2-3 --where ordinal=5-900": (),
 }
 """Further options of each command."""
 

@@ -325,7 +325,7 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
     chosen, selection = replace(chosen, layers=layers), replace(selection, layers=layers)
     if within == "phase":
         if phases is None or phases.count == 0:
-            raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
+            raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --by phase")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
     # Calls are counted among all calls of their task: of the filters, ranks alone limit what is read.
     of_ranks = None if selection.ranks is None else replace(Selection(), ranks=selection.ranks).for_run(run)

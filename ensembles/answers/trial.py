@@ -80,8 +80,9 @@ class TrialAnswer(Answer):
 
     @property
     def interval_s(self) -> tuple[float, float]:
-        """Its interval, s (`median_interval`)."""
-        return median_interval([without - with_it for without, with_it in self.pairs_s])
+        """Its interval, s (`median_interval`); no run is shortened by more than it takes."""
+        low, high = median_interval([without - with_it for without, with_it in self.pairs_s])
+        return low, min(high, statistics.median(without for without, _ in self.pairs_s))
 
     @property
     def refused(self) -> Statement | None:
@@ -94,8 +95,7 @@ class TrialAnswer(Answer):
     @property
     def result(self) -> Statement:
         """What was predicted and measured."""
-        low, high = self.interval_s
-        gain_s = self.gain_s
+        (low, high), gain_s = self.interval_s, self.gain_s
         predicted = self.predicted_s or (None, None)
         values = {
             "remedy": self.remedy,

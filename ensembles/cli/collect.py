@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ensembles.cli.options import add_output, parse_path, warn
+from ensembles.cli.options import add_old_names, add_output, parse_path, warn
 from ensembles.writers.tracefile.filters import FILTERS
 
 HELP = "put the spools of a run directory into one HDF5 file, trace.h5"
@@ -16,12 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", type=parse_path("run"), help="run directory")
     add_output(parser, "FILE", "file to write (default: DIR/trace.h5)")
     parser.add_argument(
-        "--filter",
+        "--format",
         choices=tuple(FILTERS),
         default="gzip",
         help="compression of the events; every HDF5 library reads gzip and none, the others need a plugin "
         "(default: gzip)",
     )
+    add_old_names(parser, {"--filter": "--format"})
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -31,12 +32,12 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.run.collect import collect, is_collected
 
     was_collected = os.path.isdir(args.directory) and is_collected(run_directory_at(args.directory))
-    path, events = collect(args.directory, args.output, args.filter)
+    path, events = collect(args.directory, args.output, args.format)
     size = bytes_text(os.path.getsize(path))
     words = "nothing to do: the run is collected already, " if was_collected else ""
     warn(f"{words}{count_text(events, 'call')} in {path} ({size})")
     if was_collected:
         return 0
-    if FILTERS[args.filter].needs:
-        warn(f"note: to read it, other programs need {FILTERS[args.filter].needs}")
+    if FILTERS[args.format].needs:
+        warn(f"note: to read it, other programs need {FILTERS[args.format].needs}")
     return 0

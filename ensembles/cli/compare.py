@@ -8,6 +8,7 @@ import os
 from ensembles.cli.options import (
     add_filter_arguments,
     add_json,
+    add_old_names,
     add_scale_arguments,
     open_run,
     parse_path,
@@ -65,13 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "take longer in I/O, if the calls of one kind together do and add 5%% to runs that are longer too, "
         "or if fewer tasks do the I/O and its critical path is longer; slower=10%%: by that or more",
     )
-    parser.add_argument(
-        "--fail-on-difference",
-        dest="fail_on",
-        action="store_const",
-        const=0.0,
-        help="the same as --fail-on difference",
-    )
+    add_old_names(parser, {"--fail-on-difference": "--fail-on difference"})
     add_json(parser)
     add_filter_arguments(parser)
     add_scale_arguments(parser)

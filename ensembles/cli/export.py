@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
-    FILTERS,
     add_filter_arguments,
     add_run,
-    parse_count,
+    add_set,
+    filter_words,
     parse_path,
     selection_from_args,
+    settings_from_args,
     warn,
     warn_of,
 )
@@ -33,18 +34,6 @@ if TYPE_CHECKING:
 
 
 MANY_FILES = 1000
-
-
-def add_otf2_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the OTF2 format."""
-    parser.add_argument(
-        "--ranks-per-location",
-        metavar="N",
-        type=parse_count("ranks", least=1),
-        default=1,
-        help="otf2 only: number of ranks whose threads share a location, which has two files and one row in "
-        "a viewer (default: 1, a location per thread)",
-    )
 
 
 def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
@@ -123,7 +112,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "destination", metavar="DEST", type=parse_path("file"), help="file, or for otf2 folder, to write"
     )
-    add_otf2_arguments(parser)
+    add_set(
+        parser,
+        "otf2: ranks_per_location=N ranks, whose threads share a location, which has two files and one row "
+        "in a viewer (default: a location per thread)",
+        {"--ranks-per-location": "ranks_per_location"},
+    )
     add_filter_arguments(parser)
 
 
@@ -136,13 +130,13 @@ def execute(args: argparse.Namespace) -> int:
     if args.to == "otf2":  # fail before a long run is read
         otf2_program.program()
     run = ensembles.open(args.run)
-    words = _words(args)
+    words = " ".join(filter_words(args))
     if words and args.to == "hdf5":
         run.reading.need(Holds.ALL_CALLS, "its sums cannot be filtered (export it without filters)")
     elif args.to != "hdf5":
         run.reading.need(Holds.SOME_CALLS, "there are no calls to export (--to hdf5 exports the sums)")
     selection = selection_from_args(args)
-    task = _Task(run, selection.for_run(run), words, args.destination, args.ranks_per_location)
+    task = _Task(run, selection.for_run(run), words, args.destination, _ranks_per_location(args))
     if args.to != "otf2":  # the OTF2 writer creates a folder and refuses an existing one
         _check_destination(run, args.destination)
         if words:
@@ -167,16 +161,12 @@ def _refuse_nothing(task: _Task, selection: Selection) -> None:
     refuse_nothing(task.run, selection, found.events)
 
 
-def _words(args: argparse.Namespace) -> str:
-    """Return the filters as given on the command line."""
-    words = []
-    for name in FILTERS:
-        value = getattr(args, name)
-        for text in value if isinstance(value, list) else [value]:
-            option = f"--{name.replace('_', '-')}"
-            if text is not None and text is not False:
-                words.append(option if text is True else f"{option} {text}")
-    return " ".join(words)
+def _ranks_per_location(args: argparse.Namespace) -> int:
+    given = settings_from_args(args)
+    ranks = given.pop("ranks_per_location", "1")
+    if given or not ranks.isdigit() or not int(ranks):
+        raise EnsioError(f"--set {args.set[-1]}: write it like --set ranks_per_location=64")
+    return int(ranks)
 
 
 def _check_destination(run: Run, path: str) -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ensembles.cli.options import open_run, selection_from_args, warn_of
+from ensembles.cli.options import OldName, open_run, selection_from_args, warn_of
 from ensembles.cli.questions import add_question, selected_run, show
 from ensembles.files.untrusted import read_whole
 from ensembles.model.errors import EnsioError
@@ -19,14 +19,19 @@ _AGAINST = {
     "help": "compare with another run, or with the output of ensio fingerprint --json; exit status 1 if they "
     "differ",
 }
-_WHOLE = {"action": "store_true", "help": "do not divide the run into phases"}
+_BY = {
+    "choices": ("phase", "run"),
+    "default": "phase",
+    "help": "divide the run into phases, or not (default: phase)",
+}
+_WHOLE = {"action": OldName, "new": "--by run", "nargs": 0}
 _MOST_DIFFERENCES = 12
 _MOST_BYTES = 1 << 26
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    add_question(parser, {"--against": _AGAINST, "--whole": _WHOLE}, ("phases", 20))
+    add_question(parser, {"--against": _AGAINST, "--by": _BY, "--whole": _WHOLE}, ("phases", 20))
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -34,13 +39,13 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.answers.fingerprint import answer_fingerprint
     from ensembles.structure.fingerprint import differences
 
-    answer = answer_fingerprint(*selected_run(args), args.whole)
+    answer = answer_fingerprint(*selected_run(args), args.by == "run")
     if args.against is None:
         return show(args, answer, args.limit)
     warn_of(answer.notes)
     made = answer.to_json()
     other = _read(args, args.against)
-    found = differences(made, {**other, "phases": []} if args.whole else other)
+    found = differences(made, {**other, "phases": []} if args.by == "run" else other)
     if args.json:
         result = {"run": args.run, "against": args.against, "equal": not found, "differences": found}
         print(json.dumps(result, indent=2))
@@ -59,7 +64,7 @@ def _read(args: argparse.Namespace, path: str) -> dict[str, Any]:
     from ensembles.answers.fingerprint import FORMAT, answer_fingerprint
 
     if not (path.endswith(".json") and Path(path).is_file()):
-        found = answer_fingerprint(open_run(args, path), selection_from_args(args), args.whole)
+        found = answer_fingerprint(open_run(args, path), selection_from_args(args), args.by == "run")
         warn_of(found.notes)
         return found.to_json()
     try:

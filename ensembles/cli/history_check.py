@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.compare import percent
 from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, when
-from ensembles.cli.options import add_json, parse_count, parse_path
+from ensembles.cli.options import add_json, add_old_names, add_output, parse_count
 from ensembles.cli.questions import show
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
@@ -44,8 +44,14 @@ def add_check_actions(subparsers: Any) -> None:
         default=0.1,
         help="largest change of numbers of calls that does not count, in percent (default: 10%%)",
     )
-    checker.add_argument("--junit", metavar="FILE", type=parse_path("JUnit file"), help="write JUnit XML too")
-    checker.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
+    add_output(checker, "FILE", "write JUnit XML too", what="JUnit file")
+    checker.add_argument(
+        "--format",
+        choices=("text", "markdown"),
+        default="text",
+        help="what is printed: markdown for a pull request (default: %(default)s)",
+    )
+    add_old_names(checker, {"--junit": "--output", "--markdown": "--format markdown"})
     add_json(checker)
 
     knower = add_action(
@@ -65,8 +71,9 @@ def add_check_actions(subparsers: Any) -> None:
     )
     placer.add_argument("id", metavar="ID", type=parse_count("a run", least=1), help="number of the run")
     placer.add_argument(
-        "--days", metavar="N", type=parse_count("days", least=1), help="only runs of the N days before it"
+        "--last", metavar="DAYS", type=parse_count("days", least=1), help="only runs of the DAYS before it"
     )
+    add_old_names(placer, {"--days": "--last"})
     add_labels(placer, "among all runs with this label, of any experiment; may be repeated")
     add_json(placer)
 
@@ -102,12 +109,12 @@ def _check(args: argparse.Namespace) -> int:
             for name in names
         ]
     )
-    if args.junit:
+    if args.output:
         from ensembles.files.atomic_write import atomic_write
 
-        with atomic_write(args.junit) as descriptor, open(descriptor, "wb", closefd=False) as file:
+        with atomic_write(args.output) as descriptor, open(descriptor, "wb", closefd=False) as file:
             file.write(junit_xml(found))
-    if args.markdown and not args.json:
+    if args.format == "markdown" and not args.json:
         print(markdown(found))
     else:
         show(args, answer_checks(found))
@@ -148,4 +155,4 @@ def _context(args: argparse.Namespace) -> int:
     from ensembles.answers.history import answer_context
     from ensembles.history.context import place_run
 
-    return show(args, answer_context(place_run(open_history(args), args.id, dict(args.labels), args.days)))
+    return show(args, answer_context(place_run(open_history(args), args.id, dict(args.labels), args.last)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import parse_path
+from ensembles.cli.options import parse_path, settings_from_args
 from ensembles.cli.pattern_args import parse_divisor
 from ensembles.model.errors import EnsioError
 
@@ -26,11 +26,6 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         "TOML file (ensio help pfsmodel)",
     )
     parser.add_argument(
-        "--fs-scale",
-        metavar="1/N",
-        help="divide the sizes in bytes of the model (caches, windows, stripes) by N (default: 1)",
-    )
-    parser.add_argument(
         "--fault",
         action="append",
         default=[],
@@ -47,7 +42,8 @@ def model_from_args(args: argparse.Namespace) -> Model:
     from ensembles.workloads.simulation.models import read_model
 
     model = read_model(args.fs, args.fault)
-    return model if args.fs_scale is None else model.divided_by(parse_divisor(args.fs_scale))
+    scale = settings_from_args(args).get("fs_scale")
+    return model if scale is None else model.divided_by(parse_divisor(scale))
 
 
 def model_if_asked_for(args: argparse.Namespace) -> Model | None:
@@ -55,7 +51,7 @@ def model_if_asked_for(args: argparse.Namespace) -> Model | None:
     if args.fs is not None:
         return model_from_args(args)
     changed = [f"--fault {fault}" for fault in args.fault]
-    changed += [f"--fs-scale {args.fs_scale}"] * (args.fs_scale is not None)
+    changed += [f"--set {text}" for text in args.set if text.startswith("fs_scale=")]
     if changed:
         raise EnsioError(f"{changed[0]} modifies a model, but no model is selected: name one with --fs")
     return None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ensembles.model.sanitize_text import sanitize_text
 
@@ -134,26 +135,35 @@ def parse_level(text: str) -> float:
     return level
 
 
-FILTERS = (
-    "op",
-    "call",
-    "layer",
-    "file",
-    "rank",
-    "size",
-    "time",
-    "duration",
-    "offset",
-    "rate",
-    "failed",
-    "error",
-    "region",
-    "site",
-    "phase",
-    "ordinal",
-    "per_byte",
-)
-"""Names of the filters in the parsed arguments."""
+_OPTIONS = ("op", "call", "layer", "file", "rank", "size", "time", "phase", "per_byte")
+"""Filters with an option for each in the parsed arguments; ``--where`` takes all."""
+
+
+class OldName(argparse.Action):
+    """An option under the name of earlier versions, which works with a note.
+
+    `new`: the option, and the beginning of its value.
+    """
+
+    def __init__(self, option_strings: Sequence[str], new: str, **how: Any) -> None:
+        hidden = argparse.SUPPRESS
+        super().__init__(option_strings, **how | {"dest": hidden, "default": hidden, "help": hidden})
+        self.new = new
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        """Take the value for the option of the new name."""
+        name, _, begins = self.new.partition(" ")
+        text = f"{begins}{values or ''}"
+        warn(f"note: {option} is {shlex.join([name, text])} now")
+        action = parser._option_string_actions[name]
+        action(parser, namespace, parser._get_values(action, [text]), name)
+
+
+def add_old_names(parser: argparse.ArgumentParser, names: Mapping[str, str]) -> None:
+    """Declare options under earlier names; of those without a value, the new one has it."""
+    for old, new in names.items():
+        takes_value = new.endswith("=") or " " not in new
+        parser.add_argument(old, action=OldName, new=new, nargs=None if takes_value else 0)
 
 
 def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
@@ -177,62 +187,74 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         help="start of the call, in seconds since the start of the run, such as 1.5..3",
     )
     group.add_argument(
-        "--duration",
-        metavar="FROM..TO",
-        help="time that the call took, in seconds or with a unit, such as 0.5..2 or 10ms..",
-    )
-    group.add_argument(
-        "--offset",
-        metavar="FROM..TO",
-        help="place in its file where the call begins, in bytes, such as 1GiB..2GiB",
-    )
-    group.add_argument(
-        "--rate",
-        metavar="FROM..TO",
-        help="bytes that the call moved, per second of its duration, such as ..10MiB or 50MiB..1GiB",
-    )
-    group.add_argument("--failed", action="store_true", help="only calls that failed")
-    group.add_argument(
-        "--error",
-        metavar="NAMES",
-        help="only calls that failed with one of these errors, such as ENOSPC,EIO",
-    )
-    group.add_argument(
-        "--region",
-        metavar="NAME",
-        action="append",
-        help="calls that start in a phase or region with this name; may be repeated",
-    )
-    group.add_argument(
-        "--site",
-        metavar="PLACE",
-        action="append",
-        help="call sites, such as restart.f90:212, a source file or a function; may be repeated",
-    )
-    group.add_argument(
         "--phase", metavar="NUMBERS", help="phases, as numbered by ensio phases, such as 3 or 1,4-8"
-    )
-    group.add_argument(
-        "--ordinal",
-        metavar="NUMBERS",
-        help="call index among the calls of a rank, operation and file, from 1, such as 4-8",
     )
     group.add_argument(
         "--per-byte",
         action="store_true",
         help="only calls that moved bytes, with durations in seconds per MiB",
     )
+    group.add_argument(
+        "--where",
+        metavar="CONDITION",
+        action="append",
+        default=[],
+        help="any filter, such as 'duration>10ms', 'offset=1GiB..2GiB', 'rate<10MiB' (bytes moved per "
+        "second of the call), failed, error=ENOSPC,EIO, region=NAME (of the program), site=restart.f90:212 "
+        "(file, line or function) or ordinal=4-8 (call index of a rank, operation and file); may be repeated",
+    )
+    names = ("duration", "offset", "rate", "error", "region", "site", "ordinal")
+    add_old_names(
+        parser, {f"--{name}": f"--where {name}=" for name in names} | {"--failed": "--where failed"}
+    )
+
+
+def filters_from_args(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the filters that the user gave, by name."""
+    from ensembles.run.selection import parse_where
+
+    found = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name)}
+    return parse_where(args.where, found) if args.where else found
+
+
+def filter_words(args: argparse.Namespace) -> list[str]:
+    """Return the filters as on a command line."""
+    words = []
+    for name in (*_OPTIONS, "where"):
+        value = getattr(args, name)
+        for each in value if isinstance(value, list) else [value] * bool(value):
+            words += [f"--{name.replace('_', '-')}", *([] if each is True else [each])]
+    return words
 
 
 def selection_from_args(args: argparse.Namespace) -> Selection:
     """Return the selection that the arguments describe."""
     from ensembles.run.selection import Selection
 
-    chosen = {name: getattr(args, name) for name in FILTERS}
-    return Selection.parse(quantity=getattr(args, "quantity", "duration"), **chosen)
+    return Selection.parse(quantity=getattr(args, "quantity", "duration"), **filters_from_args(args))
+
+
+def add_set(parser: argparse.ArgumentParser, help: str, old: Mapping[str, str]) -> None:
+    """Declare the option of values that have no option each; `old`: options that some had."""
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
+    add_old_names(parser, {name: f"--set {new}=" for name, new in old.items()})
+
+
+def settings_from_args(args: argparse.Namespace) -> dict[str, str]:
+    """Return the values of ``--set`` by name."""
+    from ensembles.model.errors import EnsioError
+
+    found = {}
+    for setting in args.set:
+        match = _SETTING.fullmatch(setting)
+        if not match:
+            raise EnsioError(f'--set {setting}: write it as NAME=VALUE, such as --set "block_bytes=4MiB"')
+        found[match[1]] = match[2].strip()
+    return found
 
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")
+_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 
 
 def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
@@ -245,20 +267,15 @@ def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
         help="maximum memory of this process and its workers on this machine, such as 1GiB (default: a "
         "quarter of the machine's memory)",
     )
-    who = group.add_mutually_exclusive_group()
-    who.add_argument(
+    group.add_argument(
         "--workers",
-        metavar="N",
-        type=parse_count("workers", least=1),
-        help="number of worker processes on this machine (default: none, threads of this process)",
-    )
-    who.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        type=_address,
-        help="address of the scheduler of a Dask cluster whose workers read the events, such as "
+        metavar="N|ADDRESS",
+        type=_workers,
+        help="number of worker processes on this machine (default: none, threads of this process), or "
+        "address of the scheduler of a Dask cluster whose workers read the events, such as "
         "tcp://10.0.0.1:8786",
     )
+    add_old_names(parser, {"--scheduler": "--workers"})
 
 
 def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
@@ -269,14 +286,16 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
     from ensembles.run.run import Run
 
     if "executor" not in args:
-        args.executor = executor_for(args.scheduler or args.workers)
+        args.executor = executor_for(args.workers)
     budget = (Budget(args.memory) if args.memory else Budget.default()).shared_by_runs(runs)
     run = open_as(Run, path, args.executor, budget.memory_bytes)
     run.reading.budget, run.reading.executor = budget, suited_to(args.executor, run)
     return run
 
 
-def _address(text: str) -> str:
+def _workers(text: str) -> int | str:
+    if text.isalnum():
+        return parse_count("workers", least=1)(text)
     if not _ADDRESS.fullmatch(text):
         raise argparse.ArgumentTypeError(
             f'"{text}" is not the address of a scheduler: write it like tcp://HOST:8786'

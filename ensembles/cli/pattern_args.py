@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import parse_count, parse_path
+from ensembles.cli.options import add_set, parse_count, parse_path, settings_from_args
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 
 PAPER = "paper"
 LAPTOP = "laptop"
+FS_SCALE = "fs_scale=1/N divides the sizes in bytes of the model (caches, windows, stripes) by N"
 
 _SCALE = re.compile(r"(?:1/)?([1-9][0-9]{0,17})")
-_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
+_OLD = {"--block-size": "block_bytes", "--fs-scale": "fs_scale"}
+_OLD |= {f"--{name}": name for name in ("repetitions", "calls", "scale", "sizes")}
+"""Settings that were options until 0.1."""
+
 _SIZE = re.compile(r"[0-9.]+ ?[A-Za-z]+")
 
 
 def add_pattern_arguments(parser: argparse.ArgumentParser, sizes: str = LAPTOP) -> None:
-    """Declare PATTERN and the options that modify it; `sizes` is the default of --sizes."""
+    """Declare PATTERN and the options that modify it; `sizes` are those by default."""
     parser.add_argument(
         "pattern",
         metavar="PATTERN",
@@ -35,40 +39,15 @@ def add_pattern_arguments(parser: argparse.ArgumentParser, sizes: str = LAPTOP) 
         metavar="N",
         help="number of MPI tasks (default: that of the pattern)",
     )
-    parser.add_argument(
-        "--block-size", metavar="SIZE", help="size of a block, such as 1MiB (default: that of the pattern)"
+    add_set(
+        parser,
+        "set a parameter of the pattern to a number, a size or an expression, such as block_bytes=1MiB, "
+        "repetitions=3, calls=4 (that transfer a block) or record_bytes=2MiB; scale=1/64 divides the "
+        "published sizes and keeps the shape; sizes=paper takes parameters as published, sizes=laptop those "
+        f"for a laptop (default: {sizes}); {FS_SCALE}; may be repeated",
+        _OLD,
     )
-    parser.add_argument(
-        "--repetitions",
-        type=parse_count("repetitions", least=1),
-        metavar="N",
-        help="number of repetitions of a phase (default: that of the pattern)",
-    )
-    parser.add_argument(
-        "--calls",
-        type=parse_count("calls", least=1),
-        metavar="K",
-        help="number of calls that transfer a block (default: that of the pattern)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a parameter of the pattern to a number, a size or an expression, such as "
-        "record_bytes=2MiB; may be repeated",
-    )
-    parser.add_argument(
-        "--scale",
-        metavar="1/N",
-        help="divide the published sizes by N and keep the shape of the pattern (default: 1)",
-    )
-    parser.add_argument(
-        "--sizes",
-        choices=(PAPER, LAPTOP),
-        default=sizes,
-        help="parameters as published, or those for a laptop (default: %(default)s)",
-    )
+    parser.set_defaults(sizes=sizes)
     parser.add_argument(
         "--layer",
         metavar="LAYER",
@@ -81,28 +60,24 @@ def planned(args: argparse.Namespace) -> tuple[Pattern, Plan]:
     """Return the pattern that the arguments select, and the calls of its tasks."""
     from ensembles.workloads.patterns import expand, read_pattern
 
+    sizes = settings_from_args(args).get("sizes", args.sizes)
+    if sizes not in (PAPER, LAPTOP):
+        raise EnsioError(f'"{sizes}" are not sizes of a pattern: write --set sizes={PAPER} or ={LAPTOP}')
     pattern = read_pattern(find_pattern(args.pattern), args.layer)
-    return pattern, expand(pattern, parse_overrides(args), paper=args.sizes == PAPER)
+    return pattern, expand(pattern, parse_overrides(args), paper=sizes == PAPER)
 
 
 def parse_overrides(args: argparse.Namespace) -> dict[str, int | str]:
     """Return the values of parameters that the command line gives."""
     from ensembles.model.filters import parse_size
 
-    given: dict[str, int | str | None] = {
-        "shrink": None if args.scale is None else parse_divisor(args.scale),
-        "tasks": args.tasks,
-        "block_bytes": None if args.block_size is None else parse_size(args.block_size),
-        "repetitions": args.repetitions,
-        "calls": args.calls,
-    }
-    for setting in args.set:
-        found = _SETTING.fullmatch(setting)
-        if not found:
-            raise EnsioError(f'--set {setting}: write it as NAME=VALUE, such as --set "block_bytes=4MiB"')
-        name, value = found[1], found[2].strip()
-        given[name] = parse_size(value) if _SIZE.fullmatch(value) else value
-    return {name: value for name, value in given.items() if value is not None}
+    given: dict[str, int | str] = {} if args.tasks is None else {"tasks": args.tasks}
+    for name, value in settings_from_args(args).items():
+        if name == "scale":
+            given["shrink"] = parse_divisor(value)
+        elif name not in ("sizes", "fs_scale"):
+            given[name] = parse_size(value) if _SIZE.fullmatch(value) else value
+    return given
 
 
 def find_pattern(name: str) -> Path:

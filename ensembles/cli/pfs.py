@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ensembles.cli.model_args import add_model_arguments, model_from_args
-from ensembles.cli.options import add_json, parse_count, parse_path, warn
+from ensembles.cli.options import add_json, add_old_names, add_set, parse_count, parse_path, warn
+from ensembles.cli.pattern_args import FS_SCALE
 from ensembles.cli.run import cannot_start, inherited_environment, run_command
 from ensembles.model.errors import EnsioError
 
@@ -24,11 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run = actions.add_parser(
         "run",
         help="run a program, and delay its calls on the files of a folder as the model requires",
-        usage="ensio pfs run [-h] --fs MODEL [--fs-scale 1/N] [--fault ID=STRENGTH]\n"
-        "                     [--seed S] [--root DIR] [--tasks N]\n"
+        usage="ensio pfs run [-h] --fs MODEL [--set fs_scale=1/N] [--fault ID=STRENGTH]\n"
+        "                     [--seed S] [--directory DIR] [--tasks N]\n"
         "                     -- COMMAND [ARGUMENT ...]",
     )
     add_model_arguments(run)
+    add_set(run, FS_SCALE, {"--fs-scale": "fs_scale"})
     run.add_argument(
         "--tasks",
         type=parse_count("tasks", least=1),
@@ -36,12 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of tasks, from which the model draws a straggler (default: unknown)",
     )
     run.add_argument(
-        "--root",
+        "--directory",
         metavar="DIR",
         action="append",
         type=parse_path("folder"),
         help="folder whose files are under the model; may be repeated (default: the current folder)",
     )
+    add_old_names(run, {"--root": "--directory"})
     run.add_argument(
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
     )
@@ -81,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
         return cannot_start(command[0])
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
     with shared_model(model_from_args(args).settings_text(), args.seed, args.tasks) as model:
-        environment = environment_for(model, [Path(root) for root in args.root or ["."]], inherited)
+        environment = environment_for(model, [Path(root) for root in args.directory or ["."]], inherited)
         try:
             status = run_command(
                 command, {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}

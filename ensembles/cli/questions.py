@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from ensembles.cli.options import (
-    FILTERS,
+    OldName,
     add_filter_arguments,
     add_json,
     add_limit,
     add_run,
     add_scale_arguments,
+    filters_from_args,
     open_run,
     parse_bytes,
     parse_count,
@@ -75,9 +76,7 @@ def selected_run(args: argparse.Namespace) -> tuple[Run, Selection]:
 
 
 def _filters(args: argparse.Namespace) -> Filters:
-    """Return the filters that the user gave, by name."""
-    given: Any = {name: getattr(args, name) for name in FILTERS if getattr(args, name)}
-    return cast("Filters", given)
+    return cast("Filters", filters_from_args(args))
 
 
 def show(args: argparse.Namespace, answer: Answer, limit: int | None = None) -> int:
@@ -106,7 +105,7 @@ def _ordinals(args: argparse.Namespace) -> Answer:
     from ensembles.answers.ordinals import answer_ordinals, durations_by_ordinal
 
     run, selection = selected_run(args)
-    found = durations_by_ordinal(run, selection, args.within)
+    found = durations_by_ordinal(run, selection, args.by)
     return answer_ordinals(found, run.notes)
 
 
@@ -119,13 +118,13 @@ def _rate(args: argparse.Namespace) -> Answer:
 def _files(args: argparse.Namespace) -> Answer:
     from ensembles.answers.totals import answer_files
 
-    return answer_files(*selected_run(args), args.sort, _filters(args))
+    return answer_files(*selected_run(args), args.by, _filters(args))
 
 
 def _ranks(args: argparse.Namespace) -> Answer:
     from ensembles.answers.totals import answer_ranks
 
-    return answer_ranks(*selected_run(args), args.sort, _filters(args))
+    return answer_ranks(*selected_run(args), args.by, _filters(args))
 
 
 def _requests(args: argparse.Namespace) -> Answer:
@@ -176,10 +175,10 @@ def _tail(args: argparse.Namespace) -> Answer:
     from ensembles.ensemble.main_ensemble import tasks_of
 
     _, _, ensemble = selected_ensemble(args)
-    if args.duration is not None or args.rate is not None:
+    if not {"duration", "rate"}.isdisjoint(filters_from_args(args)):
         warn(
             "note: these calls were chosen by their durations or rates: the slowest of them is not the "
-            "slowest call of a task; leave out --duration and --rate to ask for that"
+            "slowest call of a task; leave out these filters to ask for that"
         )
     if args.backtest:
         return BacktestAnswer(**vars(ensemble.backtest(args.tasks, level=args.level)))
@@ -213,6 +212,7 @@ _SORT = {
     "default": "time",
     "help": "what to sort by, the largest first (default: time in I/O)",
 }
+_OLD_BY = {"action": OldName, "new": "--by"}
 _ALIGN = {
     "metavar": "SIZE",
     "type": parse_bytes("boundary"),
@@ -272,17 +272,20 @@ QUESTIONS = {
     "ordinals": Question(
         "show durations by call index (first, second, ... call of a task on a file) and their trend",
         _ordinals,
-        {"--within": _WITHIN},
+        {"--by": _WITHIN, "--within": _OLD_BY},
         ("ordinals", 40),
     ),
     "rate": Question("show the aggregate data rate over time, and its plateaus", _rate),
     "files": Question(
-        "show calls, bytes, rates and time in I/O of each file", _files, {"--sort": _SORT}, ("files", 20)
+        "show calls, bytes, rates and time in I/O of each file",
+        _files,
+        {"--by": _SORT, "--sort": _OLD_BY},
+        ("files", 20),
     ),
     "ranks": Question(
         "show calls, bytes, rates, time in I/O and time waiting of each rank",
         _ranks,
-        {"--sort": _SORT},
+        {"--by": _SORT, "--sort": _OLD_BY},
         ("ranks", 20),
     ),
     "requests": Question(

@@ -140,7 +140,7 @@ def _data_paths(plan: Plan, directory: str) -> list[Path]:
     if needed > free:
         raise EnsioError(
             f"{folder}: {free:,} bytes are free, but the pattern writes {needed:,}: "
-            "choose another with --directory, or smaller sizes with --scale"
+            "choose another with --directory, or smaller sizes with --set scale=1/N"
         )
     return paths
 

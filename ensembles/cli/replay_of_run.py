@@ -230,5 +230,16 @@ def execute_replay(args: argparse.Namespace) -> int:
     calls, tasks = count_text(len(changed.found), "call"), count_text(whole.found.tasks, "task")
     recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.recorded_s)}"
     print(f"{calls} of {tasks}: {recorded} ({args.cache} cache, think time: {args.think_time})")
-    print(f"recorded in {shown(directory)}: ensio fingerprint {shlex.quote(shown(directory))} --against RUN")
+    print(f"recorded in {shown(directory)}{_to_compare(shown(directory), args, changed.found)}")
     return 0
+
+
+def _to_compare(directory: str, args: argparse.Namespace, found: Accesses) -> str:
+    """Return the command that shows a replay without a remedy to be the run, at the level of what it made."""
+    if args.remedy != "none":
+        return ""
+    words = ["ensio", "fingerprint", directory, "--against", args.pattern]
+    if found.is_below:
+        layers = {name.partition(".")[0] for name in found.with_used_names().names} - {"mpi"}
+        words += ["--layer", ",".join(sorted(layers))]
+    return f": {shlex.join(words)}"

@@ -8,12 +8,12 @@ import shlex
 from typing import TYPE_CHECKING
 
 from ensembles.cli.options import (
-    FILTERS,
     add_filter_arguments,
     add_json,
     add_output,
     add_run,
     add_scale_arguments,
+    filter_words,
     open_run,
     parse_path,
     selection_from_args,
@@ -54,7 +54,7 @@ def execute(args: argparse.Namespace) -> int:
     remember_defaults()
     from ensembles.viz.report.page import write_report
 
-    selected = _selected(args)
+    selected = shlex.join(filter_words(args))
     if args.other is None:
         run = open_run(args, args.run)
         size_bytes = _write_part(args, run, selected) if selected else write_report(run, args.output)
@@ -75,20 +75,6 @@ def execute(args: argparse.Namespace) -> int:
 
         print(f"{args.output} ({bytes_text(size_bytes)}): open it in a browser")
     return 0
-
-
-def _selected(args: argparse.Namespace) -> str:
-    """Return the filters as on a command line; empty if there is none."""
-    words: list[str] = []
-    for name in FILTERS:
-        value = getattr(args, name)
-        option = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(option)
-        elif value:
-            for each in [value] if isinstance(value, str) else value:
-                words += [option, each]
-    return shlex.join(words)
 
 
 def _write_part(args: argparse.Namespace, run: Run, selected: str) -> int:

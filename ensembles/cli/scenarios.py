@@ -8,7 +8,15 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import add_json, add_output, parse_count, parse_path, warn
+from ensembles.cli.options import (
+    add_json,
+    add_output,
+    add_set,
+    parse_count,
+    parse_path,
+    settings_from_args,
+    warn,
+)
 from ensembles.cli.pattern_args import find_pattern
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
@@ -47,12 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of tasks (default: that of the scenario)",
     )
-    running.add_argument(
-        "--strength",
-        type=_strength,
-        default=1.0,
-        metavar="X",
-        help="strength of the cause: 1 as in the scenario, 0 without it (default: %(default)g)",
+    add_set(
+        running,
+        "strength=X: strength of the cause: 1 as in the scenario (default), 0 without it",
+        {"--strength": "strength"},
     )
     running.add_argument(
         "--fs",
@@ -105,14 +111,12 @@ def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from ensembles.recorder.run_directory import new_run_directory, removed_unless_made
     from ensembles.workloads.simulation.scenarios import run_scenario
 
-    made = []
+    made, strength = [], _strength(args)
     for scenario in scenarios:
         directory = new_run_directory(str(Path(args.output) / scenario.name), scenario.name)
         with removed_unless_made(directory):
-            result = run_scenario(
-                scenario, directory, find_pattern, args.seed, args.strength, args.tasks, args.fs
-            )
-        cause = scenario.cause if args.strength else None
+            result = run_scenario(scenario, directory, find_pattern, args.seed, strength, args.tasks, args.fs)
+        cause = scenario.cause if strength else None
         made.append(
             {"run": str(directory), "scenario": scenario.name, "cause": cause, "span_s": result.span_s}
         )
@@ -128,11 +132,13 @@ def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
     return 0
 
 
-def _strength(text: str) -> float:
+def _strength(args: argparse.Namespace) -> float:
+    given = settings_from_args(args)
+    text = given.pop("strength", "1")
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a strength: write a number from 0 to 100')
+    if given or not 0 <= value <= 100:
+        raise EnsioError(f"--set {args.set[-1]}: write it like --set strength=0.5, a number from 0 to 100")
     return value

@@ -113,7 +113,7 @@ WORDS = {
     "info.read_in_writes": "{bytes:bytes} of the bytes read are read by libraries inside writes.",
     "info.read_inside": "{bytes:bytes} are read inside calls that ask for no bytes: {names}.",
     "info.whole_calls": ("Exclusive time: without recorded inner calls; mean and longest: of whole calls."),
-    "info.failed": "Failed calls (ensio events RUN --failed):",
+    "info.failed": "Failed calls (ensio events RUN --where failed):",
     "info.only_failed": "Failed calls: {calls}; errors and files are {known}.",
     "info.between": "{how}.",
     "info.sizes": (
@@ -408,7 +408,7 @@ WORDS = {
     ),
     "phases.idle_of_failed": (
         "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile (ensio "
-        "phases without --failed and --error has them)."
+        "phases without filters by failures has them)."
     ),
     "phases.all_causes": (
         "All causes count here, also equal calls of unequal times; imbalance in ensio diagnose means unequal "

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ensembles.model.calls import OPS
+from ensembles.model.error_names import parse_error
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import suggestion
 from ensembles.model.units import HALF_INT64
@@ -134,138 +137,90 @@ def parse_numbers(what: str, text: str) -> tuple[int, int]:
     return low, high
 
 
-def parse_sizes(text: str) -> tuple[int, int]:
-    """Parse a size or a range of sizes; either end of a range may be missing.
+class Range(NamedTuple):
+    """How ranges of a quantity are written."""
 
-    `low`, `high`: bytes; both are included.
+    convert: Callable[[str], Any]  # Convert the text of an end; ValueError: it is none
+    least: float  # Beginning of a range without one
+    most: float  # End of a range without one
+    example: str
+    order: str  # Which end comes first
+    is_one: bool = False  # Whether a number alone is a range, too
+    after: int = 0  # How far behind the largest value the end lies
+
+
+def parse_range(name: str, text: str) -> tuple[Any, Any]:
+    """Parse a range of one of `RANGES`; either end may be missing.
+
+    Sizes and a single number include their end, which is else excluded. Of durations and offsets, the
+    largest value is returned; times and rates are compared with their excluded end.
+
+    Returns
+    -------
+    low, high : int or float
+        Bytes, s of times, ns of durations, bytes/s of rates.
 
     Examples
     --------
-    >>> from ensembles.model.filters import parse_sizes
-    >>> parse_sizes("1MiB..4MiB"), parse_sizes("..4096")
+    >>> from ensembles.model.filters import parse_range
+    >>> parse_range("size", "1MiB..4MiB"), parse_range("size", "..4096")
     ((1048576, 4194304), (0, 4096))
+    >>> parse_range("time", "10.."), parse_range("rate", "..1kB/s")
+    ((10.0, inf), (0, 1000))
+    >>> parse_range("duration", "10us..1.5ms"), parse_range("offset", "1MiB..2MiB")
+    ((10000, 1499999), (1048576, 2097151))
     """
-    low, high, is_range = _limits(text, 2**64 - 1)
-    if is_range and high < low:
-        raise EnsioError(f'size "{text}" is an empty range: write the smaller size first')
-    return low, high
-
-
-def _limits(text: str, most: int) -> tuple[int, int, bool]:
-    """Return the ends of a range of bytes as they are written, a missing one as `most`; and if it is one."""
-    low_text, range_sign, high_text = text.partition("..")
-    low = parse_size(low_text) if low_text.strip() or not range_sign else 0
-    if not range_sign:
-        return low, low, False
-    return low, parse_size(high_text) if high_text.strip() else most, True
-
-
-def parse_times(text: str) -> tuple[float, float]:
-    """Parse a range of times; either end may be missing.
-
-    `low`, `high`: seconds; `high` is excluded.
-
-    Examples
-    --------
-    >>> from ensembles.model.filters import parse_times
-    >>> parse_times("10..20"), parse_times("10..")
-    ((10.0, 20.0), (10.0, inf))
-    """
-    low_text, range_sign, high_text = text.partition("..")
-    for limit_text in (low_text, high_text):
-        _check_length(limit_text.strip(), "time")
+    how, is_range = RANGES[name], ".." in text
+    ends = [end.strip() for end in text.partition("..")[::2]]
     try:
-        low = float(low_text) if low_text.strip() else -math.inf
-        high = float(high_text) if high_text.strip() else math.inf
+        if how.is_one and not is_range:
+            return (how.convert(text),) * 2
+        low = how.convert(ends[0]) if ends[0] else how.least
+        high = how.convert(ends[1]) if ends[1] else how.most
+    except EnsioError as error:
+        raise EnsioError(str(error).replace("size", name, 1)) from None
     except ValueError:
-        range_sign = ""
-    if not range_sign:
-        raise EnsioError(f'time "{text}" is not a range of seconds: write it like 10..20')
-    if not low < high:
-        raise EnsioError(f'time "{text}" is an empty range: write the earlier time first')
-    return low, high
+        is_range = False
+    if not is_range:
+        raise EnsioError(f'{name} "{text}" is not a range of {how.example}')
+    if low >= high + (name == "size"):
+        raise EnsioError(f'{name} "{text}" is an empty range: write the {how.order} {name} first')
+    return low, high - how.after
 
 
-def parse_durations(text: str) -> tuple[int, int]:
-    """Parse a range of durations; either end may be missing.
-
-    `text`: numbers of seconds, or numbers with a unit of `TIME_UNITS`.
-    `low`, `high`: nanoseconds; both are included. The end that is written is excluded, as in a range of
-    times.
-
-    Examples
-    --------
-    >>> from ensembles.model.filters import parse_durations
-    >>> parse_durations("0.5..2"), parse_durations("10us..1.5ms"), parse_durations("..1us")
-    ((500000000, 1999999999), (10000, 1499999), (0, 999))
-    """
-    low_text, range_sign, high_text = text.partition("..")
-    low = _duration_ns(low_text) if low_text.strip() else 0
-    high = _duration_ns(high_text) if high_text.strip() else HALF_INT64
-    if not range_sign or low is None or high is None:
-        raise EnsioError(f'duration "{text}" is not a range of durations: write it like 0.5..2 or 10ms..2s')
-    if low >= high:
-        raise EnsioError(f'duration "{text}" is an empty range: write the shorter duration first')
-    return low, high - 1
+def _seconds(text: str) -> float:
+    _check_length(text, "time")
+    return float(text)
 
 
-def _duration_ns(text: str) -> int | None:
-    """Convert seconds, or a number with a unit, to whole ns; None: it is not a duration."""
+def _duration_ns(text: str) -> int:
+    """Convert seconds, or a number with a unit, to whole ns."""
     match = _DURATION.fullmatch(text)
     if match is None or match[2] not in TIME_UNITS:
-        return None
+        raise ValueError
     _check_length(match[1], "duration")
     seconds = float(match[1]) * TIME_UNITS[match[2]]
     # As `_ns` of selections: numbers of seconds of a link mean the same here.
     return round(min(seconds * 1e9, float(HALF_INT64)))
 
 
-def parse_offsets(text: str) -> tuple[int, int]:
-    """Parse an offset or a range of offsets; either end of a range may be missing.
-
-    `low`, `high`: bytes; both are included. The end of a range that is written is excluded: it is the first
-    byte after the part of the file.
-    `EnsioError`: the text is neither an offset nor a range of them.
-
-    Examples
-    --------
-    >>> from ensembles.model.filters import parse_offsets
-    >>> parse_offsets("1MiB..2MiB"), parse_offsets("4096")
-    ((1048576, 2097151), (4096, 4096))
-    """
+def _rate(text: str) -> int:
     try:
-        low, high, is_range = _limits(text, 2**63)
+        return parse_size(text.removesuffix("/s"))
     except EnsioError as error:
-        raise EnsioError(str(error).replace("size", "offset", 1)) from None
-    if not is_range:
-        return low, low
-    if low >= high:
-        raise EnsioError(f'offset "{text}" is an empty range: write the smaller offset first')
-    return low, high - 1
+        raise ValueError from error
 
 
-def parse_rates(text: str) -> tuple[int, int]:
-    """Parse a range of rates; either end may be missing.
-
-    `text`: bytes per second: sizes as those of `parse_size`, also with ``/s`` behind them.
-    `low`, `high`: bytes per second; `high` is excluded. Without an end, it is above all rates.
-
-    Examples
-    --------
-    >>> from ensembles.model.filters import parse_rates
-    >>> parse_rates("50MiB..1GiB"), parse_rates("..1kB/s")
-    ((52428800, 1073741824), (0, 1000))
-    """
-    low_text, range_sign, high_text = (part.strip() for part in text.partition(".."))
-    try:
-        low, high, _ = _limits(f"{low_text.removesuffix('/s')}..{high_text.removesuffix('/s')}", NO_RATE)
-    except EnsioError:
-        range_sign, low, high = "", 0, 0
-    if not range_sign:
-        raise EnsioError(f'rate "{text}" is not a range of bytes per second: write it like 50MiB..1GiB')
-    if low >= high:
-        raise EnsioError(f'rate "{text}" is an empty range: write the lower rate first')
-    return low, high
+RANGES = {
+    "size": Range(parse_size, 0, 2**64 - 1, "bytes: write it like 1MiB..4MiB", "smaller", is_one=True),
+    "time": Range(_seconds, -math.inf, math.inf, "seconds: write it like 10..20", "earlier"),
+    "duration": Range(
+        _duration_ns, 0, HALF_INT64, "durations: write it like 0.5..2 or 10ms..2s", "shorter", after=1
+    ),
+    "offset": Range(parse_size, 0, 2**63, "bytes: write it like 1MiB..2MiB", "smaller", is_one=True, after=1),
+    "rate": Range(_rate, 0, NO_RATE, "bytes per second: write it like 50MiB..1GiB", "lower"),
+}
+"""Quantities whose ranges have units."""
 
 
 def within_rates(moved: np.ndarray, duration_ns: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
@@ -308,3 +263,44 @@ def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.n
         if low <= limits.max and high >= limits.min:
             mask |= (values >= max(low, limits.min)) & (values <= min(high, limits.max))
     return mask
+
+
+class Filter(NamedTuple):
+    """A filter of commands and of `Run.select`."""
+
+    attribute: str  # Of `ensembles.run.selection.Selection`
+    parse: Callable[[Any], Any]  # Parse what the user writes
+
+
+def _numbers(what: str) -> Callable[[Any], Any]:
+    return partial(parse_list, parse=partial(parse_numbers, what))
+
+
+def _ranges(name: str) -> Callable[[Any], Any]:
+    return partial(parse_list, parse=partial(parse_range, name))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(map(str, value))
+
+
+FILTERS = {
+    "op": Filter("ops", partial(parse_names, what="op", known=OPS)),
+    "call": Filter("calls", partial(parse_names, what="call", known=None)),
+    "layer": Filter("layers", partial(parse_names, what="layer", known=None)),
+    "file": Filter("file_globs", _texts),
+    "rank": Filter("ranks", _numbers("rank")),
+    "size": Filter("sizes", _ranges("size")),
+    "time": Filter("times_s", _ranges("time")),
+    "duration": Filter("durations_ns", _ranges("duration")),
+    "offset": Filter("offsets", _ranges("offset")),
+    "rate": Filter("rates", _ranges("rate")),
+    "failed": Filter("failed", bool),
+    "error": Filter("errors", partial(parse_list, parse=parse_error)),
+    "region": Filter("regions", _texts),
+    "site": Filter("sites", _texts),
+    "phase": Filter("phases", _numbers("phase")),
+    "ordinal": Filter("ordinals", _numbers("ordinal")),
+    "per_byte": Filter("per_byte", bool),
+}
+"""All filters by name."""

@@ -70,7 +70,7 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
     others = [row for row in rows if not row["is_search"]]
     sentences = [_sentence(row, tasks) for row in others[:_MOST_LINES]]
     if len(others) > _MOST_LINES:
-        sentences.append("and others: ensio events RUN --failed")
+        sentences.append("and others: ensio events RUN --where failed")
     learned: dict[str, list[str]] = {}
     for row in rows:
         if row["is_search"]:
@@ -103,7 +103,7 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
         return ""
     text = "; ".join(_sentence(row, tasks) for row in lost[:_MOST_LINES])
     more = "; and others" if len(lost) > _MOST_LINES else ""
-    return f"failed, so that files may lack data: {text}{more} (ensio events RUN --failed)"
+    return f"failed, so that files may lack data: {text}{more} (ensio events RUN --where failed)"
 
 
 def _is_device(path: str) -> bool:

@@ -174,20 +174,20 @@ _CONDITIONS: dict[str, tuple[str, Callable[[Run, Any, _Extent], str]]] = {
         ),
     ),
     "durations_ns": (
-        "--duration",
+        "--where duration",
         lambda run, wanted, extent: (
             f": the calls of the run take {extent.span('duration', lambda ns: seconds_text(ns * S_PER_NS))}"
         ),
     ),
-    "offsets": ("--offset", _offsets),
-    "rates": ("--rate", _says(": no call of the run moved bytes at such a rate")),
-    "failed": ("--failed", _says(": no call of the run failed")),
-    "errors": ("--error", _errors),
-    "regions": ("--region", lambda run, wanted, extent: f" {', '.join(wanted)}: no call starts in it"),
-    "sites": ("--site", lambda run, wanted, extent: f" {', '.join(wanted)}: no call comes from there"),
+    "offsets": ("--where offset", _offsets),
+    "rates": ("--where rate", _says(": no call of the run moved bytes at such a rate")),
+    "failed": ("--where failed", _says(": no call of the run failed")),
+    "errors": ("--where error", _errors),
+    "regions": ("--where region", lambda run, wanted, extent: f" {', '.join(wanted)}: no call starts in it"),
+    "sites": ("--where site", lambda run, wanted, extent: f" {', '.join(wanted)}: no call comes from there"),
     "phases": ("--phase", _phases),
     "ordinals": (
-        "--ordinal",
+        "--where ordinal",
         lambda run, wanted, extent: (
             f" {spans_text(wanted)}: no task makes so many calls of one operation on one file"
         ),

@@ -177,7 +177,7 @@ class RunReading:
 
     def lacking(self, *, little: bool = True) -> str:
         """Return the same; `little`: also where the kernel counted little I/O that was not recorded."""
-        if self.missing or not self.has_calls:
+        if not self.has_calls or self.missing:  # in this order: sums that are read may be damaged
             return self.missing or NO_CALLS
         unseen = self._run.unseen
         return unseen.sentence if unseen and (little or unseen.is_much) else ""

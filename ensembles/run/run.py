@@ -266,6 +266,16 @@ class Run:
         >>> en.open("ensio-ior").length_s
         12.0
         """
+        life_ns, is_exact = self._life
+        # Where the events would have to be read for it, exact lives are enough.
+        cells = self.summary.cells if self.reading.has_summary or not is_exact else {}
+        if len(cells.get("end_ns", ())):
+            life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
+        return life_ns * 1e-9
+
+    @property
+    def _life(self) -> tuple[int, bool]:
+        """Time from the start of the first process to the end of the last, ns, and whether both are known."""
         processes = self.info.processes
         lives = [
             (each.start_unix_ns, each.end_unix_ns)
@@ -273,12 +283,8 @@ class Run:
             if 0 < each.start_unix_ns < each.end_unix_ns
         ]
         life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        is_exact = lives and all(end % NS_PER_S for _, end in lives) and all(each.ended for each in processes)
-        # Where the events would have to be read for it, exact lives are enough.
-        cells = self.summary.cells if self.reading.has_summary or not is_exact else {}
-        if len(cells.get("end_ns", ())):
-            life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
-        return life_ns * 1e-9
+        is_exact = bool(lives) and all(end % NS_PER_S for _, end in lives)
+        return life_ns, is_exact and all(each.ended for each in processes)
 
     @cached_property
     def _implausible(self) -> list[str]:
@@ -294,6 +300,8 @@ class Run:
         table = table_from_cells(self.summary, self.files)
         io_s = totals_from_cells(self.summary).io_time_ns / NS_PER_S
         span_s, threads = table.span_ns / NS_PER_S, max(self.info.threads, 1)
+        life_ns, is_exact = self._life
+        most_s = life_ns / NS_PER_S if is_exact else self.length_s
         notes = []
         if names and not self.info.flights and io_s > _MOST_BUSY * span_s * threads:
             notes.append(
@@ -301,11 +309,10 @@ class Run:
                 "completion, as an older recorder or another tool stored them: times in I/O include what was "
                 "hidden behind other work"
             )
-        elif not names and io_s > _MOST_BUSY * self.length_s * threads:
+        elif not names and io_s > _MOST_BUSY * most_s * threads:
             notes.append(
                 f"implausible: {seconds_text(io_s)} in I/O calls of {count_text(threads, 'thread')} within "
-                f"{seconds_text(self.length_s)}: a time is damaged, or the record lacks threads; copy it "
-                "again"
+                f"{seconds_text(most_s)}: a time is damaged, or the record lacks threads; copy it again"
             )
         if span_s > _LONG_S and table.events * _SELDOM_S < span_s:
             notes.append(

@@ -6,32 +6,25 @@ list), a number, or a list of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
 from ensembles.model.enclosed import among_themselves, as_outermost
-from ensembles.model.error_names import parse_error
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import OPS, Call, Events
+from ensembles.model.events import Call, Events
 from ensembles.model.filters import (
+    FILTERS,
     UNITS,
     Quantity,
     Text,
     checked_quantity,
-    parse_durations,
-    parse_list,
-    parse_names,
-    parse_numbers,
-    parse_offsets,
-    parse_rates,
     parse_size,
-    parse_sizes,
-    parse_times,
     within_ranges,
     within_rates,
 )
@@ -109,56 +102,14 @@ class Selection:
     site_numbers: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def parse(
-        cls,
-        *,
-        op: Text = None,
-        call: Text = None,
-        layer: Text = None,
-        file: str | Iterable[str] | None = None,
-        rank: Text = None,
-        size: Text = None,
-        time: Text = None,
-        duration: Text = None,
-        offset: Text = None,
-        rate: Text = None,
-        failed: bool = False,
-        error: Text = None,
-        region: str | Iterable[str] | None = None,
-        site: str | Iterable[str] | None = None,
-        phase: Text = None,
-        ordinal: Text = None,
-        per_byte: bool = False,
-        quantity: str = "duration",
-        **unknown: object,
-    ) -> Selection:
-        """Parse filters as they are written on the command line.
-
-        `failed`: select only calls that failed.
-        `per_byte`: select only calls that moved bytes; durations are per MiB.
-        """
-        for name in unknown:
-            raise TypeError(f'there is no filter "{name}": {suggestion(name, Filters.__annotations__)}')
-        return cls(
-            ops=parse_names(op, "op", OPS),
-            calls=parse_names(call, "call", None),
-            layers=parse_names(layer, "layer", None),
-            file_globs=None if file is None else (file,) if isinstance(file, str) else tuple(map(str, file)),
-            ranks=parse_list(rank, partial(parse_numbers, "rank")),
-            sizes=parse_list(size, parse_sizes),
-            times_s=parse_list(time, parse_times),
-            durations_ns=parse_list(duration, parse_durations),
-            offsets=parse_list(offset, parse_offsets),
-            rates=parse_list(rate, parse_rates),
-            failed=bool(failed),
-            errors=parse_list(error, parse_error),
-            regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
-            sites=None if site is None else (site,) if isinstance(site, str) else tuple(site),
-            phases=parse_list(phase, partial(parse_numbers, "phase")),
-            ordinals=parse_list(ordinal, partial(parse_numbers, "ordinal")),
-            per_byte=bool(per_byte),
-            quantity=checked_quantity(quantity),
-        )
+    def parse(cls, *, quantity: str = "duration", **filters: Unpack[Filters]) -> Selection:
+        """Parse filters as they are written on the command line, by `ensembles.model.filters.FILTERS`."""
+        for name in filters:
+            if name not in FILTERS:
+                raise TypeError(f'there is no filter "{name}": {suggestion(name, FILTERS)}')
+        given: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
+        chosen = {FILTERS[name].attribute: FILTERS[name].parse(value) for name, value in given.items()}
+        return cls(quantity=checked_quantity(quantity), **chosen)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -334,6 +285,43 @@ class Selection:
             path = chunk.files[number]
             wanted[number] = any(fnmatchcase(path, glob) for glob in self.file_globs or ())
         return wanted
+
+
+_CONDITION = re.compile(r"\s*([a-z_-]+)\s*(?:(=|<|>)\s*(\S.*?)\s*)?", re.DOTALL)
+
+
+def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parse conditions such as ``duration>10ms``, and add the filters that are given otherwise.
+
+    Examples
+    --------
+    >>> from ensembles.run.selection import parse_where
+    >>> parse_where(["duration>10ms", "duration<1s", "failed"], {"op": "read"})
+    {'op': 'read', 'duration': ['10ms..1s'], 'failed': True}
+    """
+    found = dict(given)
+    for text in texts:
+        match = _CONDITION.fullmatch(text)
+        name, sign, value = match.groups() if match else (text, None, None)
+        name = name.replace("-", "_")
+        if name not in FILTERS:
+            raise EnsioError(f'there is no filter "{name}": {suggestion(name, FILTERS, "it is one of")}')
+        if name in given or (FILTERS[name].parse is bool) != (sign is None):
+            how = "a value, as in duration>10ms or region=NAME" if sign is None else "no value"
+            how = "to be given once" if name in given else how
+            raise EnsioError(f'--where "{text}": {name} has {how}')
+        values = found.setdefault(name, [])
+        if sign is None:
+            found[name] = True
+        elif sign == "=":
+            values.append(value)
+        elif values and values[-1].startswith("..") and sign == ">":
+            values[-1] = value + values[-1]
+        elif values and values[-1].endswith("..") and sign == "<":
+            values[-1] += value
+        else:
+            values.append(f"{value}.." if sign == ">" else f"..{value}")
+    return found
 
 
 _BEYOND_SUMS = {

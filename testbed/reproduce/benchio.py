@@ -46,6 +46,6 @@ def figures(runs: Runs) -> Iterator[Figure]:
 
 def _rates(runs: Runs, model: str, tasks: int, *options: str) -> dict[str, float]:
     """Return the largest rate of the repetitions by layer, GB/s."""
-    options = ("--sizes", "paper", "--tasks", str(tasks), "--repetitions", "3", *options)
+    options = ("--set", "sizes=paper", "--tasks", str(tasks), "--set", "repetitions=3", *options)
     made = runs.simulate("benchio", model, *options)
     return {layer: tasks * BLOCK_GB / min(made.phase_times_s(layer)) for layer in ("mpiio", "hdf5")}

@@ -27,7 +27,7 @@ INPUT_SCALE = 100
 
 def figures(runs: Runs) -> Iterator[Figure]:
     """Yield sizes and counts of requests, rates of IOR, and the five steps."""
-    writes = runs.simulate("btio", "sdumont", "--sizes", "paper", "--set", "writes=5")
+    writes = runs.simulate("btio", "sdumont", "--set", "sizes=paper", "--set", "writes=5")
     requests = writes.run.select(op="write", layer="mpiio").moved
     yield near(CASE, "bytes that BT-IO writes", "by construction", 132.6, requests.sum() * 10 / 1e9, "GB")
     yield near(CASE, "requests of BT-IO", "by construction", 18, float(np.median(requests)) / 1e6, "MB")
@@ -80,7 +80,7 @@ def _olam(runs: Runs) -> Iterator[Figure]:
         "compute_ms=1",
     ]
     words = [word for option in options for word in ("--set", option)]
-    made = runs.simulate("olam", "sdumont", "--sizes", "paper", *words)
+    made = runs.simulate("olam", "sdumont", "--set", "sizes=paper", *words)
     (collective,) = (
         found for found in requests_of_run(made.run, most=20) if (found.layer, found.op) == ("mpiio", "write")
     )
@@ -92,7 +92,7 @@ def _olam(runs: Runs) -> Iterator[Figure]:
 
 
 def _steps(runs: Runs) -> Iterator[Figure]:
-    steps = runs.simulate("twophase", "sdumont", "--sizes", "paper")
+    steps = runs.simulate("twophase", "sdumont", "--set", "sizes=paper")
     names = ("1-ranges", "2-counts", "3-offsets", "4-data")
     times_s = {name: sum(steps.phase_times_s(name)) for name in names}
     # Step 5 of table III is MPI_File_write_at; the microbenchmark times the sync after it separately.

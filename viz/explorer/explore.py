@@ -44,8 +44,9 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerWidget:
     >>> len(explorer.marked) == len(run.select(op="write"))
     True
     """
+    from ensembles.model.filters import FILTERS
     from ensembles.viz.explorer.shown import Shown
-    from ensembles.viz.explorer.view import FILTERS, FLAGS, YES, View
+    from ensembles.viz.explorer.view import FLAGS, YES, View
 
     try:
         from ensembles.viz.explorer.widget import ExplorerWidget

@@ -18,11 +18,11 @@ from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Button, Div, Select, TextInput
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.filters import parse_durations, parse_numbers, parse_offsets, parse_rates, parse_times
+from ensembles.model.filters import FILTERS, parse_numbers, parse_range
 from ensembles.viz.common.figures import plain, retitle
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import FILTERS, YES, Interval, Ranks, View, end_of, range_text, rounded
+from ensembles.viz.explorer.view import YES, Interval, Ranks, View, end_of, range_text, rounded
 
 if TYPE_CHECKING:
     from ensembles.viz.explorer.panel import Shows
@@ -320,17 +320,17 @@ class Fields:
         if name in ("ranks", "zoom_ranks"):
             return self._ranks(name, text)
         if name == "offsets":
-            first, last = parse_offsets(text)
+            first, last = parse_range("offset", text)
             return first, min(last, (1 << 62) - 1) + 1
         if name == "rates":
-            return parse_rates(text)
+            return parse_range("rate", text)
         if name == "durations_s":
-            least, most = parse_durations(text)
+            least, most = parse_range("duration", text)
             longest = calls.durations_ns[2] if calls.count else 0
             is_open = not text.partition("..")[2].strip()
             most = max(longest, least) if is_open else most
             return round(least * 1e-9, 9), round((most + 1) * 1e-9, 9)
-        low, high = parse_times(text)
+        low, high = parse_range("time", text)
         first_ns, end_ns = calls.extent_ns
         low = min(first_ns * 1e-9, 0.0) if math.isinf(low) else low
         high = max(end_ns * 1e-9, low) + _LEAST_S if math.isinf(high) else high

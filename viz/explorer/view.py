@@ -7,27 +7,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.filters import (
-    parse_durations,
-    parse_list,
-    parse_numbers,
-    parse_offsets,
-    parse_rates,
-    parse_times,
-)
-
-FILTERS = (
-    *("op", "call", "layer", "file", "rank", "size", "time", "duration", "offset"),
-    *("rate", "failed", "error", "region", "site", "phase", "ordinal", "per_byte"),
-)
-"""Filters of the explorer, named as on the command line."""
+from ensembles.model.filters import FILTERS
 
 FLAGS = ("failed", "per_byte")
 """Filters without a value on the command line."""
@@ -316,6 +302,20 @@ def _chosen(query: Mapping[str, str]) -> Chosen | None:
 _LISTS = ("op", "call", "layer", "error")
 
 
+def _numbers(low: int, high: int) -> str:
+    return f"{low}-{high}" if low < high else str(low)
+
+
+_RANGES: dict[str, tuple[bool, Callable[[Any, Any], str]]] = {
+    "time": (False, lambda low, high: f"{low!r}..{high!r}"),
+    "duration": (True, lambda low, high: f"{low}ns..{high + 1}ns"),
+    "offset": (True, lambda low, high: f"{low}..{high + 1}"),
+    "rate": (False, lambda low, high: f"{low}..{high}"),
+    **dict.fromkeys(("rank", "phase", "ordinal"), (True, _numbers)),
+}
+"""Filters by ranges: whether these include their ends, and how they are written."""
+
+
 def _both(name: str, filtered: str, marked: str) -> str:
     """Return the filter that selects what two of the same name select."""
     if name in _LISTS:
@@ -326,26 +326,10 @@ def _both(name: str, filtered: str, marked: str) -> str:
                 f"the filter {name} leaves out all calls of the mark: clear the filter or the mark"
             )
         return ",".join(both)
-    if name == "time":
-        times = _within(parse_list(filtered, parse_times), parse_list(marked, parse_times), inclusive=False)
-        return ",".join(f"{low!r}..{high!r}" for low, high in times)
-    if name == "duration":
-        spans = _within(
-            parse_list(filtered, parse_durations), parse_list(marked, parse_durations), inclusive=True
-        )
-        return ",".join(f"{low}ns..{high + 1}ns" for low, high in spans)
-    if name == "offset":
-        places = _within(
-            parse_list(filtered, parse_offsets), parse_list(marked, parse_offsets), inclusive=True
-        )
-        return ",".join(f"{low}..{high + 1}" for low, high in places)
-    if name == "rate":
-        rates = _within(parse_list(filtered, parse_rates), parse_list(marked, parse_rates), inclusive=False)
-        return ",".join(f"{low}..{high}" for low, high in rates)
-    if name in ("rank", "phase", "ordinal"):
-        parse = partial(parse_numbers, name)
-        ranges = _within(parse_list(filtered, parse), parse_list(marked, parse), inclusive=True)
-        return ",".join(f"{low}-{high}" if low < high else str(low) for low, high in ranges)
+    if name in _RANGES:
+        parse, (inclusive, form) = FILTERS[name].parse, _RANGES[name]
+        ranges = _within(parse(filtered), parse(marked), inclusive=inclusive)
+        return ",".join(form(low, high) for low, high in ranges)
     if filtered == marked:
         return filtered
     raise EnsioError(f"the filter and the mark both choose by {name}: clear the filter or the mark")

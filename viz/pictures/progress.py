@@ -15,7 +15,7 @@ from bokeh.plotting import figure
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Events
-from ensembles.model.filters import parse_list, parse_numbers, parse_sizes, within_ranges
+from ensembles.model.filters import FILTERS, within_ranges
 from ensembles.run.run import Run
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.common.data_for import labelled_ensembles, of_several
@@ -156,8 +156,8 @@ def _calls(
 ) -> Events:
     if op not in OPS:
         raise EnsioError(f'there is no operation "{op}": choose one of {", ".join(OPS)}')
-    ranges = parse_list(ordinal, lambda text: parse_numbers("ordinal", text))
-    sizes = parse_list(size, parse_sizes)
+    ranges = None if ordinal is None else FILTERS["ordinal"].parse(ordinal)
+    sizes = None if size is None else FILTERS["size"].parse(size)
     layers = (layer,) if isinstance(layer, str) else layer
     if isinstance(data, Run):
         found = data.select(op=op)

@@ -256,7 +256,7 @@ def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
         )
     names = ("call", "error", "calls", "files", "file of most", "file of the last")
     headers = (*names, "ranks", "first", "last")
-    return MomentsTable(headers, rows, "The calls: ensio events RUN --failed.") if rows else None
+    return MomentsTable(headers, rows, "The calls: ensio events RUN --where failed.") if rows else None
 
 
 def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:

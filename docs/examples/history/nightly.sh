@@ -7,7 +7,7 @@ run=$(mktemp -d "${TMPDIR:-/tmp}/nightly.XXXXXX") || exit 2
 trap 'rm -rf "$run"' EXIT
 ensio run -o "$run/run" -- "$@" || exit 2
 ensio history add "$run/run" --experiment "${EXPERIMENT:-nightly}" --label "node=$(hostname)" || exit 2
-ensio history check --experiment "${EXPERIMENT:-nightly}" --junit "${JUNIT:-$run/check.xml}"
+ensio history check --experiment "${EXPERIMENT:-nightly}" -o "${JUNIT:-$run/check.xml}"
 verdict=$?
 if [ -n "${SITE:-}" ]; then
     ensio history site "$SITE" || exit 2

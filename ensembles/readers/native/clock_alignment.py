@@ -131,9 +131,11 @@ class Alignment:
             return {}
         met = [self.spools[place] for place in met_at]
         ticks = np.stack([heads[where][edge][met_at] for edge in _EDGES], axis=1)
-        kept = _plausible(ticks, np.array([spool.head.first_ticks for spool in met], "u8"))
-        met, ticks = [met[row] for row in np.flatnonzero(kept).tolist()], ticks[kept]
         first_ticks = np.array([spool.head.first_ticks for spool in met], "u8")
+        kept = (ticks[:, 0] >= np.maximum(first_ticks, 1)[:, None]).all(1)  # in a possible order
+        kept &= (ticks[:, 1] >= ticks[:, 0]).all(1) & (ticks < 1 << 63).all((1, 2))
+        met, ticks = [met[row] for row in np.flatnonzero(kept).tolist()], ticks[kept]
+        first_ticks = first_ticks[kept]
         ns_per_tick = np.array([self.clocks.ns_per_tick(spool) for spool in met])
         elapsed = (ticks - first_ticks[:, None, None]).astype("i8")
         elapsed_ns = np.rint(elapsed * ns_per_tick[:, None, None]).astype("i8")
@@ -153,13 +155,6 @@ def _host(spool: Spool) -> bytes:
 
 def _launch(spool: Spool) -> bytes:
     return spool.properties.get(b"launch", b"")
-
-
-def _plausible(ticks: np.ndarray, first_ticks: np.ndarray) -> np.ndarray:
-    """Test which processes have barrier times in a possible order: bool, shape (processes,)."""
-    begun = (ticks[:, 0] >= np.maximum(first_ticks, 1)[:, None]).all(1)
-    plausible: np.ndarray = begun & (ticks[:, 1] >= ticks[:, 0]).all(1) & (ticks < 1 << 63).all((1, 2))
-    return plausible
 
 
 def _offset(node: _Meeting, reference: _Meeting) -> _Offset:

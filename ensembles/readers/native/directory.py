@@ -46,7 +46,7 @@ def run_directory_at(path: str) -> str:
     except OSError:
         return path  # opening the path reports the error
     if len(found) > 1:
-        found = _newest_first(found)
+        found = sorted(found, key=lambda path: (-os.stat(path).st_mtime_ns, path))
         raise SeveralRuns(f"{path} holds {len(found)} runs, name one of them: {_listed(found)}", found)
     return found[0] if found else path
 
@@ -69,11 +69,6 @@ def holds_record(path: str) -> bool:
             return any(entry.name.endswith(RECORDS) or entry.name == TRACE_FILE for entry in entries)
     except OSError:
         return False
-
-
-def _newest_first(paths: list[str]) -> list[str]:
-    statuses = {path: os.stat(path) for path in paths}
-    return sorted(paths, key=lambda path: (-statuses[path].st_mtime_ns, path))
 
 
 def _listed(paths: list[str]) -> str:

@@ -29,7 +29,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.run_summary import MOST_BYTES
 from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
-from ensembles.readers.native.spool_bytes import JobSummary, KnownTexts, Piece
+from ensembles.readers.native.spool_bytes import OTHER_VERSION, JobSummary, KnownTexts, Piece
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 
@@ -90,7 +90,7 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     if (head.version, head.spool_version) not in VERSIONS or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version}.{head.spool_version}, not "
-            f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: use the ensio that recorded it"
+            f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: {OTHER_VERSION}"
         )
     if head.version == _SUMMED and head.checksum != zlib.crc32(beginning[:_SUMMED_HEAD_BYTES]):
         raise _damaged(path)
@@ -109,12 +109,6 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     return head
 
 
-def _summary_of(path: str, head: Any) -> JobSummary | None:
-    if not head.summary:
-        return None
-    return JobSummary(path, head.summary, head.summary_coded, head.summary_checksum, head.summary_bytes)
-
-
 class _JobFile(NamedTuple):
     """An open job file."""
 
@@ -129,7 +123,8 @@ def _read_records(job: _JobFile, records: bytes, copy: bytes) -> list[Spool]:
     path, head = job.path, job.head
     spools: list[Spool] = []
     notes: list[str] = []
-    position, summary = 0, _summary_of(path, head)
+    where = head.summary, head.summary_coded, head.summary_checksum, head.summary_bytes
+    position, summary = 0, JobSummary(path, *where) if head.summary else None
     shared = decode_text(copy[_SUM_BYTES:], b"", head.shared_bytes) if copy and _has_sum(copy) else b""
     for number in range(head.processes):
         if position + JOB_PROCESS.size > len(records):

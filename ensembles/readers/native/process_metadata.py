@@ -213,7 +213,9 @@ def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int
     tasks = max(expected, len(ranks), max(ranks, default=-1) + 1, 1)
     if ranks and len(ranks) < tasks:
         missing = tasks - len(ranks)
-        notes.append(f"{missing} of {tasks} ranks left no spool: their calls are missing, or they made none")
+        notes.append(
+            f"{missing} of {tasks} ranks have no readable spool: their calls are missing, or they made none"
+        )
     return tasks, few(notes, "processes without a rank made calls")
 
 

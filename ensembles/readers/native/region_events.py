@@ -76,7 +76,8 @@ def _occurrences(spool: MarkedSpool, names: dict[str, int], damage: DamageReport
     used = {number: spool.names.get(number, "") for number in np.unique(both["id"]).tolist()}
     number_of = {number: names.setdefault(name, len(names)) for number, name in used.items()}
     start, until = (
-        _nanoseconds(ticks, decoding) for ticks in (both["start"], both["start"] + both["duration"])
+        np.rint(ticks * decoding.ns_per_tick).astype("i8")
+        for ticks in (both["start"], both["start"] + both["duration"])
     )
     return {
         "rank": np.full(len(both["id"]), decoding.rank, "u4"),
@@ -87,10 +88,6 @@ def _occurrences(spool: MarkedSpool, names: dict[str, int], damage: DamageReport
         "duration": until - start,
         "ended": both["ended"].astype("u1"),
     }
-
-
-def _nanoseconds(ticks: np.ndarray, decoding: Decoding) -> np.ndarray:
-    return np.rint(ticks * decoding.ns_per_tick).astype("i8")
 
 
 _MARK = np.dtype([("thread", "i8"), ("call", "i8"), ("id", "i8"), ("start", "i8"), ("duration", "i8")])

@@ -60,14 +60,14 @@ class RunSummary:
         for spool, decoding in self._own:
             part, damaged = read_summary(spool, decoding, metadata.calls, metadata.files)
             summary.merge(part)
-            rows.append(_with_rank({name: part.cells[name] for name in _ROWS}, decoding))
+            sums = {name: part.cells[name] for name in _ROWS}
+            rows.append(sums | {"rank": np.full(len(sums["count"]), max(decoding.rank, 0))})
             if damaged:
                 notes.append(_damaged_cells(spool.name, damaged))
         ranks.add_rows(
             metadata.calls, {name: np.concatenate([part[name] for part in rows]) for name in COLUMNS}
         )
-        for sentence in few(notes, "spools have a damaged summary"):
-            metadata.note(sentence)
+        metadata.note_damage(few(notes, "spools have a damaged summary"), [-1] * bool(notes))
         for events in self._rest(metadata):
             summary.add(events, ordinals_known=False)
             ranks.add(events)
@@ -81,7 +81,7 @@ class RunSummary:
             try:
                 part, damaged = read_job_summary(place, translation, metadata.calls, metadata.files)
             except EnsioError as error:
-                metadata.note(f"{error}; sums and histograms do not include the calls in it")
+                notes.append(f"{error}; sums and histograms do not include the calls in it")
                 continue
             summary.merge(part)
             if damaged:
@@ -106,9 +106,10 @@ class RunSummary:
         for name in _ROWS[1:]:
             sound &= joined[name] < _LARGEST
         if not sound.all():
-            metadata.note(
+            what = (
                 "a job file is damaged: sums of some ranks are left out, because their numbers are impossible"
             )
+            metadata.note_damage([what], [-1])
         return {name: column[sound].astype(np.int64) for name, column in columns.items()}
 
     def _rest(self, metadata: RunMetadata) -> Iterator[Events]:
@@ -156,10 +157,6 @@ def _job_summaries(
     return {
         place: Translation(numbers[place], files, ranks_of, origin_ns) for place, ranks_of in ranks.items()
     }
-
-
-def _with_rank(rows: dict[str, np.ndarray], decoding: Decoding) -> dict[str, np.ndarray]:
-    return rows | {"rank": np.full(len(rows["count"]), max(decoding.rank, 0))}
 
 
 def _damaged_cells(name: str, count: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ensembles.files.names import RECORDS
 from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.c_layout import (
     ACCOUNT,
@@ -23,7 +24,7 @@ from ensembles.model.c_layout import (
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import HALF_INT64
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
-from ensembles.readers.native.spool_bytes import Contents, JobSummary, KnownTexts, Piece
+from ensembles.readers.native.spool_bytes import OTHER_VERSION, Contents, JobSummary, KnownTexts, Piece
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,6 +117,9 @@ READABLE = (
     "such as a Darshan log (.darshan), an OTF2 archive (.otf2) or a folder of Recorder"
 )
 """What can be opened, for errors."""
+
+NAMED = (*RECORDS, ".h5", ".darshan", ".otf2", ".pfw", ".pfw.gz", ".strace")
+"""Endings of the names of traces."""
 
 VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 """Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
@@ -337,6 +341,10 @@ def checked_head(path: str, beginning: bytes) -> Any:
             else f"{path} is damaged, or its process was killed at its start: it begins with zeros"
         )
     if beginning[:8] != MAGIC:
+        if path.endswith(NAMED):
+            raise EnsioError(
+                f"{path} does not begin as its name says: it is damaged or something else, copy it again"
+            )
         raise EnsioError(
             f"{path} is not a trace that ensio reads (no export to CSV or the like is): {READABLE}"
         )
@@ -352,7 +360,7 @@ def checked_head(path: str, beginning: bytes) -> Any:
     if head.version not in VERSIONS or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version} and events of {head.event_bytes} bytes, not "
-            f"{VERSIONS[-1]} and {EVENT.size}: use the ensio that recorded it"
+            f"{VERSIONS[-1]} and {EVENT.size}: {OTHER_VERSION}"
         )
     plausible = (
         head.allocated_bytes >= HEAD_BYTES
@@ -362,13 +370,9 @@ def checked_head(path: str, beginning: bytes) -> Any:
         and -1 <= head.rank < _MOST_RANKS
         and head.tasks <= _MOST_RANKS
         and head.threads <= 1 << 16
-        and head.first_realtime_ns < HALF_INT64
-        and head.last_realtime_ns < HALF_INT64
-        and head.first_monotonic_ns < HALF_INT64
-        and head.last_monotonic_ns < HALF_INT64
-        and head.dropped_events < HALF_INT64
-        and head.excluded_calls < HALF_INT64
-        and head.lost_calls < HALF_INT64
+        and max(head.first_realtime_ns, head.last_realtime_ns) < HALF_INT64
+        and max(head.first_monotonic_ns, head.last_monotonic_ns) < HALF_INT64
+        and max(head.dropped_events, head.excluded_calls, head.lost_calls) < HALF_INT64
     )
     if not plausible:
         raise EnsioError(f"{path} is damaged: the numbers in its head are implausible")
@@ -395,20 +399,15 @@ def _facts_of(before: dict[int, bytes], more: dict[int, bytes]) -> dict[int, byt
 
 
 def _find_windows(spool: Spool, descriptor: int) -> None:
-    size = spool.status.st_size
-    end = min(spool.head.allocated_bytes, size)
-    if size < spool.head.allocated_bytes:
-        spool.notes.append(
-            f"{spool.name} is cut short: it has {size} of {spool.head.allocated_bytes} bytes, "
-            "calls recorded in the missing bytes are lost"
-        )
-    position, gap, damaged_at, is_hole = HEAD_BYTES, -1, -1, False
+    size, told = spool.status.st_size, spool.head.allocated_bytes
+    end = size if spool.ended else min(told, size)  # an ended process's file has no more than its windows
+    position, gap, damaged_at, is_hole, last = HEAD_BYTES, -1, -1, False, HEAD_BYTES
     while position + HEADER_BYTES <= end:
         beginning = os.pread(descriptor, HEADER_BYTES + EVENT.size, position)
         window = WINDOW.unpack(beginning.ljust(WINDOW.size, b"\0"))
         length = window.bytes
         sound = window.magic == _MAGIC_OF_WINDOW and length > 0 and length % UNIT_BYTES == 0
-        if not sound or position + length > spool.head.allocated_bytes:
+        if not sound or position + length > max(told, end):
             is_hole = not window.magic and (is_hole or gap < 0)
             gap = position if gap < 0 else gap
             position += UNIT_BYTES
@@ -432,8 +431,19 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         else:
             spool.unknown += 1
         position += length
-    if gap >= 0 and damaged_at < 0 and not (is_hole and size < spool.head.allocated_bytes):
+        last = position
+    if 0 <= gap < told and damaged_at < 0 and not (is_hole and size < told):
         damaged_at = gap
+    if last > told or last == size < told:
+        spool.notes.append(
+            f"{spool.name} is damaged{' or cut short' * (last < told)}: its head says {told} bytes, and its "
+            f"windows end at byte {last}"
+        )
+    elif size < told:
+        spool.notes.append(
+            f"{spool.name} is cut short: it has {size} of {told} bytes, calls recorded in the missing bytes "
+            "are lost"
+        )
     if damaged_at >= 0:
         spool.notes.append(
             f"{spool.name} is damaged: no valid window begins at byte {damaged_at}, calls there are missing"

@@ -15,6 +15,9 @@ from ensembles.model.c_layout import CONSTANTS, TEXT, Structure
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import decode_text
 
+OTHER_VERSION = "read it with the ensio that recorded it, or copy it again if it is damaged"
+"""What to do about a version that is not read: a damaged number is one, too."""
+
 
 class Piece(NamedTuple):
     """Location of a part of a spool in a job file."""

@@ -64,8 +64,6 @@ class SpoolSource:
     `has_summary`: whether the recorder kept summaries.
     """
 
-    is_checked = True
-
     def __init__(
         self, spools: Sequence[Spool], notes: Sequence[str] = (), launchers: Sequence[Spool] = ()
     ) -> None:
@@ -113,6 +111,8 @@ class SpoolSource:
         self.metadata = described(spools, processes, origin_ns, launchers)
         # If all events of a process are in a job file, its summary is not: it is computed from the events.
         self.has_summary = any(spool.is_summarised for spool in spools)
+        # Spools have no sums: their times are looked at where that needs no pass over the events.
+        self.is_checked = not self.has_summary or all(spool.job_path for spool in spools)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
         self.metadata.sites = SiteTable(list(dictionary.sites), resolve_sites)
@@ -148,7 +148,8 @@ class SpoolSource:
         """Return the ranks with events, and upper bounds of their numbers of events."""
         events: Counter[int] = Counter()
         for decoding in self._decodings:
-            events[decoding.rank] += _slots_of(decoding)
+            events[decoding.rank] += sum(window.slots for window in decoding.windows)
+            events[decoding.rank] += sum(block.events for block in decoding.coded)
         ranks = sorted(events)
         return RankSizes(np.array(ranks, np.int64), np.array([events[rank] for rank in ranks], np.int64))
 
@@ -224,11 +225,6 @@ class _Numbers:
         if found is None:
             found = self._known[id(texts)] = self._make(texts)
         return found
-
-
-def _slots_of(decoding: Decoding) -> int:
-    """Return an upper bound on the number of events."""
-    return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
 
 
 _GROUPS = {

@@ -106,7 +106,7 @@ def find_plugins(group: h5py.Group, path: str) -> None:
                 known = label.decode("ascii", "replace") or "without a name"
                 raise MissingLibrary(
                     f"{path} is compressed by HDF5's filter {code} ({known}), {why}: "
-                    "pip install hdf5plugin, or make the file again with ensio collect --filter gzip"
+                    "pip install hdf5plugin, or make the file again with ensio collect --format gzip"
                 )
 
 
@@ -149,7 +149,9 @@ def whole_column(group: h5py.Group, name: str) -> np.ndarray:
     dataset = open_column(group, name)
     if dataset.dtype.hasobject:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
-    _check_size(dataset, name)
+    size, stored_bytes = len(dataset) * dataset.dtype.itemsize, dataset.id.get_storage_size()
+    if size > max(_ALWAYS_READ_BYTES, _MOST_RATIO * stored_bytes):
+        raise ValueError(f"its column {name} decompresses to {size:,} bytes from {stored_bytes:,}")
     column: np.ndarray = dataset[:]
     return column
 
@@ -209,12 +211,6 @@ def _own(parent: h5py.Group, name: str) -> Any:
     if not is_header(open_descriptor(parent), link.u):
         raise ValueError(f"the header of {name} in it has no checksum")
     return parent[name]
-
-
-def _check_size(dataset: h5py.Dataset, name: str) -> None:
-    size, stored_bytes = len(dataset) * dataset.dtype.itemsize, dataset.id.get_storage_size()
-    if size > max(_ALWAYS_READ_BYTES, _MOST_RATIO * stored_bytes):
-        raise ValueError(f"its column {name} decompresses to {size:,} bytes from {stored_bytes:,}")
 
 
 def open_descriptor(part: h5py.Group | h5py.Dataset) -> int:

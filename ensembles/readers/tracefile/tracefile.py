@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -202,7 +202,8 @@ class TraceFileSource:
         Within a thread, events are in the order of completion if the request asks for order and its columns
         include those of `NEEDED`, else in the order of start.
         """
-        names = self._stored_columns(request.columns)
+        asked = self._stored if request.columns is None else request.columns
+        names = tuple(name for name in asked if name in self._stored) or ("duration",)
         sorting = CompletionOrder() if request.is_ordered and set(names) >= NEEDED else None
         ranks, most = request.ranks, request.max_events
         threads = THREADS if request.rows is None else 1
@@ -330,11 +331,6 @@ class TraceFileSource:
             "site": (0, len(metadata.sites) - 1),
             **LIMITS,
         }
-
-    def _stored_columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the columns to read for the named ones; a file of an older version has no others."""
-        stored = self._stored if names is None else tuple(name for name in names if name in self._stored)
-        return stored or ("duration",)
 
     def _events(self, columns: dict[str, np.ndarray]) -> Events:
         missing = COLUMNS.keys() - set(self._stored)

@@ -18,7 +18,7 @@ from ensembles.model.units import count_text, share_text
 from ensembles.run.selection import Selection
 
 if TYPE_CHECKING:
-    from ensembles.model.events import Call, Events
+    from ensembles.model.events import Events
     from ensembles.run.run import Run
 
 READ, WRITE, OPEN, CLOSE, SEEK, SYNC, META, WAIT = range(len(OPS))
@@ -182,7 +182,7 @@ def read_accesses(run: Run) -> Accesses:
     if not found:
         why = f": {why_below}, and the calls inside of MPI-IO were not recorded" if why_below else ""
         raise EnsioError(f"{run.path} has no calls on files that can be replayed{why}")
-    return found
+    return replace(found, is_below=bool(used or why_below))
 
 
 def _some(events: Events, which: np.ndarray) -> Events:
@@ -212,6 +212,8 @@ def _columns(
     is_made = (call >= 0) & (meets | (is_io & (events.file > 0)))
     overlaps = is_io & (start < before)
     notes = [*notes, *_not_made(events, is_io, is_made), *_threads(overlaps, is_io)]
+    # When they are made again, they ask for as many bytes as they move.
+    reads_lines = np.array([each.name in ("fgets", "getdelim", "fscanf") for each in calls])
     found = Accesses(
         names=names,
         ops=(*(ops[name] for name in names[:-1]), WAIT),
@@ -221,7 +223,7 @@ def _columns(
         call=call.astype(np.int16),
         file=np.where(meets, 0, events.file).astype(np.int32),
         offset=events.offset,
-        bytes=np.where(_as_moved(calls)[events.call], np.maximum(events.moved, 0), events.requested).astype(
+        bytes=np.where(reads_lines[events.call], np.maximum(events.moved, 0), events.requested).astype(
             np.int64
         ),
         moved=events.moved,
@@ -274,11 +276,6 @@ def with_lone_opens(found: Accesses) -> Accesses:
         ops=(*found.ops, *found.ops),
         call=np.where(has_one, found.call + len(found.names), found.call),
     ).with_used_names()
-
-
-def _as_moved(calls: Sequence[Call]) -> np.ndarray:
-    """Which functions ask for as many bytes as they move, when they are made again: those that read lines."""
-    return np.array([call.name in ("fgets", "getdelim", "fscanf") for call in calls])
 
 
 def running_maximum(group: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -71,4 +71,4 @@ def gain_s(before: Accesses, after: Accesses, costs: Costs, margin: float) -> tu
                 return str(after.names[number])
             durations[mine] = np.interp(after.bytes[mine], known[:, 0], known[:, end])
         ends.append(time_s(before, factor * before.duration) - time_s(after, durations))
-    return min(ends), max(ends)
+    return min(ends), min(max(ends), time_s(before, before.duration))  # at most what the run takes

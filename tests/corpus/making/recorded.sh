@@ -56,22 +56,22 @@ relinked() { # NAME COMMAND...
     ENSIO_DIR=$runs/$1 "${@:2}"
 }
 
-replay replay-ior-8 ior --block-size 1MiB
-replay replay-ior-64 ior --tasks 64 --block-size 128KiB
-replay replay-ior-2x10 ior --tasks 2 --repetitions 10 --block-size 4MiB
-replay replay-ior-calls ior --tasks 4 --calls 8 --block-size 1MiB
-replay replay-ior-stdio ior --tasks 4 --layer stdio --block-size 256KiB
-replay replay-madbench madbench --tasks 8 --scale 1/1024
-replay replay-gcrm gcrm --tasks 16 --scale 1/64
+replay replay-ior-8 ior --set block_bytes=1MiB
+replay replay-ior-64 ior --tasks 64 --set block_bytes=128KiB
+replay replay-ior-2x10 ior --tasks 2 --set repetitions=10 --set block_bytes=4MiB
+replay replay-ior-calls ior --tasks 4 --calls 8 --set block_bytes=1MiB
+replay replay-ior-stdio ior --tasks 4 --layer stdio --set block_bytes=256KiB
+replay replay-madbench madbench --tasks 8 --set scale=1/1024
+replay replay-gcrm gcrm --tasks 16 --set scale=1/64
 replay replay-btio btio --set shrink=408
 replay replay-hacc hacc --tasks 4 --set shrink=50
 replay replay-benchio benchio --tasks 8 --set block_x=32 --set block_y=32 --set block_z=8
 replay replay-olam olam --tasks 4
-ENSIO_MODE=profile replay replay-profile ior --tasks 8 --calls 4 --block-size 512KiB
-ENSIO_MODE="tail" replay replay-tail ior --tasks 8 --calls 8 --block-size 256KiB
-ENSIO_JOBFILE=0 replay replay-spools ior --tasks 3 --repetitions 4 --block-size 64KiB
+ENSIO_MODE=profile replay replay-profile ior --tasks 8 --calls 4 --set block_bytes=512KiB
+ENSIO_MODE="tail" replay replay-tail ior --tasks 8 --calls 8 --set block_bytes=256KiB
+ENSIO_JOBFILE=0 replay replay-spools ior --tasks 3 --set repetitions=4 --set block_bytes=64KiB
 for number in 1 2 3; do
-    replay "replay-repeated-$number" ior --tasks 4 --repetitions 4 --block-size 256KiB
+    replay "replay-repeated-$number" ior --tasks 4 --set repetitions=4 --set block_bytes=256KiB
 done
 
 say "overlap"
@@ -114,9 +114,9 @@ for seed in 1 2 3 4; do
 done
 simulate sim-ior-1024 ior --tasks 1024 --fs franklin --seed 1
 simulate sim-ior-calls ior --tasks 64 --fs franklin --calls 4 --seed 2
-simulate sim-madbench-faulty madbench --sizes laptop --fs franklin --fs-scale 1/64
+simulate sim-madbench-faulty madbench --set sizes=laptop --fs franklin --set fs_scale=1/64
 simulate sim-madbench-patched madbench --tasks 16 --fs franklin-patched --seed 3
-simulate sim-gcrm gcrm --sizes laptop --tasks 64 --fs jaguar --seed 4
+simulate sim-gcrm gcrm --set sizes=laptop --tasks 64 --fs jaguar --seed 4
 simulate sim-profile ior --tasks 64 --fs franklin --seed 5 --mode profile
 for scenario in strided-readahead straggler-task straggler-node cache-cliff metadata-storm sync-per-write \
     collective-coordination imbalance healthy-input; do

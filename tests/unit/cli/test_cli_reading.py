@@ -107,7 +107,7 @@ def test_info_says_first_that_a_run_is_partial(tmp_path: Path) -> None:
     synthetic_run(tmp_path, 3, 12)
     (tmp_path / "1.spool").unlink()
     done = ensio("info", tmp_path)
-    assert done.stdout.startswith("Data-quality warnings:\n  ! 1 of 3 ranks left no spool")
+    assert done.stdout.startswith("Data-quality warnings:\n  ! 1 of 3 ranks have no readable spool")
     assert json.loads(ensio("info", tmp_path, "--json").stdout)["complete"] is False
 
 

@@ -77,7 +77,9 @@ def test_results_for_other_tools_and_a_known_change(nights: Path) -> None:
     db = ("--db", "tools.db")
     history(nights, "add", *(f"n{k}" for k in range(6)), "--experiment", "a|<b>", *db)
     history(nights, "add", "slow", "--experiment", "a|<b>", *db)
-    said = history(nights, "check", "--last", "1", "--markdown", "--junit", "out.xml", *db, status=1).stdout
+    said = history(
+        nights, "check", "--last", "1", "--format", "markdown", "-o", "out.xml", *db, status=1
+    ).stdout
     (found,) = json.loads(history(nights, "check", "--last", "1", "--json", *db, status=1).stdout)[
         "experiments"
     ]

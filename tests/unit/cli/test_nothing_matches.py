@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import ensembles as en
-from ensembles.cli.main import main
+from ensembles.cli.main import build_parser, main
 from ensembles.run.nothing_selected import _CONDITIONS, why_nothing
 from ensembles.run.selection import Selection
 from ensembles.workloads.synthetic import synthetic_run
@@ -31,10 +33,10 @@ NOTHING = {
     "--rank 99": "the run has calls of ranks 0-3",
     "--size 7": "the calls of the run request from 0 B to 1 MiB",
     "--time 1000..": "the calls of the run start from ",
-    "--duration 1h..": "--duration: the calls of the run take from ",
-    "--offset 1TiB..": "--offset: the calls of the run begin at offsets from 0 B to ",
+    "--where duration>1h": "--where duration: the calls of the run take from ",
+    "--where offset>1TiB": "--where offset: the calls of the run begin at offsets from 0 B to ",
     "--phase 999": "phases, numbered from 1",
-    "--ordinal 999": "no task makes so many calls",
+    "--where ordinal=999": "no task makes so many calls",
     "--op open --size 1MiB": "matches all filters together (--op, --size)",
 }
 
@@ -108,7 +110,7 @@ def test_python_raises_the_same(run: Path) -> None:
             ["events", "RUN", "--csv"],
             'there is no option "--csv": did you mean --format csv? see ensio events',
         ),
-        (["ranks", "RUN", "--sort", "byts"], 'there is no --sort "byts": did you mean bytes?'),
+        (["ranks", "RUN", "--by", "byts"], 'there is no --by "byts": did you mean bytes?'),
         (["events", "RUN", "--slowest", "1.5"], "write it like 20 or 0.01"),
         (["events", "RUN", "--slowest", "0"], "write it like 20 or 0.01"),
         (["files", "RUN", "--call", "pwrit"], "did you mean pwrite"),
@@ -148,3 +150,42 @@ def test_a_share_and_a_number_give_the_same_calls(run: Path, capsys: pytest.Capt
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] == printed[2]
     assert printed[0].count("\n") == 1 + round(0.05 * calls)
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The options of a command and of those below it that help shows."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from options(below)
+        elif action.help != argparse.SUPPRESS:
+            yield from (option for option in action.option_strings if option.startswith("--"))
+
+
+def test_there_are_sixty_options() -> None:
+    assert len(set(options(build_parser())) - {"--help", "--version"}) <= 60
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("events RUN --duration 1us..", "events RUN --where duration=1us.."),
+        ("events RUN --failed", "events RUN --where failed"),
+        ("modes RUN --ordinal=1-3", "modes RUN --where ordinal=1-3"),
+        ("files RUN --sort bytes", "files RUN --by bytes"),
+        ("fingerprint RUN --whole", "fingerprint RUN --by run"),
+        ("ordinals RUN --within phase", "ordinals RUN --by phase"),
+        ("compare RUN RUN --fail-on-difference", "compare RUN RUN --fail-on difference"),
+    ],
+)
+def test_an_old_name_works_and_the_new_one_is_said(
+    run: Path, old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = []
+    for words in (old, new):
+        status = main(words.replace("RUN", str(run)).split())
+        printed.append((status, *capsys.readouterr()))
+    (note, *rest), others = printed[0][2].splitlines(), printed[1][2].splitlines()
+    assert printed[0][:2] == printed[1][:2]
+    assert rest == others
+    assert f"is {new.rpartition('RUN ')[2]} now" in note.replace("'", "")

@@ -94,8 +94,8 @@ def test_limit_that_is_no_number(run: Path, limit: str) -> None:
     [
         ("--tasks", "x", '"x" is not a number of tasks'),
         ("--tasks", "0", "0 is below 1"),
-        ("--calls", "²", '"²" is not a number of calls'),
-        ("--repetitions", MANY_DIGITS, "a number with 5000 digits is too large"),
+        ("--set", "calls=²", '"²": is not an expression'),
+        ("--tasks", MANY_DIGITS, "a number with 5000 digits is too large"),
     ],
 )
 def test_count_of_a_replay_that_is_none(option: str, text: str, problem: str) -> None:

@@ -24,8 +24,8 @@ def plan_of(name, *words, **how):
 
 
 def test_options_set_the_parameters_of_their_names():
-    given = arguments("ior", "--tasks", 2, "--block-size", "1MiB", "--calls", 4, "--repetitions", 3)
-    assert parse_overrides(given) == {"tasks": 2, "block_bytes": MIB, "calls": 4, "repetitions": 3}
+    given = arguments("ior", "--tasks", 2, "--set", "block_bytes=1MiB", "--calls", 4, "--repetitions", 3)
+    assert parse_overrides(given) == {"tasks": 2, "block_bytes": MIB, "calls": "4", "repetitions": "3"}
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_filters_of_ordinals(madbench: Path) -> None:
 
 
 def test_ordinals_within_phases(folder: Path, made: SyntheticRun) -> None:
-    done = ensio("ordinals", folder, "--op", "write", "--within", "phase", "--json")
+    done = ensio("ordinals", folder, "--op", "write", "--by", "phase", "--json")
     result = json.loads(done.stdout)
     assert [(entry["ordinal"], entry["n"]) for entry in result["ordinals"]] == [
         (n, TASKS * PHASES) for n in range(1, 7)

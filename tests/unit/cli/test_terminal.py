@@ -144,7 +144,7 @@ def test_messages_keep_words_whole_on_a_terminal(tmp_path: Path) -> None:
 COMPLETED = [
     (["ensio", "mo"], "modes"),
     (["ensio", "modes", "--ran"], "--rank"),
-    (["ensio", "history", "check", "--jun"], "--junit"),
+    (["ensio", "history", "check", "--for"], "--format"),
     (["ensio", "diagnose", "--fail-on", "cr"], "critical"),
     (["ensio", "info", "a-ru"], "a-run"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ensembles as en
+from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.run.selection import Selection, parse_size
+from ensembles.run.selection import Selection, parse_size, parse_where
 from ensembles.workloads.synthetic import synthetic_run
 
 CALLS = (
@@ -163,3 +165,35 @@ def test_a_run_selects_the_same_from_chunks_and_from_all_events(tmp_path: Path) 
 def test_nothing_selected_is_no_events(tmp_path: Path) -> None:
     synthetic_run(tmp_path, tasks=1, events_per_task=12)
     assert len(en.open(tmp_path).select(op="sync")) == 0
+
+
+@pytest.mark.parametrize(
+    ("conditions", "filters"),
+    [
+        (["duration>10ms"], {"duration": "10ms.."}),
+        (["duration < 1s", "duration>10ms"], {"duration": "10ms..1s"}),
+        (["offset=1GiB..2GiB"], {"offset": "1GiB..2GiB"}),
+        (["failed", "error=ENOSPC,EIO"], {"failed": True, "error": "ENOSPC,EIO"}),
+        (["region=a b", "region=c"], {"region": ["a b", "c"]}),
+        (["per-byte", "op=read", "ordinal=4-8"], {"per_byte": True, "op": "read", "ordinal": "4-8"}),
+        (["file=/a=b/*.h5"], {"file": "/a=b/*.h5"}),
+    ],
+)
+def test_conditions_are_the_filters_of_these_names(conditions, filters):
+    assert Selection.parse(**parse_where(conditions, {})) == Selection.parse(**filters)
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ("durations>1s", 'no filter "durations": did you mean duration'),
+        (">1s", 'there is no filter ">1s"'),
+        ("duration", "duration has a value, as in"),
+        ("failed=yes", "failed has no value"),
+        ("op=read", "op has to be given once"),
+        ("", "there is no filter"),
+    ],
+)
+def test_other_conditions_are_refused_in_a_sentence(condition, problem):
+    with pytest.raises(EnsioError, match=re.escape(problem)):
+        parse_where([condition], {"op": "write"})

@@ -93,10 +93,10 @@ class ImportedSource:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata
         if self._impossible:
-            self.metadata.note(
-                f"{path}: left out {count_text(self._impossible, 'call')} with impossible times or numbers "
-                "of bytes"
+            what = (
+                f"left out {count_text(self._impossible, 'call')} with impossible times or numbers of bytes"
             )
+            self.metadata.note_damage([what], [self._impossible])
         self.capacity = len(self._table)
         self.spool_identities: dict[str, tuple[int, int]] = {}
 

@@ -1,19 +1,74 @@
-"""Read the lines of an untrusted text, packed by gzip or not, in bounded memory."""
+"""Find the files of a trace, and read the lines of untrusted texts, packed or not, in bounded memory."""
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, BinaryIO
 
-from ensembles.files.untrusted import Reading, open_regular
+from ensembles.files.untrusted import Reading, beginning_of, open_regular
 from ensembles.model.errors import EnsioError
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import count_text
 
 BLOCK_BYTES = 1 << 22
 LONGEST_LINE_BYTES = 1 << 20
 HOPELESS_BYTES = 1 << 28
 GZIP = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 15
+
+
+def sorted_out(
+    path: str, has_name: Callable[[str], bool], is_one: Callable[[bytes], object]
+) -> tuple[list[str], list[str]]:
+    """List the files of a trace in a folder, and the others of such names; a file is its only one.
+
+    `is_one`: whether the first bytes of a file are those of a trace. Empty files hold nothing.
+    """
+    if not os.path.isdir(path):
+        return [path], []
+    with os.scandir(path) as entries:
+        named = sorted(entry.path for entry in entries if has_name(entry.name) and entry.is_file())
+    found: tuple[list[str], list[str]] = [], []
+    for file in named:
+        if beginning := beginning_of(file, 4096):
+            found[not is_one(beginning)].append(file)
+    return found
+
+
+def note_others(note: Callable[[str], None], others: list[str], tool: str) -> None:
+    """Note the files of `sorted_out` that are not read."""
+    if others:
+        note(f"left out {some_files(others)}: damaged at the beginning, or not of {tool}")
+
+
+def some_files(paths: list[str]) -> str:
+    """Name the first of some files, and the number of the others."""
+    name = sanitize_text(os.path.basename(paths[0]))
+    return name if len(paths) == 1 else f"{name} and {count_text(len(paths) - 1, 'more file')}"
+
+
+def inflated(packed: bytes, unpack: Any, most_bytes: int) -> tuple[bytes, bool]:
+    """Decompress the next bytes by a decompressor of zlib up to the first damage, and return if there is one.
+
+    zlib reports damage without the text before it, which is made again byte by byte.
+    """
+    before, text = unpack.copy(), list[bytes]()
+    try:
+        return unpack.decompress(packed, most_bytes), False
+    except zlib.error:
+        with suppress(zlib.error):
+            text.extend(before.decompress(packed[place : place + 1]) for place in range(len(packed)))
+    return b"".join(text), True
+
+
+def plain(beginning: bytes, most_bytes: int) -> bytes:
+    """Return the first bytes of a file, decompressed if it is packed by gzip."""
+    if not beginning.startswith(GZIP):
+        return beginning
+    return inflated(beginning, zlib.decompressobj(wbits=31), most_bytes)[0]
 
 
 class TextBlocks:
@@ -73,11 +128,9 @@ class TextBlocks:
         member = zlib.decompressobj(wbits=31)
         packed = held = b""
         while packed or (packed := file.read(_PACKED_BYTES)):
-            try:
-                text = member.decompress(packed, self._block_bytes)
-            except zlib.error:
-                self.damaged = True
-                yield held
+            text, self.damaged = inflated(packed, member, self._block_bytes)
+            if self.damaged:
+                yield held + text
                 return
             packed = member.unconsumed_tail
             if member.eof:

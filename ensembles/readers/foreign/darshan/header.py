@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ensembles.files.untrusted import Reading, open_regular
 from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.common.text_blocks import GZIP, plain, sorted_out
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,6 @@ VERSIONS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 """Format versions that Darshan's library reads; it converts old ones."""
 
 _VERSION = re.compile(rb"[0-9]+\.[0-9]+\0+")
-_GZIP = b"\x1f\x8b"
 _ZLIB, _BZIP2 = 0, 1
 _FEW_MODULES, _MANY_MODULES = 16, 64
 MOST_JOB_BYTES = 1 << 16
@@ -68,12 +68,8 @@ def log_version(beginning: bytes) -> str | None:
     >>> log_version(b"3.41".ljust(8, bytes(1)) + struct.pack("<q", MAGIC))
     '3.41'
     """
-    is_packed = beginning.startswith(_GZIP)
-    if is_packed:
-        try:
-            beginning = zlib.decompressobj(31).decompress(beginning, 64)
-        except zlib.error:
-            return None
+    is_packed = beginning.startswith(GZIP)
+    beginning = plain(beginning, 64)
     if len(beginning) < 16 or not _VERSION.fullmatch(beginning[:8]):
         return None
     if is_packed and beginning.startswith(b"1."):
@@ -86,7 +82,7 @@ def log_version(beginning: bytes) -> str | None:
 def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
     """Parse and check the header of a log of Darshan 3, whose parts must lie in the file."""
     version = log_version(beginning) or ""
-    if version not in VERSIONS or beginning.startswith(_GZIP):
+    if version not in VERSIONS or beginning.startswith(GZIP):
         raise EnsioError(
             f"{path} is a Darshan log of format {version}, which Darshan's library does not read: "
             "convert it with darshan-convert of the Darshan release that wrote it"
@@ -150,12 +146,9 @@ def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, siz
     return first
 
 
-def logs_of(path: str) -> list[str]:
-    """List the logs of a path: itself, or the files ``*.darshan`` of a folder."""
-    if not os.path.isdir(path):
-        return [path]
-    with os.scandir(path) as entries:
-        return sorted(entry.path for entry in entries if entry.name.endswith(".darshan") and entry.is_file())
+def logs_of(path: str) -> tuple[list[str], list[str]]:
+    """List the logs of a path: itself, or the files ``*.darshan`` of a folder; and the others."""
+    return sorted_out(path, lambda name: name.endswith(".darshan"), log_version)
 
 
 def damaged(path: str, how: str) -> EnsioError:

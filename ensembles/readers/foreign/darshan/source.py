@@ -25,6 +25,7 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.import_table import ForeignTrace
+from ensembles.readers.foreign.common.text_blocks import note_others
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
 from ensembles.readers.foreign.darshan.header import (
     SEGMENT_BYTES,
@@ -51,14 +52,17 @@ def read(path: str) -> DarshanImport:
 
     The tasks of several logs are numbered in the order of their starts.
     """
-    headers = {log: open_header(log) for log in logs_of(path)}
+    logs, others = logs_of(path)
+    headers = {log: open_header(log) for log in logs}
     jobs = len({header.number for header in headers.values()})
     if jobs > 1:
         raise EnsioError(
             f"{path} holds Darshan logs of {jobs:,} jobs: name one of its logs, or compare all of them in a "
             f"history (ensio history add --darshan {path})"
         )
-    return DarshanImport(*sorted(headers, key=lambda log: (headers[log].start_ns, log)))
+    found = DarshanImport(*sorted(headers, key=lambda log: (headers[log].start_ns, log)))
+    note_others(found.metadata.note, others, "Darshan")
+    return found
 
 
 class DarshanImport(ForeignTrace):

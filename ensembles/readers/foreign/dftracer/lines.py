@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
@@ -14,7 +13,13 @@ import numpy as np
 from ensembles.model.units import count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
-from ensembles.readers.foreign.common.text_blocks import GZIP, HOPELESS_BYTES, LONGEST_LINE_BYTES, TextBlocks
+from ensembles.readers.foreign.common.text_blocks import (
+    HOPELESS_BYTES,
+    LONGEST_LINE_BYTES,
+    TextBlocks,
+    plain,
+    sorted_out,
+)
 
 _FEW = 32
 
@@ -83,12 +88,7 @@ def bare(line: bytes) -> bytes:
 
 def is_dftracer(beginning: bytes) -> bool:
     """Test whether the first bytes of a file, compressed or not, are records of DFTracer."""
-    if beginning.startswith(GZIP):
-        try:
-            beginning = zlib.decompressobj(wbits=31).decompress(beginning, 1 << 16)
-        except zlib.error:
-            return False
-    first = next(filter(None, map(bare, beginning.split(b"\n", 64))), b"")
+    first = next(filter(None, map(bare, plain(beginning, 1 << 16).split(b"\n", 64))), b"")
     try:
         _RECORD.decode(first)
     except (msgspec.MsgspecError, RecursionError, ValueError):
@@ -96,16 +96,9 @@ def is_dftracer(beginning: bytes) -> bool:
     return True
 
 
-def dftracer_files(path: str) -> list[str]:
-    """List the files of a trace."""
-    if not os.path.isdir(path):
-        return [path]
-    with os.scandir(path) as entries:
-        return sorted(
-            entry.path
-            for entry in entries
-            if entry.name.endswith((".pfw", ".pfw.gz")) and entry.is_file() and entry.stat().st_size
-        )
+def dftracer_files(path: str) -> tuple[list[str], list[str]]:
+    """List the files of a trace, and the others."""
+    return sorted_out(path, lambda name: name.endswith((".pfw", ".pfw.gz")), is_dftracer)
 
 
 class TextFile(TextBlocks):

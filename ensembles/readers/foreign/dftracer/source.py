@@ -18,9 +18,9 @@ from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
-from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import HALF_INT64, count_text
 from ensembles.readers.foreign.common.import_table import ForeignTrace
+from ensembles.readers.foreign.common.text_blocks import note_others, some_files
 from ensembles.readers.foreign.dftracer.lines import (
     NO_ARGUMENTS,
     UNTOLD,
@@ -53,21 +53,24 @@ class DFTracerImport(ForeignTrace):
         self._regions = self._regions_left_out = 0
         self._copies = Copies()
         with Reading(path):
-            files = dftracer_files(path)
+            files, self._others = dftracer_files(path)
+        self._damaged: list[str] = []
         firsts = {file: self._look_through(file) for file in files}
         known = {file: first for file, first in firsts.items() if first is not None}
         if not known:
-            raise EnsioError(f"{path} has no call of DFTracer with a time: there is nothing to read")
+            why = "its compressed data are damaged before the first: copy it again"
+            why = why if self._damaged else "there is nothing to read"
+            raise EnsioError(f"{path} has no call of DFTracer with a time: {why}")
         self._files = sorted(known, key=lambda file: (known[file], file))
-        self._without = [file for file in firsts if file not in known]
+        self._without = [file for file in firsts if file not in known and file not in self._damaged]
         self.metadata = RunMetadata(
             0, 0, min(known.values()), (), [], [], [], mode="trace", recorder="DFTracer"
         )
 
     def _look_through(self, path: str) -> int | None:
         """Collect the ranks in a file, and return the earliest time in its first block, ns, or None."""
-        first, unit_ns = None, 1_000
-        for block in TextFile(path).blocks():
+        first, unit_ns, text = None, 1_000, TextFile(path)
+        for block in text.blocks():
             at = block.find(b'"rank"')
             while at >= 0:
                 begin, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
@@ -76,6 +79,8 @@ class DFTracerImport(ForeignTrace):
                 at = block.find(b'"rank"', end)
             if first is None:
                 first, unit_ns = _first_time(block), _unit_in(block)
+        if text.damaged:
+            self._damaged.append(path)
         return None if first is None else first * unit_ns
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
@@ -202,15 +207,16 @@ class DFTracerImport(ForeignTrace):
         note("DFTracer records no errno, and only for few calls whether they failed, or an offset")
         for sentence in self._names.notes():
             note(sentence)
-        damaged = [text for text in texts if text.damaged]
-        if damaged:
-            note(f"{_some(damaged)}: compressed data are damaged, and the rest is missing: copy it again")
-        torn = [text for text in texts if text.torn]
+        note_others(note, self._others, "DFTracer")
+        if self._damaged:
+            what = "compressed data are damaged, and the rest is missing: copy it again"
+            metadata.note_damage([f"{some_files(self._damaged)}: {what}"], [-1])
+        torn = [text.path for text in texts if text.torn]
         if torn:
-            note(f"{_some(torn)}: the end is missing (program killed?); the rest is read")
+            note(f"{some_files(torn)}: the end is missing (program killed?); the rest is read")
         lines = sum(text.skipped for text in texts) + self._bad
         if lines:
-            note(f"skipped {count_text(lines, 'invalid line')}")
+            metadata.note_damage([f"skipped {count_text(lines, 'invalid line')}"], [lines])
         if self._without:
             note(f"skipped {count_text(len(self._without), 'file')} without a call")
         if self._other:
@@ -285,11 +291,6 @@ def _unit_in(block: bytes) -> int:
     at = block.find(b'"time_metric"')
     line = block[block.rfind(b"\n", 0, max(at, 0)) + 1 :].partition(b"\n")[0]
     return next((ns for name, ns in _UNIT_NS.items() if at >= 0 and f'"{name}"'.encode() in line), 1_000)
-
-
-def _some(files: Sequence[TextFile]) -> str:
-    name = sanitize_text(os.path.basename(files[0].path))
-    return name if len(files) == 1 else f"{name} and {len(files) - 1:,} more files"
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)

@@ -62,7 +62,8 @@ class Definitions:
         """Add a definition, given as a list of words."""
         what, *rest = words
         if what == "clock":
-            self._set_clock(*map(int, rest))
+            *_, realtime = map(int, rest)
+            self._origin_unix_ns = realtime if 0 < realtime < 2**63 else self._origin_unix_ns
         elif what == "node":
             self._nodes[int(rest[0])] = (rest[1], rest[2], int(rest[3]))
         elif what == "group":
@@ -75,7 +76,7 @@ class Definitions:
             self._file_numbers.append(int(rest[0]))
             self.files.append(rest[1])
         elif what == "file property":
-            self._add_piece(self._facts.setdefault(int(rest[0]), {}), rest[1], rest[2])
+            self._facts.setdefault(int(rest[0]), {}).setdefault(_without_number(rest[1]), []).append(rest[2])
         elif what in ("node property", "group property"):
             self._texts.setdefault((what, _without_number(rest[1])), []).append(rest[2])
         elif what == "counter":
@@ -84,14 +85,6 @@ class Definitions:
             self._mpi_ranks = [int(number) for number in rest]
         elif what == "region":
             self._add_region(int(rest[0]), rest[1], rest[2], int(rest[3]), rest[4] == "1")
-
-    def _set_clock(self, resolution: int, offset: int, realtime: int) -> None:
-        if 0 < realtime < 2**63:
-            self._origin_unix_ns = realtime
-
-    @staticmethod
-    def _add_piece(known: dict[str, list[str]], name: str, value: str) -> None:
-        known.setdefault(_without_number(name), []).append(value)
 
     def _add_region(self, number: int, name: str, description: str, role: int, is_call: bool) -> None:
         self.call_regions.pop(number, None)

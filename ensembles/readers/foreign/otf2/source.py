@@ -426,13 +426,11 @@ class CallResolver:
         unique, place, counts = np.unique(key, return_inverse=True, return_counts=True)
         others = [self._other(number) for number in unique.tolist()]
         for number, other, count in zip(unique.tolist(), others, counts.tolist(), strict=True):
-            self.without_operation += count * self._lacks_operation(number & 0xFF, self.known[other])
+            # A read or write lacks its I/O record; ends of split collectives never have one.
+            call = self.known[other]
+            moves = call.op in ("read", "write") and not call.name.endswith("_end")
+            self.without_operation += count * (moves and number & 0xFF == _CALL_ROW)
         return np.array(others, "u2")[place]
-
-    @staticmethod
-    def _lacks_operation(kind: int, call: Call) -> bool:
-        """Test whether a read or write lacks its I/O record; ends of split collectives never have one."""
-        return kind == _CALL_ROW and call.op in ("read", "write") and not call.name.endswith("_end")
 
     def _other(self, key: int) -> int:
         if key not in self._others:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from ensembles.model.errors import EnsioError
-from ensembles.readers.foreign.common.text_blocks import LONGEST_LINE_BYTES, TextBlocks
+from ensembles.readers.foreign.common.text_blocks import LONGEST_LINE_BYTES, TextBlocks, sorted_out
 from ensembles.readers.foreign.strace.call_arguments import TEXT, time_ns
 
 LINE = re.compile(
@@ -59,12 +59,31 @@ def is_text_of_strace(line: str) -> bool:
     return (line.count('"') % 2 == 0 and '\\"' not in line) or '"' not in TEXT.sub("", line)
 
 
-def files_of(path: str) -> list[str]:
-    """List the files of a trace: the file itself, or all of a folder that ``strace -ff`` may have named."""
-    if not os.path.isdir(path):
-        return [path]
-    with os.scandir(path) as entries:
-        return sorted(entry.path for entry in entries if _number_in(entry.name) and entry.is_file())
+_STRACE = re.compile(
+    rb"(?:\[pid +\d+\] +|\d+ +)? *(?:(?:\d+\.\d{3,9}|\d\d:\d\d:\d\d(?:\.\d+)?) )?"
+    rb"(?:\(\+ +[\d.]+\) )?(?:\[ *[\da-f?]+\] )*"
+    rb"(?:[a-z_]\w*\(.*(?: = (?:-?\d|0x|\?)| <unfinished \.\.\.>$)|<\.\.\. \w+ resumed>|\+\+\+ |--- SIG)"
+)
+
+
+def is_strace(beginning: bytes) -> bool:
+    """Test whether the first bytes of a file are output of strace, with or without times.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.lines import is_strace
+    >>> is_strace(b'1234 1700000000.000000 close(3) = 0 <0.000010>\\n')
+    True
+    """
+    lines = beginning.split(b"\n")[:-1] or [beginning]
+    lines = [line for line in lines if line.strip() and not line.startswith((b"strace: ", b" > "))][:20]
+    matching = [line for line in lines if _STRACE.match(line)]
+    return bool(matching) and 2 * len(matching) > len(lines)
+
+
+def files_of(path: str) -> tuple[list[str], list[str]]:
+    """List the files of a trace: itself, or those of a folder that ``strace -ff`` named; and the others."""
+    return sorted_out(path, lambda name: bool(_number_in(name)), is_strace)
 
 
 def _number_in(path: str) -> str:

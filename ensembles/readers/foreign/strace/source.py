@@ -20,7 +20,7 @@ from ensembles.model.metadata import RunMetadata
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.common.import_table import ForeignTrace
-from ensembles.readers.foreign.common.text_blocks import BLOCK_BYTES
+from ensembles.readers.foreign.common.text_blocks import BLOCK_BYTES, note_others
 from ensembles.readers.foreign.strace.call_arguments import (
     BIRTHS,
     FOLLOWED,
@@ -89,16 +89,16 @@ class StraceImport(ForeignTrace):
         self._latest = 0
         self._seen: set[str] = set()
         self._rows: list[tuple[int, ...]] = []
+        with Reading(path):
+            self._paths, self._others = files_of(path)
         origin = self._look_through()
         if origin is None:
             raise EnsioError(f"{path} has no system call with a time: trace with strace -f -ttt -T -o FILE")
         self.metadata = RunMetadata(0, 0, origin, (), [], [], [], mode="trace", recorder="strace")
 
     def _texts(self) -> list[TextLines]:
-        with Reading(self._path):
-            paths = files_of(self._path)
-        block_bytes = max(BLOCK_BYTES // max(len(paths), 1), _LEAST_BLOCK_BYTES)
-        return [TextLines(path, block_bytes=block_bytes) for path in paths]
+        block_bytes = max(BLOCK_BYTES // max(len(self._paths), 1), _LEAST_BLOCK_BYTES)
+        return [TextLines(path, block_bytes=block_bytes) for path in self._paths]
 
     def _look_through(self) -> int | None:
         """Collect the parents of all threads, and return the time of the first call (ns since 1970)."""
@@ -325,6 +325,7 @@ class StraceImport(ForeignTrace):
 
     def _tell(self) -> None:
         note, counts = self.metadata.note, self._counts
+        note_others(note, self._others, "strace")
         note("timer resolution 1 µs (strace); the duration of every call includes the overhead of strace")
         if self._stamps.are_relative:
             note("the times are differences (strace -r), added up: the date is unknown (use strace -ttt)")

@@ -220,7 +220,7 @@ def test_names_that_are_no_text_and_hostile_numbers_do_no_harm(tmp_path, capsys)
     run = ensembles.open(path)
     assert "/home/me/evil\x1b[31m\x07" in run.files
     assert run.events.moved.max() < 1 << 50
-    assert any(": left out 1 call with impossible times or numbers" in note for note in run.notes)
+    assert any("left out 1 call with impossible times or numbers" in note for note in run.notes)
     assert main(["info", str(path)]) == 0
     assert "\x1b" not in capsys.readouterr().out
 

@@ -173,7 +173,20 @@ def test_truncation_anywhere_never_crashes(
     else:
         sentence = " ".join(run.notes) or "whole"
     shutil.rmtree(path.parent)
-    assert str(path) in sentence or "s is cut short" in sentence or size >= len(whole)
+    noted = "s is cut short" in sentence or "its windows end at byte" in sentence
+    assert str(path) in sentence or noted or size >= len(whole)
+
+
+@pytest.mark.parametrize("told", [1 << 34, 2 * HEAD_BYTES, HEAD_BYTES])
+def test_a_damaged_size_in_the_head_loses_no_call_and_is_no_cut(
+    tmp_path: Path, whole: bytes, told: int
+) -> None:
+    path, at = tmp_path / "s", SPOOL.field_offset("allocated_bytes")
+    path.write_bytes(whole[:at] + told.to_bytes(8, "little") + whole[at + 8 :])
+    run = read_all(path)
+    assert len(run.events) == 3500
+    assert f"its head says {told} bytes, and its windows end at byte {len(whole)}" in " ".join(run.notes)
+    assert "damaged" in run.reading.missing
 
 
 def test_a_spool_that_claims_terabytes_needs_no_memory(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_damaged_spool_beside_the_job_file_is_told_and_the_job_file_read(made, j
     (job / "alpha-1.spool").write_bytes(b"nothing that makes sense")
     run = ensembles.open(job)
     assert len(run.events) == len(spools(made).events)
-    assert any("alpha-1.spool is not a trace" in note for note in run.notes)
+    assert any("alpha-1.spool does not begin as its name says" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("damage", ["cut", "foreign", "head", "records"])

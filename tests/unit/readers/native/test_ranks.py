@@ -39,7 +39,7 @@ def test_ranks_without_a_spool_are_told(tmp_path: Path) -> None:
         add(tmp_path, 100 + rank, rank=rank, tasks=8)
     run = en.open(tmp_path)
     assert run.tasks == 8
-    assert [note for note in run.notes if note.startswith("5 of 8 ranks left no spool")]
+    assert [note for note in run.notes if note.startswith("5 of 8 ranks have no readable spool")]
 
 
 def test_a_rank_beyond_the_recorded_number_of_tasks_counts(tmp_path: Path) -> None:
