@@ -39,5 +39,5 @@ def installed(name: str) -> Path:
         raise MissingLibrary(f"{program} is not found: install ensio again (README.md; a clone: ./dev setup)")
     raise MissingLibrary(
         f"{program} is not installed, because it is built where {_NEEDS[program]} is: install that, then "
-        "ensio from its sources (pip install --force-reinstall --no-binary ensio ensio; a clone: ./dev setup)"
+        "ensio from its sources (README.md; a clone: ./dev setup)"
     )

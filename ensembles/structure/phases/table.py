@@ -240,13 +240,13 @@ class Spans(NamedTuple):
     phase: np.ndarray
     rank: np.ndarray
     thread: np.ndarray
-    calls: np.ndarray  # ndarray: Number of calls
+    calls: np.ndarray  # Number of calls
     # start_ns, end_ns, time_ns: ndarray: Start of the first call, end of the last, and the sum of their
     # durations
     start_ns: np.ndarray
     end_ns: np.ndarray
     time_ns: np.ndarray
-    # ndarray: The event that ends last; of those that end together the longest, and of these the last one
+    # The event that ends last; of those that end together the longest, and of these the last one
     last: np.ndarray
     # bytes_read, bytes_written: ndarray: Bytes moved; those of inner calls count once. 0 if they were not
     # asked for.

@@ -89,23 +89,23 @@ class Accesses:
     ops: tuple[int, ...]  # Code of the operation of each name
     files: Sequence[str]  # Absolute paths, which `file` indexes
     tasks: int
-    # task, call, file, offset, bytes, moved: ndarray: `file` 0: none; `offset` -1: none; `moved` -1: the call
-    # failed
+    # `file` 0: none; `offset` -1: none; `moved` -1: the call failed
     task: np.ndarray
     call: np.ndarray
     file: np.ndarray
     offset: np.ndarray
     bytes: np.ndarray
     moved: np.ndarray
-    start: np.ndarray  # ndarray: ns since the first of all calls
-    duration: np.ndarray  # ndarray: ns in the run; -1: the run has no such call
-    gap: np.ndarray  # ndarray: ns before the call that the task was in no call
-    access: np.ndarray  # ndarray: Access mode of an open (`ACCESS_READ`, `ACCESS_WRITE`)
-    # ndarray: Of files that a task has open several times at once: which of these the call uses
+    start: np.ndarray  # ns since the first of all calls
+    duration: np.ndarray  # ns in the run; -1: the run has no such call
+    gap: np.ndarray  # ns before the call that the task was in no call
+    access: np.ndarray  # Access mode of an open (`ACCESS_READ`, `ACCESS_WRITE`)
+    # Of files that a task has open several times at once: which of these the call uses
     slot: np.ndarray
     # What is not made again, and what is made otherwise
     notes: tuple[str, ...] = field(default=(), compare=False)
-    source: np.ndarray | None = None  # ndarray or None: Where the run had the bytes, if they lie elsewhere
+    is_below: bool = False  # Whether calls of libraries are made as the calls inside of them
+    source: np.ndarray | None = None  # Where the run had the bytes, if they lie elsewhere
 
     def __len__(self) -> int:
         return len(self.task)
