@@ -186,7 +186,7 @@ class BlockReader:
 
 
 def coded_events(descriptor: int, window: Window, out: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
-    """Yield the events of each block behind the slots of a window, then of the slots, and how many are damaged.
+    """Yield the events of each block of a window, then of its slots, and how many are damaged.
 
     A running process may have added blocks since the window was found. `out`: room for a block.
     """
