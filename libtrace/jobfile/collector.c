@@ -27,6 +27,7 @@ static struct ensio_collector *const state = &ensio_collector;
 static uint32_t piece_used;
 static uint64_t first_unplaced; /* first piece of data without a position in the job file */
 static uint64_t next_window, next_kept;
+static uint64_t next_block; /* bytes of blocks of the window that are taken */
 
 static int add_texts(uint64_t position, uint32_t bytes)
 {
@@ -119,7 +120,7 @@ static int keep_contents(void)
 {
     for (uint64_t i = 0; i < ensio_collector_windows(); i++) {
         const struct ensio_job_window *window = ensio_collector_window(i);
-        const int is_left_out = window->window.kind == ENSIO_WINDOW_EVENTS || is_scratch(window);
+        const int is_left_out = ensio_collector_holds_events(window) || is_scratch(window);
         const uint64_t bytes = is_left_out ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
         uint32_t *number = ensio_array_room(&state->contents, sizeof *number);
         void *to = state->kept.used + bytes <= MOST_KEPT_BYTES ? ensio_array_room(&state->kept, bytes) : NULL;
@@ -146,7 +147,7 @@ static void begin_anew(void)
 {
     ensio_array_free(&state->windows);
     ensio_array_free(&state->contents);
-    next_window = next_kept = 0;
+    next_window = next_kept = next_block = 0;
     state->failed = 0;
 }
 
@@ -156,6 +157,7 @@ int ensio_collect_begin(void)
     int begun = -ENOENT;
     begin_anew();
     if (ensio_spool) {
+        ensio_windows_stay = 1;
         ensio_thread_settle(&ensio_thread);
         /* Afterwards all stored events are in the summary. */
         ensio_windows_drain(0);
@@ -234,14 +236,35 @@ static uint32_t without_emptied(struct ensio_event *events, uint32_t slots)
     return kept;
 }
 
+/* Takes the next block of a window that was coded before: 1, or -1. */
+static int take_block(struct ensio_job_window *window)
+{
+    const uint64_t position = window->position + ENSIO_BLOCKS_BYTES + next_block;
+    uint8_t *const to = state->work->piece + piece_used;
+    struct ensio_block block;
+    if (ensio_collector_read(&block, sizeof block, position) != sizeof block)
+        return -1;
+    const uint32_t bytes = ensio_block_bytes(&block);
+    if (bytes > ENSIO_MOST_BLOCK_BYTES || ensio_collector_read(to, bytes, position) != bytes ||
+        add_data(bytes, block.events) != 0)
+        return -1;
+    next_block += bytes;
+    window->taken += block.events;
+    window->data++;
+    return 1;
+}
+
 /* Codes the next block of a window; 0 when there are no more. */
 static int take_events(struct ensio_job_window *window)
 {
-    const uint64_t position = window->position + ENSIO_WINDOW_HEADER_BYTES + window->taken * sizeof(struct ensio_event);
-    const uint64_t left = (window->position + window->window.bytes - position) / sizeof(struct ensio_event);
-    uint32_t count = left < ENSIO_BLOCK_EVENTS ? (uint32_t)left : ENSIO_BLOCK_EVENTS;
-    if (count > window->window.summarised - window->taken) /* events that are not in the summary stay in the spool */
-        count = window->window.summarised - window->taken;
+    if (window->taken < window->window.coded)
+        return take_block(window);
+    const uint32_t slot = window->taken - window->window.coded;
+    const uint64_t position = window->position + ENSIO_WINDOW_HEADER_BYTES + slot * sizeof(struct ensio_event);
+    const uint32_t left = ensio_window_slots(&window->window) - slot;
+    uint32_t count = left < ENSIO_BLOCK_EVENTS ? left : ENSIO_BLOCK_EVENTS;
+    if (count > window->window.summarised - slot) /* events that are not in the summary stay in the spool */
+        count = window->window.summarised - slot;
     const int64_t got = ensio_collector_read(state->work->events, count * sizeof(struct ensio_event), position);
     if (got < 0)
         return -1;
@@ -294,9 +317,10 @@ static int64_t take_piece(void *unused)
 {
     while (next_window < ensio_collector_windows() && piece_used < ENSIO_PIECE_BYTES && !state->failed) {
         struct ensio_job_window *window = ensio_collector_window(next_window);
-        const int taken = window->window.kind == ENSIO_WINDOW_EVENTS ? take_events(window) : take_bytes(window);
+        const int taken = ensio_collector_holds_events(window) ? take_events(window) : take_bytes(window);
         state->failed |= taken < 0;
         next_window += taken == 0;
+        next_block = taken == 0 ? 0 : next_block;
     }
     return 0;
 }
@@ -459,8 +483,9 @@ int64_t ensio_collector_read(void *to, uint64_t bytes, uint64_t position)
 static int has_more_events(const struct ensio_job_window *window)
 {
     static struct ensio_event behind[4096 / sizeof(struct ensio_event)];
-    const uint64_t from = window->position + ENSIO_WINDOW_HEADER_BYTES + window->taken * sizeof *behind;
-    const uint64_t left = window->position + window->window.bytes - from;
+    const uint32_t slot = window->taken - window->window.coded;
+    const uint64_t from = window->position + ENSIO_WINDOW_HEADER_BYTES + slot * sizeof *behind;
+    const uint64_t left = (ensio_window_slots(&window->window) - slot) * sizeof *behind;
     const int64_t got = ensio_collector_read(behind, left < sizeof behind ? left : sizeof behind, from);
     for (int64_t i = 0; i < got / (int64_t)sizeof *behind; i++)
         if (behind[i].call)
@@ -471,7 +496,7 @@ static int has_more_events(const struct ensio_job_window *window)
 /* Whether a window holds more than was taken; `known`: it is window `number` of the collection. */
 static int is_more(const struct ensio_job_window *now, int known, uint64_t number)
 {
-    if (now->window.kind == ENSIO_WINDOW_EVENTS)
+    if (ensio_collector_holds_events(now))
         return has_more_events(known ? ensio_collector_window(number) : now);
     if (is_scratch(now))
         return !known || on_its_way(now);

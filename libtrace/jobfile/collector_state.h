@@ -3,7 +3,7 @@
 #define ENSIO_JOBFILE_COLLECTOR_STATE_H
 
 #include "collector.h"
-#include "encode.h"
+#include <spool/encode.h>
 
 #include <core/memory.h>
 #include <core/settings.h>
@@ -34,6 +34,11 @@ extern struct ensio_collector ensio_collector;
 static inline struct ensio_job_window *ensio_collector_window(uint64_t number)
 {
     return (struct ensio_job_window *)(void *)ensio_collector.windows.bytes + number;
+}
+
+static inline int ensio_collector_holds_events(const struct ensio_job_window *window)
+{
+    return window->window.kind == ENSIO_WINDOW_EVENTS || window->window.kind == ENSIO_WINDOW_CODED;
 }
 
 /* Whether a window belongs to the summary, which is merged with those of all processes. */

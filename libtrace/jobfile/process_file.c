@@ -162,9 +162,14 @@ static int64_t punch(void *unused)
         const struct ensio_job_window *window = ensio_collector_window(i);
         const uint64_t bytes = ENSIO_WINDOW_HEADER_BYTES + (uint64_t)window->taken * sizeof(struct ensio_event),
                        whole = bytes / ENSIO_WINDOW_UNIT_BYTES * ENSIO_WINDOW_UNIT_BYTES;
-        if (window->window.kind == ENSIO_WINDOW_EVENTS && whole > KEPT_BYTES)
-            ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, window->position + KEPT_BYTES,
-                      whole - KEPT_BYTES);
+        uint64_t from = KEPT_BYTES, to = whole;
+        if (window->window.kind == ENSIO_WINDOW_CODED) {
+            from = ENSIO_BLOCKS_BYTES;
+            to = window->taken < window->window.coded ? 0 : window->window.bytes;
+        }
+        if (ensio_collector_holds_events(window) && to > from)
+            ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, window->position + from,
+                      to - from);
     }
     ensio_raw_close(fd);
     return 0;

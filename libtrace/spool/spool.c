@@ -27,7 +27,7 @@ struct ensio_flights *ensio_flights;
 struct ensio_account *ensio_account;
 uint32_t ensio_spool_number;
 
-#define WINDOW_KINDS (ENSIO_WINDOW_FLIGHTS + 1)
+#define WINDOW_KINDS (ENSIO_WINDOW_CODED + 1)
 
 static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window;  /* receives text entries when the first window is full */
@@ -421,7 +421,7 @@ static int is_exempt(uint16_t kind)
         return made_bytes[kind] < EXEMPT_SURROUNDINGS_BYTES;
     if (kind == ENSIO_WINDOW_SCRATCH)
         return made_bytes[kind] < EXEMPT_SCRATCH_BYTES;
-    return kind != ENSIO_WINDOW_EVENTS && kind != ENSIO_WINDOW_FLIGHTS;
+    return kind != ENSIO_WINDOW_EVENTS && kind != ENSIO_WINDOW_CODED && kind != ENSIO_WINDOW_FLIGHTS;
 }
 
 struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t populated)
@@ -430,7 +430,8 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
         return NULL;
     const int exempt = is_exempt(kind);
-    uint32_t *reason = kind == ENSIO_WINDOW_EVENTS || kind == ENSIO_WINDOW_MARKS ? &drop_reason : &(uint32_t){0};
+    const int is_kept = kind == ENSIO_WINDOW_EVENTS || kind == ENSIO_WINDOW_CODED || kind == ENSIO_WINDOW_MARKS;
+    uint32_t *reason = is_kept ? &drop_reason : &(uint32_t){0};
     bytes = ensio_budget_take(round_up(bytes, page_bytes()), exempt, reason);
     if (!bytes) {
         refuse_for_a_while(kind, wanted, asked);

@@ -15,6 +15,8 @@ struct ensio_cursor {
     /* ticks after which a window of events is requested again, if there was no space */
     uint64_t events_due;
     uint64_t events_bytes; /* length of the last window of events */
+    uint64_t coded_end;    /* end of the blocks in the window */
+    int uncoded;           /* a part could not be coded: further windows have none */
     struct ensio_nested_time nested_time;
 };
 
@@ -37,7 +39,9 @@ int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled);
 /* The number of slots of a window. */
 static inline uint32_t ensio_window_slots(const struct ensio_window *window)
 {
-    return (uint32_t)((window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event));
+    return window->kind == ENSIO_WINDOW_CODED
+               ? ENSIO_PART_EVENTS
+               : (uint32_t)((window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event));
 }
 
 static inline struct ensio_event *ensio_window_events(struct ensio_window *window)

@@ -6,10 +6,13 @@
 #include <core/rawsys.h>
 #include <core/settings.h>
 #include <core/recorder.h>
+#include <spool/encode.h>
 #include <spool/spool.h>
 #include <summary/cells.h>
 #include <summary/drain.h>
 #include <time/clock.h>
+
+#include <string.h>
 
 /* First windows are small, because most threads make few calls; that of a process's first thread is larger. Each
  * further one is four times as large. Windows of events grow up to a size that the kernel backs by large pages, so that
@@ -22,10 +25,6 @@
 #define GROWTH 4
 #define RESERVE_BYTES 16384
 
-/* Events are added to the summary while they are still in the cache: a window is filled in parts and drained after
- * each. */
-#define PART_EVENTS 1024
-
 #define RETRY_TICKS (1ULL << 21) /* about a millisecond */
 
 /* A thread's mapped windows of events may take a MiB, and a few threads that make most of the calls may take more. If
@@ -34,9 +33,16 @@
 #define MAPPED_BYTES_OF_THREAD (1U << 20)
 static uint64_t mapped_bytes;
 
+int ensio_windows_stay;
+
 /* Unused scratch windows, linked through their first slots, which are empty. Without this list, each short-lived thread
  * would leave a window behind in the file. */
 static struct ensio_window *free_windows;
+
+static int is_scratch(const struct ensio_window *window)
+{
+    return window->kind == ENSIO_WINDOW_SCRATCH;
+}
 
 static struct ensio_window **next_free(struct ensio_window *window)
 {
@@ -45,12 +51,12 @@ static struct ensio_window **next_free(struct ensio_window *window)
 
 static void let_go(struct ensio_window *window)
 {
-    if (window->kind == ENSIO_WINDOW_SCRATCH && window->summarised == 0) {
+    if (is_scratch(window) && window->summarised == 0) {
         *next_free(window) = free_windows;
         free_windows = window;
         return;
     }
-    if (window->kind == ENSIO_WINDOW_EVENTS)
+    if (!is_scratch(window))
         mapped_bytes -= window->bytes;
     ensio_raw_unmap(window, window->bytes);
 }
@@ -84,11 +90,6 @@ static struct ensio_window *scratch_window(uint64_t bytes)
     if (!window)
         window = take_free(0, UINT64_MAX);
     return window ? window : private_window();
-}
-
-static int is_scratch(const struct ensio_window *window)
-{
-    return window->kind == ENSIO_WINDOW_SCRATCH;
 }
 
 /* All events of a scratch window are in the summary, and its slots are empty. */
@@ -142,10 +143,11 @@ static uint64_t next_size(uint64_t before, uint64_t largest)
     return bytes < largest ? bytes : largest;
 }
 
-/* The end of the part of a window that begins at slot `first`. */
+/* The end of the part of a window that begins at slot `first`. Events are added to the summary while they are still in
+ * the cache: a window is filled in parts and drained after each. */
 static uint32_t part_end(uint32_t first, uint32_t slots)
 {
-    return slots - first < PART_EVENTS ? slots : first + PART_EVENTS;
+    return slots - first < ENSIO_PART_EVENTS ? slots : first + ENSIO_PART_EVENTS;
 }
 
 /* The offset in a window of slot `slot`. */
@@ -168,9 +170,13 @@ static struct ensio_window *events_window(struct ensio_cursor *cursor)
     uint64_t others = mapped_bytes - (cursor->window && !is_scratch(cursor->window) ? cursor->window->bytes : 0);
     if (bytes > LARGEST_SMALL_BYTES && others + bytes > MAPPED_BYTES + ensio_cursor_count() * MAPPED_BYTES_OF_THREAD)
         bytes = LARGEST_SMALL_BYTES;
-    struct ensio_window *window = ensio_window_begin(ENSIO_WINDOW_EVENTS, bytes, end_of(part_end(0, UINT32_MAX)));
+    const uint16_t kind = cursor->uncoded || bytes < FIRST_WINDOW_BYTES ? ENSIO_WINDOW_EVENTS : ENSIO_WINDOW_CODED;
+    struct ensio_window *window = ensio_window_begin(kind, bytes, end_of(part_end(0, UINT32_MAX)));
     cursor->events_due = window ? 0 : ensio_ticks() + RETRY_TICKS;
     if (window) {
+        if (window->bytes < FIRST_WINDOW_BYTES)
+            window->kind = ENSIO_WINDOW_EVENTS;
+        cursor->coded_end = ENSIO_BLOCKS_BYTES;
         cursor->events_bytes = window->bytes;
         mapped_bytes += window->bytes;
     }
@@ -192,6 +198,42 @@ static void use(struct ensio_thread *thread, struct ensio_window *window, uint32
     thread->capacity = part_end(first, slots);
 }
 
+/* Codes the events in the slots of a full window behind them, and empties the slots: 0, or -1 if the events stay. One
+ * store says that they are in the block and no longer in the slots; a kill may come before or after it. */
+static int code_part(struct ensio_thread *thread, int whole)
+{
+    static struct {
+        struct ensio_encoder encoder;
+        uint8_t block[ENSIO_MOST_BLOCK_BYTES];
+    } * coder;
+    struct ensio_window *window = thread->window;
+    struct ensio_event *events = ensio_window_events(window);
+    struct ensio_cursor *cursor = thread->cursor;
+    uint32_t filled = 0, count = ENSIO_PART_EVENTS, bytes = 0;
+    if (window->kind != ENSIO_WINDOW_CODED)
+        return -1;
+    whole &= !ensio_windows_stay && (coder || (coder = ensio_raw_memory(sizeof *coder)));
+    while (whole && filled < ENSIO_PART_EVENTS && events[filled].call)
+        filled++;
+    if (filled == ENSIO_PART_EVENTS)
+        bytes = ensio_encode_events(&coder->encoder, events, &count, coder->block);
+    cursor->uncoded |= !bytes || count < ENSIO_PART_EVENTS;
+    const uint64_t from = cursor->coded_end, to = from + bytes;
+    if (cursor->uncoded || to > window->bytes || ensio_window_populate(window, from, to) != 0)
+        return -1;
+    memcpy((char *)window + from, coder->block, bytes);
+    cursor->coded_end = to;
+    const union {
+        uint32_t members[2];
+        uint64_t both;
+    } coded = {{ENSIO_CODED_SLOTS, window->coded + count}}, emptied = {{0, window->coded + count}};
+    __atomic_store_n((uint64_t *)(void *)&window->summarised, coded.both, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < count; i++)
+        __atomic_store_n((uint64_t *)(void *)&events[i].file, 0, __ATOMIC_RELAXED);
+    __atomic_store_n((uint64_t *)(void *)&window->summarised, emptied.both, __ATOMIC_RELEASE);
+    return 0;
+}
+
 /* Gives the thread slots to fill: 0, or -1 without space. `whole`: all events of its window are in the summary, and no
  * claimed slot is still empty. */
 static int make_room(struct ensio_thread *thread, int whole, int interrupted)
@@ -199,6 +241,10 @@ static int make_room(struct ensio_thread *thread, int whole, int interrupted)
     struct ensio_cursor *cursor = thread->cursor;
     struct ensio_window *old = thread->window;
     const uint32_t used = thread->capacity;
+    if (old && code_part(thread, whole && !interrupted) == 0) {
+        use(thread, old, 0);
+        return 0;
+    }
     if (old && !is_scratch(old) && used < ensio_window_slots(old) &&
         ensio_window_populate(old, end_of(used), end_of(part_end(used, ensio_window_slots(old)))) == 0) {
         use(thread, old, used);
@@ -285,5 +331,6 @@ void ensio_windows_forget(void)
 {
     free_windows = NULL;
     mapped_bytes = 0;
+    ensio_windows_stay = 0;
     ensio_drain_forget();
 }

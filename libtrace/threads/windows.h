@@ -4,6 +4,9 @@
 
 #include <core/recorder.h>
 
+/* Set while the lock is held: what is in windows stays where it is, because a job file says what it has of it. */
+extern int ensio_windows_stay;
+
 /* The caller of the following functions holds the lock. */
 
 /* Adds the thread's events to the summary. `interrupted`: called from a signal handler that interrupted a store.

@@ -1,5 +1,5 @@
 /* The coding of job files with working memory, for tests and benchmarks that call it through ctypes. */
-#include <jobfile/encode.h>
+#include <spool/encode.h>
 
 #include <stdint.h>
 

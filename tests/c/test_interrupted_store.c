@@ -1,5 +1,6 @@
 /* Signal handlers that store calls interrupt a store anywhere: no event is missing, and none is overwritten. */
 #include "recorder_world.h"
+#include "window_events.h"
 
 #include <core/lock.h>
 #include <summary/drain.h>
@@ -14,23 +15,26 @@ struct seen {
     uint64_t not_summarised;         /* events that readers add to the summary */
 };
 
+static void add(const struct ensio_event *event, void *state)
+{
+    struct seen *seen = state;
+    seen->events++;
+    seen->sum_of_offsets += (uint64_t)event->offset;
+}
+
 static void look(const struct ensio_window *window, uint64_t position, void *state)
 {
     struct seen *seen = state;
     const struct ensio_event *events =
         (const struct ensio_event *)(const void *)((const char *)window + ENSIO_WINDOW_HEADER_BYTES);
+    const int is_kept = window->kind == ENSIO_WINDOW_EVENTS || window->kind == ENSIO_WINDOW_CODED;
     (void)position;
-    if (window->kind != ENSIO_WINDOW_EVENTS && window->kind != ENSIO_WINDOW_SCRATCH)
+    if (!is_kept && window->kind != ENSIO_WINDOW_SCRATCH)
         return;
-    for (uint64_t i = 0; i < ensio_window_slots(window); i++) {
-        if (!events[i].call)
-            continue;
-        seen->not_summarised += i >= window->summarised;
-        if (window->kind == ENSIO_WINDOW_EVENTS) {
-            seen->events++;
-            seen->sum_of_offsets += (uint64_t)events[i].offset;
-        }
-    }
+    for (uint64_t i = window->summarised; i < ensio_window_slots(window); i++)
+        seen->not_summarised += events[i].call != 0;
+    if (is_kept)
+        events_of_window(window, add, seen);
 }
 
 /* A reader finds all stores of offsets 1 to `stored`, and `handled` more: in the summary or not in it yet, and in mode

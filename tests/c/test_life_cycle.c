@@ -2,6 +2,7 @@
  *
  * The program runs itself anew for each case, with ENSIO_DIR set, as recording begins before main. */
 #include "check.h"
+#include "window_events.h"
 
 #include <core/lock.h>
 #include <core/recorder.h>
@@ -34,18 +35,24 @@ struct left {
     uint64_t events, writes, pwrites, not_summarised, counted;
 };
 
+static void add_event(const struct ensio_event *event, void *state)
+{
+    struct left *left = state;
+    left->events++;
+    left->writes += event->call == 6;
+    left->pwrites += event->call == 8;
+}
+
 static void add_window(const struct ensio_window *window, struct left *left)
 {
     const char *first = (const char *)window + ENSIO_WINDOW_HEADER_BYTES;
     const struct ensio_event *events = (const struct ensio_event *)(const void *)first;
     const struct ensio_cell *cells = (const struct ensio_cell *)(const void *)first;
-    const uint64_t slots = (window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof *events;
-    for (uint64_t i = 0; window->kind == ENSIO_WINDOW_EVENTS && i < slots; i++) {
-        left->events += events[i].call != 0;
-        left->writes += events[i].call == 6;
-        left->pwrites += events[i].call == 8;
-        left->not_summarised += events[i].call != 0 && i >= window->summarised;
-    }
+    const int has_events = window->kind == ENSIO_WINDOW_EVENTS || window->kind == ENSIO_WINDOW_CODED;
+    if (has_events)
+        events_of_window(window, add_event, left);
+    for (uint64_t i = window->summarised; has_events && i < ensio_window_slots(window); i++)
+        left->not_summarised += events[i].call != 0;
     for (uint32_t i = 0; window->kind == ENSIO_WINDOW_CELLS && i < window->summarised; i++)
         left->counted += cells[i].count;
 }

@@ -1,5 +1,6 @@
 /* The windows of a thread: their sizes and parts, full windows, lack of space, and several threads. */
 #include "recorder_world.h"
+#include "window_events.h"
 
 #include <core/lock.h>
 #include <summary/drain.h>
@@ -7,8 +8,14 @@
 #include <threads/windows.h>
 
 #include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define KIB 1024U
 #define PART 1024U /* events after which a window is drained */
@@ -16,35 +23,37 @@
 
 /* What a reader finds in the windows. */
 struct seen {
-    uint64_t windows[ENSIO_WINDOW_MARKS + 1], bytes[ENSIO_WINDOW_MARKS + 1];
+    uint64_t windows[ENSIO_WINDOW_CODED + 1], bytes[ENSIO_WINDOW_CODED + 1];
     uint64_t events, summarised, sum_of_offsets, last_start[64];
     uint64_t sizes[64]; /* of windows of events, in their order */
     int in_order;
 };
 
+static uint16_t thread_of_window;
+
+static void look_at_event(const struct ensio_event *event, void *state)
+{
+    struct seen *seen = state;
+    seen->events++;
+    seen->sum_of_offsets += (uint64_t)event->offset;
+    seen->in_order &= thread_of_window >= 64 || event->start > seen->last_start[thread_of_window];
+    if (thread_of_window < 64)
+        seen->last_start[thread_of_window] = event->start;
+}
+
 static void look(const struct ensio_window *window, uint64_t position, void *state)
 {
     struct seen *seen = state;
-    CHECK(window->kind <= ENSIO_WINDOW_MARKS && position % ENSIO_WINDOW_UNIT_BYTES == 0);
-    if (window->kind == ENSIO_WINDOW_EVENTS && seen->windows[window->kind] < 64)
-        seen->sizes[seen->windows[window->kind]] = window->bytes;
+    CHECK(window->kind <= ENSIO_WINDOW_CODED && position % ENSIO_WINDOW_UNIT_BYTES == 0);
+    const int has_events = window->kind == ENSIO_WINDOW_EVENTS || window->kind == ENSIO_WINDOW_CODED;
+    const uint64_t before = seen->windows[ENSIO_WINDOW_EVENTS] + seen->windows[ENSIO_WINDOW_CODED];
+    if (has_events && before < 64)
+        seen->sizes[before] = window->bytes;
     seen->windows[window->kind]++;
     seen->bytes[window->kind] += window->bytes;
-    if (window->kind != ENSIO_WINDOW_EVENTS)
-        return;
-    const struct ensio_event *events =
-        (const struct ensio_event *)(const void *)((const char *)window + ENSIO_WINDOW_HEADER_BYTES);
-    CHECK(window->summarised <= SLOTS_OF(window->bytes));
-    seen->summarised += window->summarised;
-    for (uint64_t i = 0; i < SLOTS_OF(window->bytes); i++) {
-        if (!events[i].call)
-            continue;
-        seen->events++;
-        seen->sum_of_offsets += (uint64_t)events[i].offset;
-        seen->in_order &= window->thread >= 64 || events[i].start > seen->last_start[window->thread];
-        if (window->thread < 64)
-            seen->last_start[window->thread] = events[i].start;
-    }
+    thread_of_window = window->thread;
+    if (has_events)
+        seen->summarised += events_of_window(window, look_at_event, seen);
 }
 
 static struct seen look_at_spool(void)
@@ -57,21 +66,118 @@ static struct seen look_at_spool(void)
     return seen;
 }
 
-/* At each boundary of parts and windows, every event so far is in the file, in order, and the summary is drained up to
- * the part before. The window after a full one is four times as large, up to 2 MiB. */
+/* At each boundary of parts, every event so far is in the file, in order, and the parts before are in the summary.
+ * Parts are coded, and take a tenth of the space. */
+static void coded(void)
+{
+    uint64_t stored = 0;
+    world_begin_with_spool(ENSIO_TRACE);
+    for (int part = 0; part < 60; part++) {
+        world_store(WORLD_WRITE, ++stored, 1);
+        struct seen seen = look_at_spool();
+        CHECK(seen.events == stored && seen.summarised >= stored - 1);
+        world_store(WORLD_WRITE, stored + 1, PART - 1);
+        stored += PART - 1;
+    }
+    world_drain();
+    struct seen seen = look_at_spool();
+    CHECK(seen.events == stored && seen.in_order && seen.sum_of_offsets == stored * (stored + 1) / 2);
+    CHECK(seen.summarised == stored && world_sums().count == stored && ensio_spool->dropped_events == 0);
+    CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == 0 && seen.windows[ENSIO_WINDOW_CODED] <= 3);
+}
+
+/* What a job file says of windows has to stay right: their slots are not used again. */
+static void staying(void)
+{
+    world_begin_with_spool(ENSIO_TRACE);
+    world_store(WORLD_WRITE, 1, PART + 10);
+    CHECK(ensio_thread.window->coded == PART && ensio_thread.next == 10);
+    ensio_windows_stay = 1;
+    world_store(WORLD_WRITE, PART + 11, 3 * PART);
+    struct seen seen = look_at_spool();
+    CHECK(seen.events == 4 * PART + 10 && seen.in_order && seen.windows[ENSIO_WINDOW_CODED] == 1);
+    CHECK(seen.windows[ENSIO_WINDOW_EVENTS] >= 1);
+}
+
+#if defined(__x86_64__)
+
+static void find_coded(const struct ensio_window *window, uint64_t position, void *state)
+{
+    (void)position;
+    if (window->kind == ENSIO_WINDOW_CODED)
+        *(const struct ensio_window **)state = window;
+}
+
+/* Has a traced process stop after each store to eight bytes. */
+static void watch(pid_t process, const void *eight)
+{
+    const uintptr_t place = (uintptr_t)eight, on_writes = 1 | 9U << 16;
+    CHECK(ptrace(PTRACE_POKEUSER, process, offsetof(struct user, u_debugreg[0]), place) == 0);
+    CHECK(ptrace(PTRACE_POKEUSER, process, offsetof(struct user, u_debugreg[7]), on_writes) == 0);
+}
+
+/* A process codes a part, and is stopped where its window changes, and from there after each instruction. What a kill
+ * would leave then are all events. */
+static void killed_while_coding(void)
+{
+    const uint64_t before = 2 * PART;
+    uint64_t stops = 0, bytes;
+    int status;
+    struct ensio_window **own_window =
+        mmap(NULL, sizeof *own_window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        world_begin_with_spool(ENSIO_TRACE);
+        world_store(WORLD_WRITE, 1, before);
+        world_drain();
+        *own_window = ensio_thread.window;
+        raise(SIGSTOP);
+        world_store(WORLD_WRITE, before + 1, 1);
+        _exit(ensio_thread.window->coded == 2 * PART ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
+    const uint8_t *file = world_spool_of(child, &bytes);
+    const struct ensio_window *window = NULL;
+    world_each_window(file, bytes, find_coded, &window);
+    watch(child, &(*own_window)->summarised);
+    for (;; stops++) {
+        const int is_coding = window->summarised == ENSIO_CODED_SLOTS || stops > 1;
+        CHECK(ptrace(is_coding ? PTRACE_SINGLESTEP : PTRACE_CONT, child, NULL, NULL) == 0);
+        CHECK(waitpid(child, &status, 0) == child);
+        if (!WIFSTOPPED(status))
+            break;
+        struct seen seen = {.in_order = 1};
+        look(window, 0, &seen);
+        CHECK(seen.in_order && (seen.events == before || seen.events == before + 1));
+        CHECK(seen.sum_of_offsets == seen.events * (seen.events + 1) / 2);
+    }
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0 && stops > PART);
+}
+
+#else
+
+static void killed_while_coding(void)
+{
+}
+
+#endif
+
+/* The same where a part could not be coded. The window after a full one is four times as large, up to 2 MiB. */
 static void boundaries(void)
 {
     const uint64_t sizes[] = {64 * KIB, 256 * KIB, 1024 * KIB, 2048 * KIB, 2048 * KIB};
     uint64_t stored = 0;
     world_begin_with_spool(ENSIO_TRACE);
     for (int w = 0; w < 5; w++) {
-        const uint64_t begin = stored, slots = SLOTS_OF(sizes[w]);
+        const uint64_t begin = stored, slots = w ? SLOTS_OF(sizes[w]) : PART;
         for (uint64_t part = 0; part < slots; part += PART) {
             const uint64_t end = begin + (part + PART < slots ? part + PART : slots);
             world_store(WORLD_WRITE, stored + 1, 1); /* the first of the part */
             stored++;
+            ensio_thread.cursor->uncoded = 1;
             struct seen seen = look_at_spool();
-            CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == (uint64_t)w + 1 && seen.sizes[w] == sizes[w]);
+            CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == (uint64_t)w && seen.sizes[w] == sizes[w]);
             /* the first event of a window renews the clock, and is drained then */
             CHECK(seen.events == stored && seen.summarised == stored - (part > 0));
             world_store(WORLD_WRITE, stored + 1, end - stored); /* the rest of it */
@@ -80,7 +186,7 @@ static void boundaries(void)
         }
         CHECK(ensio_thread.capacity == slots);
         struct seen seen = look_at_spool();
-        CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == (uint64_t)w + 1); /* full, but no new one yet */
+        CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == (uint64_t)w); /* full, but no new one yet */
         CHECK(seen.events == stored && seen.in_order && seen.sum_of_offsets == stored * (stored + 1) / 2);
     }
     world_drain();
@@ -106,7 +212,7 @@ static void profile(void)
 static void without_memory(void)
 {
     world_begin_with_spool(ENSIO_TRACE);
-    const uint64_t slots = SLOTS_OF(64 * KIB);
+    const uint64_t slots = 3 * PART;
     world_store(WORLD_WRITE, 1, slots);
     world_limit_memory(1);
     world_store(WORLD_WRITE, slots + 1, 10000);
@@ -117,7 +223,7 @@ static void without_memory(void)
     CHECK(ensio_spool->dropped_events == 10000 && ensio_spool->lost_calls == 0);
     CHECK(ensio_losses->dropped_for[ENSIO_DROPPED_MEMORY] == 10000);
     uint64_t stored = slots + 10000;
-    while (look_at_spool().windows[ENSIO_WINDOW_EVENTS] == 1) { /* asked for again after about a millisecond */
+    while (look_at_spool().windows[ENSIO_WINDOW_CODED] == 1) { /* asked for again after about a millisecond */
         world_store(WORLD_WRITE, stored + 1, PART);
         stored += PART;
     }
@@ -238,6 +344,9 @@ static void numbers(void)
 
 int main(void)
 {
+    CASE(coded);
+    CASE(staying);
+    CASE(killed_while_coding);
     CASE(boundaries);
     CASE(profile);
     CASE(without_memory);

@@ -1,7 +1,7 @@
 /* blocks.c: arbitrary bytes as a block of a job file. Decoded events survive coding by the recorder unchanged. */
 #include "python.h"
 
-#include <jobfile/encode.h>
+#include <spool/encode.h>
 #include <stdio.h>
 #include <string.h>
 

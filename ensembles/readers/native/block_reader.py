@@ -15,20 +15,21 @@ import numpy as np
 
 from ensembles.files.names import process_file_of
 from ensembles.files.untrusted import Reading, open_regular
-from ensembles.model.c_layout import EVENT
+from ensembles.model.c_layout import BLOCK, CONSTANTS, EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import MISSING
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.native import job_file_codec
 from ensembles.readers.native.flights import COLUMNS as FLIGHT_COLUMNS
 from ensembles.readers.native.flights import FlightReader
-from ensembles.readers.native.spool import Coded, Window
+from ensembles.readers.native.spool import PART_BYTES, Coded, Window
 from ensembles.readers.native.window_decoder import (
     Decoding,
     OutColumns,
     compact,
     decode,
     out_columns,
+    read_slots,
     read_window,
     sound,
 )
@@ -36,6 +37,8 @@ from ensembles.readers.native.window_decoder import (
 BLOCK_EVENTS = job_file_codec.BLOCK_EVENTS
 
 _FEW_SPOOLS = 64
+_MAGIC, _SUMMED_ONLY = CONSTANTS["ENSIO_BLOCK_MAGIC"], CONSTANTS["ENSIO_SUMMED_ONLY"]
+_MOST_BYTES = CONSTANTS["ENSIO_WINDOW_LARGE_BYTES"]
 
 
 class BlockReader:
@@ -83,7 +86,8 @@ class BlockReader:
                 with _opened(decoding.path) as descriptor:
                     for window in decoding.windows:
                         thread = min(decoding.first_thread + window.thread, 0xFFFF)
-                        yield from self._filled_by_window(descriptor, decoding, window, thread)
+                        filled = self._filled_by_coded if window.is_coded else self._filled_by_window
+                        yield from filled(descriptor, decoding, window, thread)
                 if decoding.uncoded:
                     uncoded.append(decoding.path)
         for path in _coded_since(uncoded):
@@ -130,13 +134,24 @@ class BlockReader:
         except (ValueError, IndexError):
             self.flaws.leave_out(decoding.job_path, block.events)
             return
-        done, completed = 0, compact(self._raw[: block.events])
-        while done < completed:
+        yield from self._given(decoding, thread, self._raw[: compact(self._raw[: block.events])])
+
+    def _filled_by_coded(
+        self, descriptor: int, decoding: Decoding, window: Window, thread: int
+    ) -> Iterator[None]:
+        with Reading(decoding.path):
+            for events, lost in coded_events(descriptor, window, self._raw):
+                self.flaws.leave_out(decoding.path, lost)
+                yield from self._given(decoding, thread, events)
+
+    def _given(self, decoding: Decoding, thread: int, events: np.ndarray) -> Iterator[None]:
+        """Decode completed events, and yield whenever the columns are full."""
+        while len(events):
             if not self._place:
                 yield
-            wanted = min(len(self._place), completed - done)
-            self._decode(decoding, thread, self._raw[done : done + wanted])
-            done += wanted
+            wanted = min(len(self._place), len(events))
+            self._decode(decoding, thread, events[:wanted])
+            events = events[wanted:]
 
     def _decode(self, decoding: Decoding, thread: int, raw: np.ndarray) -> None:
         """Decode completed events without the damaged ones; the columns have room for all of them."""
@@ -168,6 +183,35 @@ class BlockReader:
                 columns[name][low : low + count] = MISSING[name]
         if self._flights is not None:
             self._flights.fill(thread, columns, low, low + count)
+
+
+def coded_events(descriptor: int, window: Window, out: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    """Yield the events of each block of a window, then of its slots, and how many are damaged.
+
+    A running process may have added blocks since the window was found. `out`: room for a block.
+    """
+    coded, part = read_slots(descriptor, window)
+    position, until = window.position + PART_BYTES, min(coded, window.slots)
+    done = until if window.first >= until else 0
+    while done < until:
+        head = BLOCK.unpack(os.pread(descriptor, BLOCK.size, position).ljust(BLOCK.size, b"\0"))
+        length = job_file_codec.block_length(head)
+        sound = head.magic == _MAGIC and 0 < head.events <= until - done and length <= _MOST_BYTES
+        last, first = head.events if sound else until - done, max(window.first - done, 0)
+        position, done = position + length, done + last
+        try:
+            job_file_codec.decode_events(
+                os.pread(descriptor, length, position - length) if sound else b"", out
+            )
+        except ValueError:
+            yield out[:0], max(last - first, 0)
+        else:
+            yield out[first:last], 0
+    part = part[max(window.first - coded, 0) : max(window.slots - coded, 0)]
+    filled = np.flatnonzero(part["call"])
+    used = max(window.summarised - max(window.first, coded), int(filled[-1]) + 1 if len(filled) else 0)
+    empty = (part["call"] == 0) & ((part["flags"] & _SUMMED_ONLY) == 0)
+    yield part[filled], int(np.count_nonzero(empty[:used]))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.readers.common.columns import empty_columns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.spool import Window
-from ensembles.readers.native.window_decoder import Decoding
+from ensembles.readers.native.window_decoder import Decoding, read_slots
 
 if TYPE_CHECKING:
     from ensembles.readers.native.spool_source import SpoolSource
@@ -87,8 +87,7 @@ class Follower:
                 until = _complete_until(file.fileno(), window, first)
                 process.places[window.position] = until
                 if until > first:
-                    rest = window.from_slot(first)
-                    windows.append(rest._replace(slots=until - first))
+                    windows.append(window.from_slot(first, until))
         return bool(windows) and self._read(replace(decoding, windows=windows), process, source)
 
     def _read(self, decoding: Decoding, process: _Process, source: SpoolSource) -> bool:
@@ -152,6 +151,12 @@ def _complete_until(descriptor: int, window: Window, first: int) -> int:
     """Return the slot before which no call of a window is still to be stored."""
     slot, used = first, first
     holes = np.zeros(0, np.int64)
+    if window.is_coded:
+        slot, part = read_slots(descriptor, window)
+        filled = np.flatnonzero(part["call"])
+        used = slot + (int(filled[-1]) + 1 if len(filled) else 0)
+        holes = slot + np.flatnonzero(part["call"][: used - slot] == 0)
+        window = window._replace(slots=slot)
     while slot < window.slots:
         wanted = min(_BLOCK, window.slots - slot)
         raw = os.pread(descriptor, wanted * EVENT.size, window.position + slot * EVENT.size)

@@ -28,7 +28,16 @@ from ensembles.model.c_layout import (
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.run_summary import MOST_BYTES
-from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
+from ensembles.readers.native.spool import (
+    HEADER_BYTES,
+    LEAST_EVENT_BYTES,
+    OF_EVENTS,
+    Coded,
+    Spool,
+    add_window,
+    checked_head,
+    read_texts,
+)
 from ensembles.readers.native.spool_bytes import OTHER_VERSION, JobSummary, KnownTexts, Piece
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
@@ -44,14 +53,11 @@ _HEAD_FROM = JOB_PROCESS.field_offset("spool")
 _SUM_BYTES = 4
 _MOST_PROCESSES = 1 << 24
 _MOST_WINDOW_BYTES = 1 << 28
-_OF_EVENTS = (CONSTANTS["ENSIO_WINDOW_EVENTS"],)
 _CONTENTS = {
     CONSTANTS["ENSIO_WINDOW_MARKS"]: "phases and regions",
     CONSTANTS["ENSIO_WINDOW_FLIGHTS"]: "flights of requests",
     CONSTANTS["ENSIO_WINDOW_SURROUNDINGS"]: "counters of the kernel",
 }
-_LEAST_EVENT_BYTES = 3
-"""An event takes one byte for its template, and at least one byte for each of its two times."""
 
 
 def read_job_file(path: str) -> list[Spool]:
@@ -222,7 +228,7 @@ def _find_data(job: _JobFile, spool: Spool, windows: np.ndarray, data: np.ndarra
         window = WINDOW.unpack(windows["window"][number].tobytes())
         own = pieces[at : at + count]
         at += count
-        if window.kind in _OF_EVENTS:
+        if window.kind in OF_EVENTS:
             spool.taken[int(windows["position"][number]) + HEADER_BYTES] = int(windows["taken"][number])
             _add_events(spool, window, own)
         else:
@@ -231,7 +237,7 @@ def _find_data(job: _JobFile, spool: Spool, windows: np.ndarray, data: np.ndarra
 
 def _add_events(spool: Spool, window: Any, pieces: list[tuple[int, int, int]]) -> None:
     for position, length, events in pieces:
-        if events > BLOCK_EVENTS or events * _LEAST_EVENT_BYTES > length:
+        if events > BLOCK_EVENTS or events * LEAST_EVENT_BYTES > length:
             raise ValueError("a block has more events than fit into it")
         spool.coded.append(Coded(position, length, events, window.thread))
         spool.has_events |= events > 0

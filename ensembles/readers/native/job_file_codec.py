@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ensembles import _compiled
-from ensembles.model.c_layout import BLOCK, CONSTANTS
+from ensembles.model.c_layout import BLOCK, CONSTANTS, TEMPLATE
 
 BLOCK_EVENTS = CONSTANTS["ENSIO_BLOCK_EVENTS"]
 
@@ -23,6 +23,13 @@ def decode_events(block: Any, out: np.ndarray) -> int:
     """Decode one block of events."""
     check_block(block)
     return _compiled.decode_block(block, out.view("u1"))
+
+
+def block_length(head: Any) -> int:
+    """Return the length of a block by its head, bytes."""
+    columns = (head.start_bytes, head.duration_bytes, head.file_bytes, head.requested_bytes)
+    rest = head.moved_bytes + head.offset_bytes + head.events
+    return BLOCK.size + head.templates * TEMPLATE.size + sum(columns) + rest
 
 
 def check_block(block: Any) -> None:

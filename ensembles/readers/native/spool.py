@@ -126,9 +126,14 @@ VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 
 _MOST_RANKS = 1 << 24
 _CLOCKS = (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
-_MAGIC_OF_WINDOW, _OF_EVENTS, _OF_TEXT = (
-    CONSTANTS[f"ENSIO_WINDOW_{what}"] for what in ("MAGIC", "EVENTS", "TEXT")
+_MAGIC_OF_WINDOW, _OF_TEXT, _CODED, _EVENTS = (
+    CONSTANTS[f"ENSIO_WINDOW_{what}"] for what in ("MAGIC", "TEXT", "CODED", "EVENTS")
 )
+OF_EVENTS = (_EVENTS, _CODED)
+CODED_SLOTS = CONSTANTS["ENSIO_CODED_SLOTS"]
+PART_BYTES = CONSTANTS["ENSIO_PART_EVENTS"] * EVENT.size
+LEAST_EVENT_BYTES = 3
+"""A coded event takes a byte for its template, its start and its duration each, at least."""
 _LARGE_BYTES = CONSTANTS["ENSIO_WINDOW_LARGE_BYTES"]
 _NO_CALL = bytes(2)
 _STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
@@ -148,18 +153,26 @@ class Window(NamedTuple):
     summarised: int = 0  # Number of leading slots that the summary of the process includes
     # Tick length of these in the summary, ns per tick times 2**32; 0: no slot is in the summary
     rate: int = 0
+    # Whether slots are coded as they fill, and emptied. Then `slots` and `summarised` count coded events too,
+    # which come first, and `first` events are left out.
+    is_coded: bool = False
+    first: int = 0
 
     @property
     def rest(self) -> Window:
         """The slots that the summary does not include."""
+        if self.is_coded:
+            return self.from_slot(self.summarised)
         position = self.position + self.summarised * EVENT.size
         return Window(position, self.slots - self.summarised, self.thread, 0, self.rate)
 
-    def from_slot(self, first: int) -> Window:
-        """The slots from a number on."""
-        first = min(first, self.slots)
+    def from_slot(self, first: int, until: int | None = None) -> Window:
+        """The slots from a number on, and before another."""
+        first, until = min(first, self.slots), self.slots if until is None else until
+        if self.is_coded:
+            return self._replace(first=first, slots=until)
         position = self.position + first * EVENT.size
-        return Window(position, self.slots - first, self.thread, max(self.summarised - first, 0), self.rate)
+        return Window(position, until - first, self.thread, max(self.summarised - first, 0), self.rate)
 
 
 class SummaryPart(NamedTuple):
@@ -419,10 +432,10 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         gap = -1
         present = min(length, end - position)
         first, room = position + HEADER_BYTES, max(present - HEADER_BYTES, 0)
-        if window.kind == _OF_EVENTS:
+        if window.kind in OF_EVENTS:
             spool.windows.append(_window(window, first, room))
             call = beginning[HEADER_BYTES + _CALL_OFFSET : HEADER_BYTES + _CALL_OFFSET + 2]
-            spool.has_events |= call not in (_NO_CALL, b"", b"\0")
+            spool.has_events |= window.coded > 0 or call not in (_NO_CALL, b"", b"\0")
         elif add_window(spool, window, first, room):
             pass
         elif window.kind == _OF_TEXT:
@@ -480,7 +493,12 @@ def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
 
 def _window(window: Any, first: int, room: int) -> Window:
     slots = room // EVENT.size
-    return Window(first, slots, window.thread, min(window.summarised, slots), window.rate)
+    if window.kind != _CODED:
+        return Window(first, slots, window.thread, min(window.summarised, slots), window.rate)
+    coded = min(window.coded, max(room - PART_BYTES, 0) // LEAST_EVENT_BYTES)
+    slots = 0 if window.summarised == CODED_SLOTS else min(slots, PART_BYTES // EVENT.size)
+    summarised = coded + min(window.summarised, slots)
+    return Window(first, coded + slots, window.thread, summarised, window.rate, True)
 
 
 def _next_data(descriptor: int, position: int) -> int:

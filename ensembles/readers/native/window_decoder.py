@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles import _compiled
+from ensembles.model.c_layout import EVENT, WINDOW
 from ensembles.model.events import COLUMNS
 from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.flights import COLUMNS as FLIGHT_COLUMNS
 from ensembles.readers.native.flights import NO_FLIGHTS, FlightRows
-from ensembles.readers.native.spool import Coded, Window
+from ensembles.readers.native.spool import CODED_SLOTS, HEADER_BYTES, PART_BYTES, Coded, Window
 
 _DECODED = tuple(name for name in COLUMNS if name not in FLIGHT_COLUMNS)
 
@@ -134,6 +136,17 @@ def sound(decoding: Decoding, raw: np.ndarray) -> np.ndarray:
     kept &= raw["duration"] <= most
     kept &= raw["moved"] <= LARGEST_MOVED_BYTES
     return kept
+
+
+def read_slots(descriptor: int, window: Window) -> tuple[int, np.ndarray]:
+    """Read the number of coded events of a window, and its slots (EVENT.dtype), as of one moment."""
+    head = WINDOW.unpack(os.pread(descriptor, WINDOW.size, window.position - HEADER_BYTES))
+    while head.summarised != CODED_SLOTS:
+        raw = os.pread(descriptor, PART_BYTES, window.position)
+        before, head = head, WINDOW.unpack(os.pread(descriptor, WINDOW.size, window.position - HEADER_BYTES))
+        if head.coded == before.coded and head.summarised != CODED_SLOTS:
+            return head.coded, np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)
+    return head.coded, np.empty(0, EVENT.dtype)
 
 
 def compact(raw: np.ndarray) -> int:

@@ -23,6 +23,7 @@
 #define ENSIO_SPOOL_ACCOUNT_BYTES 3584   /* from the start of the first window to struct ensio_account */
 #define ENSIO_SPOOL_TEXT_BYTES 4096      /* from the start of the first window to its first text entry */
 #define ENSIO_WINDOW_HEADER_BYTES 64     /* from the start of any other window to its first event or text entry */
+#define ENSIO_PART_EVENTS 1024           /* slots of a window that are filled before it is looked at again */
 #define ENSIO_WINDOW_LARGE_BYTES 2097152 /* such windows begin at a multiple of it, behind a hole if need be */
 
 /* Kinds of windows. */
@@ -34,6 +35,10 @@
 #define ENSIO_WINDOW_MARKS 6        /* phases and regions, as events of calls 240 and up */
 #define ENSIO_WINDOW_SURROUNDINGS 7 /* struct ensio_surroundings, contiguous */
 #define ENSIO_WINDOW_FLIGHTS 8      /* struct ensio_flight, one for each completed request of non-blocking I/O */
+/* ENSIO_PART_EVENTS slots of events, and behind them blocks (jobfile.h) of the events that were in these slots before
+ */
+#define ENSIO_WINDOW_CODED 9
+#define ENSIO_CODED_SLOTS 4294967295 /* as `summarised` of such a window: the last block has what is in the slots */
 
 /* Kinds of text entries. */
 #define ENSIO_TEXT_FILE 1       /* id: the file's number in events; text: its absolute path */
@@ -251,7 +256,7 @@ struct ensio_window {
     uint32_t text_bytes; /* of a text window: used by text entries, from ENSIO_WINDOW_HEADER_BYTES on */
     /* Events before this one are in the summary, later ones are not. In a window of cells: the number of used cells. */
     uint32_t summarised;
-    uint32_t reserved; /* 0 */
+    uint32_t coded; /* of a window of that kind: events in its blocks; stored together with the member before */
     /* rate that converted the durations of these events to nanoseconds in the summary; 0: none yet */
     uint64_t rate;
 };

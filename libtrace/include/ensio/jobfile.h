@@ -40,6 +40,9 @@
 #define ENSIO_JOB_PROCESS_MAGIC 0x434f5250U /* the bytes "PROC" */
 #define ENSIO_BLOCK_MAGIC 0x4b434f42U       /* the bytes "BOCK" */
 
+/* From the start of a window to the blocks in it, behind ENSIO_PART_EVENTS slots. */
+#define ENSIO_BLOCKS_BYTES 49216
+
 /* Coding of events. */
 #define ENSIO_BLOCK_EVENTS 16384 /* events of a block, at most */
 #define ENSIO_BLOCK_TEMPLATES 256

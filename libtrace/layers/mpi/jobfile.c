@@ -8,7 +8,7 @@
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <jobfile/collector.h>
-#include <jobfile/encode.h>
+#include <spool/encode.h>
 #include <spool/run_directory.h>
 #include <spool/spool.h>
 #include <time/clock.h>

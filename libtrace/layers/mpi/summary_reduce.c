@@ -4,7 +4,7 @@
 
 #include <calls/calls.h>
 #include <core/bounded_string.h>
-#include <jobfile/encode.h>
+#include <spool/encode.h>
 #include <jobfile/process_summary.h>
 
 #include <stddef.h>

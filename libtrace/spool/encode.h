@@ -22,9 +22,9 @@ struct ensio_next_place {
 /* Working memory; its contents before a call do not matter. */
 struct ensio_encoder {
     uint64_t requested[ENSIO_CALL_SLOTS];
-    struct ensio_next_place places[ENSIO_FILE_SLOTS];
+    uint16_t numbers[ENSIO_TEMPLATE_SLOTS];         /* counted from 1 */
+    struct ensio_next_place places[ENSIO_FILE_SLOTS]; /* all 0 until an event has an offset */
     uint64_t keys[ENSIO_TEMPLATE_SLOTS];
-    uint16_t numbers[ENSIO_TEMPLATE_SLOTS]; /* counted from 1 */
     struct ensio_template templates[ENSIO_BLOCK_TEMPLATES];
     uint8_t template_of[ENSIO_BLOCK_EVENTS];
     uint8_t columns[6][ENSIO_COLUMN_BYTES];
@@ -35,6 +35,14 @@ struct ensio_encoder {
  * too many or too different. Returns the length of the block and sets `*count` to the number of events in it. */
 uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_event *events, uint32_t *count,
                              uint8_t *to);
+
+/* The length of a block, by its head. */
+static inline uint32_t ensio_block_bytes(const struct ensio_block *block)
+{
+    return (uint32_t)(sizeof *block + block->templates * sizeof(struct ensio_template)) + block->events +
+           block->start_bytes + block->duration_bytes + block->file_bytes + block->requested_bytes +
+           block->moved_bytes + block->offset_bytes;
+}
 
 /* Codes the `length` bytes of text at all + known; the `known` bytes before them serve as dictionary. Returns the
  * length, or 0 if it exceeds `room`. */

@@ -93,7 +93,7 @@ static uint32_t assemble(const struct ensio_encoder *encoder, struct ensio_block
 uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_event *events, uint32_t *count,
                              uint8_t *to)
 {
-    memset(encoder, 0, offsetof(struct ensio_encoder, templates));
+    memset(encoder, 0, offsetof(struct ensio_encoder, places));
     struct ensio_block head = {.magic = ENSIO_BLOCK_MAGIC};
     uint8_t *at[COLUMNS];
     for (int i = 0; i < COLUMNS; i++)
@@ -103,11 +103,14 @@ uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_e
     uint32_t file = 0, done;
     int number = 0;
     int is_plain = 0; /* the last event has no members but its times, and a template */
+    int has_offsets = 0;
     for (done = 0; done < most; done++) {
         const struct ensio_event *event = &events[done];
         if (!is_plain || !is_like(event, event - 1)) {
             uint64_t *const usual = &encoder->requested[event->call % ENSIO_CALL_SLOTS];
             struct ensio_next_place *const place = &encoder->places[event->file % ENSIO_FILE_SLOTS];
+            if (event->offset != -1 && !has_offsets++)
+                memset(encoder->places, 0, sizeof encoder->places);
             const uint64_t distance = (uint64_t)event->offset - place->next;
             const uint32_t offset = offset_place(place, event->offset, distance);
             const struct ensio_template template = {
