@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -73,14 +72,3 @@ def write_page(
         "## Not reproduced\n\n" + "\n".join(f"* {case}, {what}: {why}" for case, what, why in missed),
     ]
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-
-
-def rows_of_page() -> list[Kept]:
-    """Return the rows of the committed page."""
-    cells = re.findall(r"^\| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    found = [line.split(" | ") for line in cells]
-    return [
-        Kept(row[0], row[1], row[2], row[-1] == "yes")
-        for row in found
-        if len(row) == len(HEADERS) and tuple(row) != HEADERS
-    ]

@@ -13,7 +13,8 @@ from ensembles.statistics.extremes.slowest_of_n import LARGEST
 from ensembles.summaries.bins import bin_edges_s, bin_index
 
 sys.path.insert(0, str(ROOT))
-from calibration.cases.many_calls import chance_below, drawn, many_calls_coverage, survival
+from many_calls_drawn import chance_below, drawn, many_calls_coverage, survival
+
 from calibration.cases.tail_cases import INDEPENDENT
 
 LAWS = ("exponential", "Pareto, alpha 3", "2 % slow, log-normal x 4")
