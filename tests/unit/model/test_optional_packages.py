@@ -23,8 +23,8 @@ CASES = {
     ),
     "bokeh": (
         "pip install 'ensio[report]'",
-        "from ensembles.cli.main import _bringing; error = ModuleNotFoundError(name='bokeh.io')\n"
-        "    raise EnsioError(_bringing(error))",
+        "from ensembles.cli.main import _bringing\n"
+        "    raise EnsioError(_bringing(ModuleNotFoundError(name='bokeh.io')))",
     ),
     "darshan": ("pip install darshan", "from ensembles.readers.foreign.darshan.library import load; load()"),
 }
@@ -38,6 +38,6 @@ def test_one_sentence_names_the_command(package: str) -> None:
         "from ensembles.model.errors import EnsioError\n"
         f"try:\n    {use}\nexcept EnsioError as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     (sentence,) = done.stdout.splitlines()
     assert command in sentence
