@@ -27,10 +27,7 @@ NOT_IN_ONE_RUN = ("cache-cliff", "interference", "misaligned-requests")
 
 
 class Judged:
-    """One run: its measured causes, and the answer of a tool.
-
-    `seconds`: processor time of the answer.
-    """
+    """One run: its measured causes, and the answer of a tool, with the processor time that it took."""
 
     def __init__(self, truth: dict[str, Any], said: dict[str, Any], seconds: float = 0.0) -> None:
         self.truth, self.said, self.seconds = truth, said, seconds
