@@ -41,10 +41,7 @@ UNIMODAL: dict[str, Cdf] = {
 
 
 def chances(cdf: Cdf, step_s: float = 1e-9) -> np.ndarray:
-    """Return the probability of each bin: shape (BIN_COUNT,).
-
-    Durations are rounded to the step of the clock.
-    """
+    """Return the probability of each bin, of durations in steps of the clock: shape (BIN_COUNT,)."""
     edges = np.append(bin_low_ns().astype(np.float64), 2.0**63) - 0.5
     multiple = np.ceil(edges * 1e-9 / step_s - 1e-6)
     return np.diff(np.append(0.0, cdf((multiple[1:] - 0.5) * step_s)))
@@ -130,10 +127,7 @@ def frontier(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def numbers(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """Measure how often the number of one to five modes is right.
-
-    Ensembles have a background and rounding by the clock.
-    """
+    """Measure how often the number of one to five modes, with background and clock, is right."""
     repeats = 6 if quick else 60
     for n in (10**3, 10**4, 10**5, 10**6, 10**7):
         for background, step_s in ((0.0, 1e-9), (0.1, 1e-9), (0.0, 1e-6), (0.05, 1e-6)):

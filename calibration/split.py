@@ -62,10 +62,7 @@ def draw(
 def coverage(
     name: str, factors: str, phases: int, made: int, by_phase: float, by_task: float, trials: int
 ) -> dict[int, tuple]:
-    """Share of new phases whose slowest task lies in the 90 % interval, its error, width and refusals.
-
-    `made` calls of each task and phase are measured.
-    """
+    """Share of new phases whose slowest task lies in the 90 % interval, its error, width and refusals."""
     shape = SHAPES[name]
     rng, tasks, found = np.random.default_rng([SEED, phases]), 64, {k: [] for k in CALLS}
     for _ in range(trials):

@@ -31,11 +31,9 @@ FILES = {"serialised-metadata": "header"}
 
 
 def place_is_right(cause: str, where: dict[str, Any], finding: dict[str, Any]) -> bool:
-    """Check whether a finding names the right operation, tasks, target and file.
+    """Check whether a finding names the right operation, tasks, target and file; `where`: those of the truth.
 
-    `where`: its place in the truth: ``ranks`` (first and last), ``target``, or empty.
-    `finding`: the finding, as ``ensio diagnose --json`` prints it. What it leaves open (None, no file) must
-    have more than one answer.
+    What the finding leaves open (None, no file) must have more than one answer.
     """
     found, ops = finding["where"], OPS.get(cause)
     if ops and found["op"] not in ops and (found["op"] is not None or len(ops) == 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 from typing import Any
 
@@ -33,33 +32,17 @@ def report(judged: list[Judged]) -> None:
     rows = [
         *measures(judged),
         ("notes that may gain 2 % that are causes", _true_notes(judged), ""),
-        ("mean confidence of findings above note", _confidence(judged), "as above"),
         ("places of findings that are right", _places(true_findings(judged)), ""),
         ("unexplained time within 10 points of what unnamed causes cost", _unexplained(judged), ""),
         ("mean processor time of a diagnosis", f"{np.mean([run.seconds for run in judged]):.2f} s", ""),
     ]
     show(rows, ("measure", "result", "aim of the issue"))
-    show(
-        _by_cause(judged),
-        ("cause", "runs", "named", "refused with advice", "first", "missed cost, mean", "false"),
-    )
-    show(
-        _gains_by_cause(judged),
-        (
-            "cause",
-            "found",
-            "interval holds the gain",
-            "width, median",
-            "place right",
-            "harmless",
-            "of these alarm",
-        ),
-    )
+    if causes := _by_cause(judged):
+        show([tuple(row.values()) for row in causes], tuple(causes[0]))
     show(
         _reliability(judged),
         ("stated confidence", "findings above note", "mean stated", "share that is true"),
     )
-    show(_confusion(judged), ("measured cause", "most costly finding (number of runs)"))
 
 
 def _places(found: list[tuple[Judged, dict[str, Any]]]) -> str:
@@ -92,16 +75,29 @@ def _unexplained(judged: list[Judged]) -> str:
     return share_text(sum(near), len(near))
 
 
-def _gains_by_cause(judged: list[Judged]) -> list[tuple[object, ...]]:
-    """Tabulate by cause: interval and place of what was found, and runs that have the habit at no cost."""
-    rows = []
+def _by_cause(judged: list[Judged]) -> list[dict[str, object]]:
+    """Tabulate by cause: what is named, gains and places, and runs with the habit at no cost."""
+    rows: list[dict[str, object]] = []
     for name in sorted({cause for run in judged for cause in run.costs}):
+        runs = [run for run in judged if name in run.costs]
+        missed = [run.costs[name] for run in runs if not is_named(run, name)]
         found = [(run, finding) for run, finding in true_findings(judged) if finding["id"] == name]
-        intervals = gains(judged, name)
         harmless = [run for run in judged if name in run.truth["harmless"]]
-        alarms = sum(any(finding["id"] == name for finding in run.loud) for run in harmless)
         rows.append(
-            (name, len(found), coverage(intervals), width(intervals), _places(found), len(harmless), alarms)
+            {
+                "cause": name,
+                "runs": len(runs),
+                "named": len(runs) - len(missed),
+                "refused with advice": sum(name in run.refused for run in runs),
+                "first": sum(run.loud[:1] == [finding] for run, finding in found),
+                "missed cost, mean": f"{np.mean(missed):.0%}" if missed else "",
+                "false": sum(name not in run.costs and is_named(run, name) for run in judged),
+                "interval holds the gain": coverage(gains(judged, name)),
+                "width, median": width(gains(judged, name)),
+                "place right": _places(found),
+                "harmless": len(harmless),
+                "of these alarm": sum(name in [each["id"] for each in run.loud] for run in harmless),
+            }
         )
     return rows
 
@@ -126,40 +122,3 @@ def _reliability(judged: list[Judged]) -> list[tuple[object, ...]]:
 def _true_notes(judged: list[Judged]) -> str:
     found = [finding["id"] in run.costs for run in judged for finding in run.quiet]
     return share_text(sum(found), len(found))
-
-
-def _confidence(judged: list[Judged]) -> str:
-    found = [finding["confidence"] for run in judged for finding in run.loud]
-    return f"{np.mean(found):.0%}" if found else "none"
-
-
-def _by_cause(judged: list[Judged]) -> list[tuple[object, ...]]:
-    names = sorted({cause for run in judged for cause in run.costs})
-    rows = []
-    for name in names:
-        runs = [run for run in judged if name in run.costs]
-        missed = [run.costs[name] for run in runs if not is_named(run, name)]
-        false = sum(name not in run.costs and is_named(run, name) for run in judged)
-        rows.append(
-            (
-                name,
-                len(runs),
-                sum(is_named(run, name) for run in runs),
-                sum(name in run.refused for run in runs),
-                sum(bool(run.loud) and run.loud[0]["id"] == name for run in runs),
-                f"{np.mean(missed):.0%}" if missed else "",
-                false,
-            )
-        )
-    return rows
-
-
-def _confusion(judged: list[Judged]) -> list[tuple[str, str]]:
-    rows: dict[str, Counter[str]] = {}
-    for run in judged:
-        cause = max(run.costs, key=lambda name: run.costs[name]) if run.costs else "none"
-        rows.setdefault(cause, Counter())[run.loud[0]["id"] if run.loud else "none"] += 1
-    return [
-        (cause, ", ".join(f"{name} ({count})" for name, count in found.most_common()))
-        for cause, found in sorted(rows.items())
-    ]

@@ -4,7 +4,7 @@
 
 The answers say for each run of truth.json what a tool found, in the words of ``ensio diagnose --json``. Ids
 are enough: {"run0000": {"findings": [{"id": "small-requests"}]}}, the most costly first. A finding may have a
-90 % interval of its gain in seconds, ``gain_s``, and a ``severity``: a ``note`` raises no alarm. ``not_examined``
+90 % interval of its gain in seconds, ``gain_s``, and a ``severity``: a ``note`` is not an alarm. ``not_examined``
 lists objects with ids that the tool refuses to judge. A run without an answer has no findings.
 """
 
@@ -27,10 +27,7 @@ NOT_IN_ONE_RUN = ("cache-cliff", "interference", "misaligned-requests")
 
 
 class Judged:
-    """One run: its measured causes, and the answer of a tool.
-
-    `seconds`: processor time of the answer.
-    """
+    """One run: its measured causes, and the answer of a tool, with the processor time that it took."""
 
     def __init__(self, truth: dict[str, Any], said: dict[str, Any], seconds: float = 0.0) -> None:
         self.truth, self.said, self.seconds = truth, said, seconds

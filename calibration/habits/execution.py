@@ -35,10 +35,7 @@ class Answer:
 
 
 class Machine:
-    """Runs programs with habits in new folders.
-
-    `ior`: path of IOR; ``""``: habits of it are skipped.
-    """
+    """Runs programs with habits in new folders; `ior`: path of IOR, without which its habits are skipped."""
 
     def __init__(self, scratch: Path, places: Places, ior: str = "") -> None:
         self._scratch, self._places, self._ior = scratch, places, ior

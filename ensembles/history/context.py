@@ -69,15 +69,7 @@ class Context:
 def place_run(
     history: History, run: int, labels: Mapping[str, str] | None = None, days: int | None = None
 ) -> Context:
-    """Place a run among those of its experiment, or among those with labels.
-
-    Parameters
-    ----------
-    labels : mapping of str to str, optional
-        Take the runs of all experiments that have these labels, as of a file system.
-    days : int, optional
-        Only runs that started in so many days before it.
-    """
+    """Place a run among those of its experiment, or of some labels; `days`: of so many days before."""
     mine = history.run(run)
     others = history.runs(None if labels else mine.experiment, labels)
     others = [one for one in others if one.id != run]

@@ -59,18 +59,9 @@ def add_logs(
     experiment: str | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Iterator[Added]:
-    """Add logs to a history.
+    """Add logs to a history; yields the same sums after each transaction.
 
-    Parameters
-    ----------
-    labels : mapping of str to str, optional
-        Labels of all logs; the number of the job is a label too.
-
-    Yields
-    ------
-    Added
-        The same object after each transaction. Logs that the history has by their path are not read again, so
-        that an interrupted command continues.
+    Logs that the history has by their path are not read again, so that an interrupted command continues.
     """
     done = Added()
     known = history.paths()
@@ -135,13 +126,7 @@ def _moved(log: CountedLog) -> dict[str, int]:
 
 
 def record_of(log: CountedLog) -> RunRecord:
-    """Make the record of a log.
-
-    Returns
-    -------
-    RunRecord
-        Its kinds of calls have no histogram; rates are bytes over the time of a task in the calls.
-    """
+    """Make the record of a log: no histograms, and rates by the time of a task in the calls."""
     cells, moved = _cells(log), _moved(log)
     kinds = [
         KindRecord(

@@ -31,19 +31,9 @@ def add_folders(
     labels: Mapping[str, str],
     jobs: dict[str, None],
 ) -> Iterator[Added]:
-    """Add runs to a history; those of which it knows the path are not read again.
+    """Add runs to a history, but for those of which it knows the path; yields the same sums each transaction.
 
-    Parameters
-    ----------
-    experiment : str or None
-        None: each run is of the experiment that `experiment_name` gives.
-    jobs : dict of str to None
-        Numbers of jobs; those of which there is a run are removed.
-
-    Yields
-    ------
-    Added
-        The same object after each transaction.
+    `experiment`: None: that of `experiment_name`. `jobs`: of numbers of jobs, those with a run are removed.
     """
     done, names = Added(), site_names()
     known = {run.path: run.labels.get("job", "") for run in history.runs()}

@@ -15,22 +15,7 @@ _Sample = tuple[dict[str, str], float]
 
 
 def openmetrics(history: History) -> str:
-    """Format the latest run of each experiment, and its verdict.
-
-    References
-    ----------
-    "The OpenMetrics metrics format", https://prometheus.io/docs/specs/om/open_metrics_spec/.
-
-    Examples
-    --------
-    >>> from ensembles.history.metrics import openmetrics
-    >>> from ensembles.history.record import RunRecord
-    >>> from ensembles.history.store import History
-    >>> history = History("metrics.db", make=True)
-    >>> _ = history.add(RunRecord.of_run(en.open("ensio-ior")), "ior")
-    >>> [line for line in openmetrics(history).splitlines() if line.startswith("ensio_runs")]
-    ['ensio_runs{experiment="ior"} 1.0']
-    """
+    """Format the latest run of each experiment, and its verdict, by https://prometheus.io/docs/specs/om."""
     experiments = history.experiments()
     found = control_false_alarms([check(history, one.name, compared=False) for one in experiments])
     records = history.readable([one.run for one in found])

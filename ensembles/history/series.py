@@ -102,19 +102,9 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
 def kinds_of_other_sizes(
     records: Sequence[RunRecord], baseline: Sequence[int], margin: float = MARGIN
 ) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return the kinds of calls that move other numbers of bytes in the latest run than in the baseline.
+    """Return the kinds of calls with another mean size in the latest run: before and after, in bytes.
 
-    Durations of other sizes are not compared.
-
-    Parameters
-    ----------
-    margin : float
-        Largest change of the mean size that does not count.
-
-    Returns
-    -------
-    dict of (str, str) to (float, float)
-        By layer and operation: mean size in the baseline and in the latest run, in bytes.
+    `margin`: largest change that does not count. Durations of other sizes are not compared.
     """
     found = {}
     for layer, op in kinds_of(records):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.comparison.components import TAIL, TAIL_PLACE, WEIGHT
+from ensembles.comparison.hypothesis_tests import LEVEL as ALIKE_LEVEL
 from ensembles.comparison.model import holm
 from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN
 from ensembles.comparison.totals import make_total
@@ -28,9 +29,6 @@ _MOST_FAR = 0.25
 
 _LEAST_RUNS = 6
 """Runs of a baseline that show which of them are slow nights."""
-
-_ALIKE = 0.05
-"""Level at which runs since a change differ more from each other than those before."""
 
 _MEDIAN_VARIANCE = np.pi / 2
 
@@ -224,7 +222,7 @@ def _is_one_change(moved: np.ndarray, runs: int, change: float, freedom: float) 
     if not shows[-1] or 3 * shows[-runs:].sum() <= 2 * runs or len(before) < 2:
         return False
     ratio = float(since.var(ddof=1)) / max(float(before.var(ddof=1)), _LEAST**2)
-    return bool(fdtrc(len(since) - 1, freedom, ratio) > _ALIKE)
+    return bool(fdtrc(len(since) - 1, freedom, ratio) > ALIKE_LEVEL)
 
 
 def _least_of_one_run(baselines: int) -> float:
@@ -263,18 +261,9 @@ def _inflation(n: int, memory: float) -> float:
 
 
 def first_changed(series: Series, parts: Sequence[int], begin: int, lasts: bool = True) -> int:
-    """Return the run with which a change begins.
+    """Return the run with which a change begins: the division with the least sum of squares.
 
-    Parameters
-    ----------
-    lasts : bool
-        Several runs show the change: one slow night before is not its begin.
-
-    Returns
-    -------
-    int
-        Number of the run in the series: the division with the least sum of squares, as `ruptures` finds it;
-        of changes that last, with the least sum of distances from the medians.
+    `lasts`: several runs show it, so that distances from medians count: one slow night is not its begin.
     """
     from ruptures import Dynp
 

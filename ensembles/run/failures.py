@@ -30,12 +30,7 @@ _MOST_PROBES = 3
 def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows of ``failed_calls`` of ``ensio info --json``: one for each function and errno.
 
-    Calls that move, sync or close data come first, then those that open files. Searches, such as an open of
-    a file that does not exist, come last. Among each of these, the kinds with most calls come first.
-
-    ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that a file
-    does not exist, is not a directory or link, or was not open. Times are in seconds since the origin of the
-    run.
+    Failures of data come first, then those of opens; searches, such as for a file that does not exist, last.
     """
     rows = [
         {
@@ -84,11 +79,9 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
 
 
 def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
-    """Say which writes, syncs and closes failed, after which files may lack data.
+    """Say which writes, syncs and closes failed, after which files may lack data; ``""``: none.
 
-    ``""`` if none failed, other than those that programs try again (EAGAIN, EINTR). A call that failed
-    because one inside it did is not named beside that one: nothing is lost twice. Devices have no data of
-    files, such as one of a network that a library looks for.
+    A call that failed because one inside it did is not named beside that one: nothing is lost twice.
     """
     lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
     lost = [row for row in lost if not row["is_search"]]

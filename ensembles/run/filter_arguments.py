@@ -18,20 +18,7 @@ _TYPES = {name: getattr(kind, "__forward_arg__", kind) for name, kind in Filters
 
 
 def with_filters(function: _Function) -> _Function:
-    """Name each filter in the signature of a function that takes ``**filters``.
-
-    Type checkers read ``Unpack[Filters]``. Programs that complete what is typed (jedi, and so IPython and
-    Jupyter) and ``help()`` ask `inspect.signature` instead.
-
-    Examples
-    --------
-    >>> import inspect
-    >>> from ensembles.run.filter_arguments import with_filters
-    >>> @with_filters
-    ... def count(run, **filters): ...
-    >>> list(inspect.signature(count).parameters)[:4]
-    ['run', 'op', 'call', 'layer']
-    """
+    """Name each filter in the signature of a function that takes ``**filters``, for completion."""
     found = signature(function)
     *others, last = found.parameters.values()
     assert last.kind is Parameter.VAR_KEYWORD

@@ -25,19 +25,7 @@ _PATIENCE_S = 5.0
 
 
 class RunInProgress:
-    """The latest calls of a run in progress; `refresh` reads what was recorded since.
-
-    `run`: the run as it was opened last.
-    `left_out`: number of calls that are not held.
-    `has_ended`: every process has ended its recording, or is gone. A process may still begin to record.
-
-    Examples
-    --------
-    >>> from ensembles.run.follow import RunInProgress
-    >>> followed = RunInProgress("ensio-ior", most_events=1000)
-    >>> len(followed.events), followed.refresh(), followed.notes
-    (336, False, ['The run has ended: 8 tasks made 336 calls.'])
-    """
+    """The latest calls of a run in progress; `refresh` reads what was recorded since."""
 
     def __init__(self, path: str, most_events: int) -> None:
         self._path, self._follower = path, Follower(most_events)
@@ -125,18 +113,7 @@ def _has_begun(path: str) -> bool:
 
 
 def gone_without_end(run: Run) -> int | None:
-    """Count the processes that are gone without having ended their recording.
-
-    Processes of other machines that did not end their recording may still run.
-
-    None: a process still runs, as far as this machine knows.
-
-    Examples
-    --------
-    >>> from ensembles.run.follow import gone_without_end
-    >>> gone_without_end(en.open("ensio-ior"))
-    0
-    """
+    """Count the processes that are gone without an end; None: one still runs, as far as is known here."""
     open_ones = [process for process in run.info.processes if not process.ended]
     return len(open_ones) if all(map(_is_gone, open_ones)) else None
 

@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 
 
 def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]:
-    """Collect what ``ensio info --json`` prints.
-
-    The numbers come from one pass over the events or, if these are not all calls, from the summary that the
-    recorder kept.
-
-    `sums`: the totals, if they are known already. Default: they are computed.
-    """
+    """Collect what ``ensio info --json`` prints, in one pass at most; `sums`: totals that are known."""
     found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sums["sizes"]
     unseen = run.unseen
@@ -312,13 +306,9 @@ def layer_requests() -> dict[str, SummaryRequest]:
 
 
 def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any]:
-    """Return what ``ensio info --json`` has of it.
+    """Return what ``ensio info --json`` has of traffic between layers; None: not all calls are events.
 
-    `found`: summaries of `layer_requests` by name. None: not all calls are events.
-    ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``read_inside`` (by function: bytes
-    that storage calls read inside calls that ask for none, such as opens), ``in_libraries``
-    (`ensembles.structure.library_time.library_rows`) and ``collective``
-    (`ensembles.summaries.collective_steps.CollectiveTime.to_json`), each None if it is not known.
+    `found`: summaries of `layer_requests` by name.
     """
     if found["traffic"] is None:
         return {"layer_traffic": None, "read_inside": None, "in_libraries": None, "collective": None}
@@ -345,12 +335,7 @@ _MOST_SHOWN = 3
 
 
 def filesystems_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
-    """Return the file systems of the accessed files, the one with the most files first.
-
-    ``point``, ``type`` and ``source`` of the mount, ``block_bytes`` (0: unknown), number of ``files``, and
-    ``stripes``: ``stripe_count`` (-1: all targets), ``stripe_bytes`` and number of ``files`` of each
-    striping, the most frequent first.
-    """
+    """Return the file systems of the accessed files and their stripings, those with the most files first."""
     found: dict[Any, list[str]] = {}
     for path in files:
         mount = run.info.filesystem_of(path)

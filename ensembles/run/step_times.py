@@ -19,17 +19,7 @@ MOST_STEPS = 100
 
 
 class StepTimes(Summary):
-    """A mergeable summary: time in the outermost I/O calls of each phase, summed over tasks.
-
-    Examples
-    --------
-    >>> from ensembles.run.step_times import StepTimes
-    >>> run = en.open("ensio-ior")
-    >>> times = StepTimes(run.phases)
-    >>> times.add(run.events)
-    >>> len(times.time_ns) == run.phases.count
-    True
-    """
+    """A mergeable summary: time in the outermost I/O calls of each phase, summed over tasks."""
 
     columns = ("rank", "call", "depth", "start", "duration")
 
