@@ -122,6 +122,8 @@ def test_where_all_events_are_in_the_job_file_its_summary_follows_from_them(job)
 
 def test_times_of_the_job_file_are_those_of_the_spools_to_the_tick(job):
     """Below the columns: the very events, of which `start` and `duration` are made."""
+    from test_recording_modes import raw_events
+
     from ensembles.model.c_layout import EVENT
     from ensembles.readers.native.job_file_codec import decode_events
 
@@ -131,11 +133,9 @@ def test_times_of_the_job_file_are_those_of_the_spools_to_the_tick(job):
     collected = {spool.name: spool for spool in read_job_file(str(job_path))}
     assert set(collected) | {"job.ensio"} == names(job)
     for name, process in collected.items():
-        raw = (job.run / name).read_bytes()
         by_thread = {}
-        for window in read_spool(str(job.run / name)).windows:
-            events = np.frombuffer(raw, EVENT.dtype, window.slots, window.position)
-            by_thread.setdefault(window.thread, []).append(events[events["call"] != 0])
+        for window, events in raw_events(read_spool(str(job.run / name))):
+            by_thread.setdefault(window.thread, []).append(events.copy())
         for block in process.coded:
             out = np.empty(block.events, EVENT.dtype)
             decode_events(content[block.position : block.position + block.length], out)

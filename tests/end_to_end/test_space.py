@@ -8,7 +8,7 @@ import pytest
 
 import ensembles
 
-CALLS = 40_000
+CALLS = 90_000
 
 
 @pytest.fixture
