@@ -35,7 +35,7 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> int:
     pattern = PATTERNS / f"{kept['pattern']}.toml"
     replay = [ENSIO, "replay", pattern, *kept["options"], *more, "--directory", folder, "-o", folder / "run"]
     subprocess.run(replay, env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
-    command = ["fingerprint", folder / "run", "--whole", *kept["filters"], "--against", path]
+    command = ["fingerprint", folder / "run", "--by", "run", *kept["filters"], "--against", path]
     return main([str(word) for word in command])
 
 
@@ -74,7 +74,18 @@ def test_a_pattern_with_another_parameter_differs(tmp_path, capsys):
 def test_simulated_and_replayed_patterns_make_the_same_calls(tmp_path, pattern, options, filters):
     real, virtual = tmp_path / "real", tmp_path / "virtual"
     replay = [ENSIO, "replay", pattern, *options, "--directory", tmp_path, "-o", real]
-    simulate = [ENSIO, "simulate", pattern, *options, "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
+    simulate = [
+        ENSIO,
+        "simulate",
+        pattern,
+        *options,
+        "--fs",
+        "healthy",
+        "--set",
+        "sizes=laptop",
+        "-o",
+        virtual,
+    ]
     for command in (replay, simulate):
         subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=PATIENCE_S)
     command = [ENSIO, "fingerprint", real, *filters, "--against", virtual]
