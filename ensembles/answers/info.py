@@ -253,7 +253,7 @@ def _failed_calls(information: Information) -> Iterator[Part]:
         said = failure_sentences(rows, information["tasks"])
         yield Facts([("", each) for each in said], Statement("info.failed"), 0, 2)
     elif failed:
-        known = "known of events only (ensio events --where failed)" if information["events"] else "unknown"
+        known = "known of events (ensio events RUN --where failed)" if information["events"] else "unknown"
         yield (Statement("info.only_failed", {"calls": ", ".join(failed), "known": known}),)
 
 

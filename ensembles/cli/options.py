@@ -135,10 +135,6 @@ def parse_level(text: str) -> float:
     return level
 
 
-_OPTIONS = ("op", "call", "layer", "file", "rank", "size", "time", "phase", "per_byte")
-"""Filters with an option for each in the parsed arguments; ``--where`` takes all."""
-
-
 class OldName(argparse.Action):
     """An option under the name of earlier versions, which works with a note.
 
@@ -211,16 +207,19 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
 
 def filters_from_args(args: argparse.Namespace) -> dict[str, Any]:
     """Return the filters that the user gave, by name."""
+    from ensembles.model.filters import WITH_OPTION
     from ensembles.run.selection import parse_where
 
-    found = {name: getattr(args, name) for name in _OPTIONS if getattr(args, name)}
+    found = {name: getattr(args, name) for name in WITH_OPTION if getattr(args, name)}
     return parse_where(args.where, found) if args.where else found
 
 
 def filter_words(args: argparse.Namespace) -> list[str]:
     """Return the filters as on a command line."""
+    from ensembles.model.filters import WITH_OPTION
+
     words = []
-    for name in (*_OPTIONS, "where"):
+    for name in (*WITH_OPTION, "where"):
         value = getattr(args, name)
         for each in value if isinstance(value, list) else [value] * bool(value):
             words += [f"--{name.replace('_', '-')}", *([] if each is True else [each])]

@@ -62,7 +62,6 @@ from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.run.headline import union_request
-from ensembles.run.reading import NO_CALLS
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage, python_lines_text
 from ensembles.structure.phases.critical_path import CriticalIo
@@ -238,7 +237,7 @@ class DiagnosisPass:
         for rule in rules:
             try:
                 if not run.reading.has_calls:
-                    raise NotApplicable(NO_CALLS)
+                    raise NotApplicable(run.reading.lacks)
                 self._wanted.append(rule.preconditions(run) or rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = reason

@@ -304,3 +304,6 @@ FILTERS = {
     "per_byte": Filter("per_byte", bool),
 }
 """All filters by name."""
+
+WITH_OPTION = ("op", "call", "layer", "file", "rank", "size", "time", "phase", "per_byte")
+"""Filters with an option of their name; ``--where`` takes all."""

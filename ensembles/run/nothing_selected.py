@@ -88,7 +88,9 @@ def why_nothing(run: Run, selection: Selection) -> str:
     for name in given:
         if _matches_nothing(run, name, selection, extent):
             option, words = _CONDITIONS[name]
-            return f"no call of {run.path} matches {option}{words(run, getattr(selection, name), extent)}"
+            said = words(run, getattr(selection, name), extent)
+            said = said.replace(" ", "=", 1) if option.startswith("--where") and said[0] == " " else said
+            return f"no call of {run.path} matches {option}{said}"
     options = ", ".join(_CONDITIONS[name][0] for name in given)
     return f"no call of {run.path} matches all filters together ({options}): leave one out"
 

@@ -37,7 +37,7 @@ FURTHER = (
     f"history check {HISTORY}",
     f"history check --last 1 {HISTORY}",
     f"history context 2 {HISTORY}",
-    "replay ior --tasks 2 --block-size 64KiB -o made-replayed --json",
+    "replay ior --tasks 2 --set block_bytes=64KiB -o made-replayed --json",
     "try made-replayed --with split=2 --json",
     "predict made-replayed --with split=2 --json",
     f"history show --predictions {HISTORY}",

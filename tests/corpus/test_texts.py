@@ -113,7 +113,7 @@ def test_every_number_of_a_comparison_is_in_its_json_and_lines_have_80_columns(s
         assert not _too_wide(text.out), line
 
 
-TABLES = (*TEXTS, "modes --per-byte", "events", "events --slowest 20", "fingerprint", "files --sort bytes")
+TABLES = (*TEXTS, "modes --per-byte", "events", "events --slowest 20", "fingerprint", "files --by bytes")
 """Commands that print tables of a run."""
 
 OF_ALL = {run.name for run in RUNS}

@@ -191,7 +191,7 @@ def test_the_command(preload, capsys):
     assert sum(site["count"] for site in answer["sites"]) == len(run.select(op="write", file="*/data/data"))
     assert main(["sites", str(path), "--site", loop, "--limit", "1"]) == 0
     assert f"write_some, {loop}" in capsys.readouterr().out
-    assert main(["events", str(path), "--site", "no_such_place"]) == 2
+    assert main(["events", str(path), "--where", "site=no_such_place"]) == 2
     assert "there is no call site" in capsys.readouterr().err
 
 

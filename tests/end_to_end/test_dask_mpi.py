@@ -28,7 +28,7 @@ def test_ranks_of_mpi_answer_as_one_process_does(tmp_path):
             assert cluster.poll() is None, (tmp_path / "log").read_text()
             time.sleep(0.1)
         address = json.loads(described.read_text())["address"]
-        found = subprocess.run([*info, "--scheduler", address], check=True, capture_output=True).stdout
+        found = subprocess.run([*info, "--workers", address], check=True, capture_output=True).stdout
     finally:
         cluster.terminate()
         cluster.wait(60)

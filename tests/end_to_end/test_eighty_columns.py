@@ -66,7 +66,7 @@ ONCE = (
     "history show 1 --db runs.db",
     "history check --db runs.db",
     "simulate ior --tasks 4 --fs healthy -o again",
-    "replay ior --tasks 2 --block-size 64KiB -o replayed",
+    "replay ior --tasks 2 --set block_bytes=64KiB -o replayed",
     "scenarios list",
     "scenarios run --scenario healthy-ior --tasks 4 -o planted",
     "pfs run --fs healthy -- true",
@@ -119,7 +119,7 @@ def folder(tmp_path_factory) -> Path:
     on_terminal(
         folder,
         [
-            "replay ior --tasks 4 --block-size 256KiB -o real",
+            "replay ior --tasks 4 --set block_bytes=256KiB -o real",
             "simulate ior --tasks 64 --fs franklin --seed 1 -o simulated",
         ],
     )

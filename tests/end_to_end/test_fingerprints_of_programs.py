@@ -35,7 +35,7 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> int:
     with patch.dict(os.environ, environment):
         done = executed(*replay)
     assert done.returncode == 0, done.stderr
-    command = ["fingerprint", folder / "run", "--whole", *kept["filters"], "--against", path]
+    command = ["fingerprint", folder / "run", "--by", "run", *kept["filters"], "--against", path]
     return main([str(word) for word in command])
 
 
@@ -74,7 +74,7 @@ def test_a_pattern_with_another_parameter_differs(tmp_path, capsys):
 def test_simulated_and_replayed_patterns_make_the_same_calls(tmp_path, pattern, options, filters):
     real, virtual = tmp_path / "real", tmp_path / "virtual"
     replay = ["replay", pattern, *options, "--directory", tmp_path, "-o", real]
-    simulate = ["simulate", pattern, *options, "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
+    simulate = ["simulate", pattern, *options, "--fs", "healthy", "--set", "sizes=laptop", "-o", virtual]
     with patch.dict(os.environ, ANY_TASKS):
         for command in (replay, simulate, ["fingerprint", real, *filters, "--against", virtual]):
             done = executed(*command)

@@ -147,7 +147,7 @@ def test_commands_without_a_file_have_the_line_of_their_text(preload, tmp_path):
 def test_sites_command_filters_by_line(preload, tmp_path, capsys):
     program = preload.source("python_lines").with_suffix(".py")
     preload.execute(sys.executable, program, cwd=tmp_path, check=True, environment=LINES)
-    assert main(["sites", str(preload.run), "--op", "write", "--site", "python_lines.py:9"]) == 0
+    assert main(["sites", str(preload.run), "--op", "write", "--where", "site=python_lines.py:9"]) == 0
     assert "write_restart, python_lines.py:9" in capsys.readouterr().out
 
 

@@ -92,7 +92,7 @@ def test_installed_prefix_and_package_work_without_the_sources(tmp_path, environ
     licence = (ROOT / "LICENSE").read_bytes()
     assert (prefix / "share" / "doc" / "ensio" / "LICENSE").read_bytes() == licence
     assert [copy.read_bytes() for copy in site.glob("ensio-*.dist-info/**/LICENSE")] == [licence]
-    shell("ensio replay ior --tasks 2 --block-size 64KiB -o replayed", tmp_path, installed)
+    shell("ensio replay ior --tasks 2 --set block_bytes=64KiB -o replayed", tmp_path, installed)
     shell("ensio run -o preloaded -- dd if=/dev/zero of=data bs=1k count=5", tmp_path, installed)
     assert counts(shell("ensio info replayed", tmp_path, installed))["write"] == 10
     assert counts(shell("ensio info preloaded", tmp_path, installed))["write"] == 5

@@ -110,9 +110,9 @@ def test_filter_chooses_the_calls_of_a_region(recorder, capsys):
     assert len(recorded.select(region=["inner", "left open"], call="write")) == 7
     assert recorded.select(region="setup", op="open").files[1].endswith("regions.out")
     assert len(recorded.select(region="setup", op="write")) == 0
-    assert main(["events", path, "--region", "inner", "--call", "write", "--format", "jsonl"]) == 0
+    assert main(["events", path, "--where", "region=inner", "--call", "write", "--format", "jsonl"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 6
-    assert main(["events", path, "--region", "nowhere"]) == 2
+    assert main(["events", path, "--where", "region=nowhere"]) == 2
     assert "the run has inner, left open, outer, setup, work" in capsys.readouterr().err
 
 

@@ -74,7 +74,15 @@ def replayed(replay, *arguments):
 def test_trace_has_exactly_the_calls_of_ior(replay, tmp_path, tasks, repetitions, calls):
     block = 64 * KIB
     result = replayed(
-        replay, "--tasks", tasks, "--repetitions", repetitions, "--calls", calls, "--block-size", "64KiB"
+        replay,
+        "--tasks",
+        tasks,
+        "--set",
+        f"repetitions={repetitions}",
+        "--calls",
+        calls,
+        "--set",
+        "block_bytes=64KiB",
     )
     run = ensembles.open(result["run"])
     events = run.select(layer="posix")
@@ -111,7 +119,15 @@ def test_trace_has_exactly_the_calls_of_ior(replay, tmp_path, tasks, repetitions
 def test_trace_agrees_with_what_the_program_counted_and_timed(replay):
     tasks, repetitions, calls = 4, 3, 2
     result = replayed(
-        replay, "--tasks", tasks, "--repetitions", repetitions, "--calls", calls, "--block-size", "1MiB"
+        replay,
+        "--tasks",
+        tasks,
+        "--set",
+        f"repetitions={repetitions}",
+        "--calls",
+        calls,
+        "--set",
+        "block_bytes=1MiB",
     )
     events = ensembles.open(result["run"]).select(layer="posix")
     names = np.array([call.name if call else "" for call in events.calls])[events.call]
@@ -136,7 +152,9 @@ def test_trace_agrees_with_what_the_program_counted_and_timed(replay):
 def test_phases_do_not_overlap_in_the_trace(replay):
     """Between the last call before a barrier and the first one after it nothing of another task may lie."""
     tasks, repetitions = 4, 3
-    result = replayed(replay, "--tasks", tasks, "--repetitions", repetitions, "--block-size", "1MiB")
+    result = replayed(
+        replay, "--tasks", tasks, "--set", f"repetitions={repetitions}", "--set", "block_bytes=1MiB"
+    )
     events = ensembles.open(result["run"]).events
     names = np.array([call.name if call else "" for call in events.calls])[events.call]
     writes = [events[(events.rank == rank) & (names == "write")] for rank in range(tasks)]
@@ -148,7 +166,7 @@ def test_phases_do_not_overlap_in_the_trace(replay):
 
 class TestFilesAndFolders:
     def test_data_is_removed_and_the_run_is_private(self, replay, tmp_path):
-        result = replayed(replay, "--tasks", 2, "--block-size", "4KiB")
+        result = replayed(replay, "--tasks", 2, "--set", "block_bytes=4KiB")
         [folder] = tmp_path.iterdir()
         assert str(folder) == result["run"]
         assert folder.name.startswith("ensio-ior-")
@@ -157,7 +175,16 @@ class TestFilesAndFolders:
     def test_kept_data_is_where_it_was_asked_for_and_full_size(self, replay, tmp_path):
         (tmp_path / "data here").mkdir()
         result = replayed(
-            replay, "--tasks", 2, "--block-size", "4KiB", "--keep", "--directory", "data here", "-o", "run"
+            replay,
+            "--tasks",
+            2,
+            "--set",
+            "block_bytes=4KiB",
+            "--keep",
+            "--directory",
+            "data here",
+            "-o",
+            "run",
         )
         data = tmp_path / "data here" / "ior.dat"
         assert result["data"] == [str(data)]
@@ -168,7 +195,7 @@ class TestFilesAndFolders:
         assert max(blocks.values()) == 1
 
     def test_table_for_people_ends_with_what_to_do_next(self, replay):
-        result = replay("ior", "--tasks", 2, "--block-size", "4KiB", "--repetitions", 1, "-o", "run")
+        result = replay("ior", "--tasks", 2, "--set", "block_bytes=4KiB", "--repetitions", 1, "-o", "run")
         lines = result.stdout.splitlines()
         assert lines[0] == "2 tasks"
         headers = ("phase", "repetition", "calls", "bytes", "slowest task", "time", "rate")
@@ -230,9 +257,9 @@ class TestVerification:
         (["nothing"], "no such pattern"),
         (["./nothing.toml"], "nothing.toml: cannot be read: No such file"),
         (["ior", "--calls", "3"], '(block_bytes / calls)": the division leaves a remainder'),
-        (["ior", "--block-size", "many"], 'size "many" is not a number of bytes'),
-        (["ior", "--block-size", "0"], "block_bytes is 0, it must be at least 1"),
-        (["ior", "--block-size", "900TiB"], "bytes are free, but the pattern writes"),
+        (["ior", "--set", "block_bytes=many"], 'size "many" is not a number of bytes'),
+        (["ior", "--set", "block_bytes=0"], "block_bytes is 0, it must be at least 1"),
+        (["ior", "--set", "block_bytes=900TiB"], "bytes are free, but the pattern writes"),
         (["ior", "--tasks", "0"], "0 is below 1"),
         (["ior", "--directory", "nowhere"], "nowhere: not a writable folder"),
         (["ior", "--launcher", "no-mpi -x"], 'the launcher "no-mpi -x" is not found'),
@@ -264,7 +291,7 @@ def test_tasks_that_do_not_meet_are_noticed(replay, tmp_path):
 
 
 def test_a_listener_hears_of_every_step(replay, tmp_path):
-    assert replay("ior", "--tasks", 2, "--block-size", "64KiB", "-o", "plain").returncode == 0
+    assert replay("ior", "--tasks", 2, "--set", "block_bytes=64KiB", "-o", "plain").returncode == 0
     program = """
 import sys
 from ensembles.cli.main import main
@@ -284,7 +311,7 @@ class Heard:
 listen(Heard())
 sys.exit(main(sys.argv[1:]))
 """
-    command = ["replay", "ior", "--tasks", "2", "--block-size", "64KiB", "-o", "told"]
+    command = ["replay", "ior", "--tasks", "2", "--set", "block_bytes=64KiB", "-o", "told"]
     done = subprocess.run(
         [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=PATIENCE_S
     )

@@ -48,7 +48,7 @@ def simulated(simulate, *arguments):
 
 
 def small_ior(*more):
-    return ("ior", "--tasks", 6, "--block-size", "64KiB", "--repetitions", 2, *more)
+    return ("ior", "--tasks", 6, "--set", "block_bytes=64KiB", "--repetitions", 2, *more)
 
 
 def test_ior_is_simulated_call_by_call(simulate):
@@ -139,7 +139,7 @@ def test_same_seed_same_events(simulate):
 
 
 def test_profile_counts_what_the_trace_holds(simulate):
-    arguments = ("gcrm", "--sizes", "laptop", "--fs", "./mine.toml", "--tasks", 12)
+    arguments = ("gcrm", "--set", "sizes=laptop", "--fs", "./mine.toml", "--tasks", 12)
     trace = ensembles.open(simulated(simulate, *arguments, "-o", "t")["run"])
     profile = ensembles.open(simulated(simulate, *arguments, "--mode", "profile", "-o", "p")["run"])
     assert profile.mode == "profile"

@@ -259,7 +259,7 @@ def test_wrong_settings_are_told_in_one_sentence(settings, sentence):
 def test_the_command_tells_what_was_held_back(tmp_path, data):
     model = tmp_path / "quiet.toml"
     model.write_text(quiet().strip().replace(" ", " = "))
-    command = ["ensio", "pfs", "run", "--fs", str(model), "--root", str(data), "--"]
+    command = ["ensio", "pfs", "run", "--fs", str(model), "--directory", str(data), "--"]
     cat = [*command, "sh", "-c", f"cat {data}/file > /dev/null; ensio pfs status --json; exit 7"]
     finished = subprocess.run(cat, capture_output=True, text=True)
     assert finished.returncode == 7

@@ -117,7 +117,7 @@ def test_programs_name_their_phases_and_regions(tmp_path):
     (tmp_path / "app.py").write_text(block("recording.md", "from ensembles.recorder"))
     shell("ensio run -o in-python -- python app.py", tmp_path)
     for run in ("in-c", "in-python"):
-        chosen = shell(f"ensio events {run} --region checkpoint --op open --format csv", tmp_path)
+        chosen = shell(f"ensio events {run} --where region=checkpoint --op open --format csv", tmp_path)
         assert len(chosen.splitlines()) == 2
         assert "phase solve" in shell(f"ensio info {run}", tmp_path)
 

@@ -39,7 +39,7 @@ def pattern(tmp_path_factory):
     """What both runs are told."""
     model = tmp_path_factory.mktemp("model") / "node.toml"
     model.write_text(MODEL)
-    words = ["ior", "--tasks", TASKS, "--block-size", "1MiB", "--repetitions", REPETITIONS]
+    words = ["ior", "--tasks", TASKS, "--set", "block_bytes=1MiB", "--repetitions", REPETITIONS]
     return [str(word) for word in [*words, "--fs", model, "--seed", "3"]]
 
 

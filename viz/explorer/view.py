@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.filters import FILTERS
+from ensembles.model.filters import FILTERS, WITH_OPTION
 
 FLAGS = ("failed", "per_byte")
 """Filters without a value on the command line."""
@@ -196,12 +196,9 @@ class View:
         """Return the command that lists all marked calls, as CSV: a table would have the first ones."""
         words = []
         for name, text in self.selecting().items():
-            if name in FLAGS:
-                words.append(f"--{name.replace('_', '-')}")
-                continue
-            words += [
-                f"--{name} {shlex.quote(part)}" for part in (text.split("\n") if name == "file" else [text])
-            ]
+            begin = f"--{name.replace('_', '-')} " if name in WITH_OPTION else f"--where {name}="
+            parts = text.split("\n") if name == "file" else [text]
+            words += [begin[:-1]] if name in FLAGS else [begin + shlex.quote(part) for part in parts]
         return " ".join(["ensio events", shlex.quote(path), *words, "--format csv"])
 
     def python(self, path: str, number: str = "") -> str:

@@ -117,8 +117,8 @@ def test_two_runs_are_compared_by_their_phases(runs):
 def test_exit_code_tells_a_difference_only_if_asked(runs):
     different, alike = [runs["a0"], runs["c0"]], [runs["a0"], runs["a1"]]
     assert ensio(*different).returncode == 0
-    assert ensio(*different, "--fail-on-difference").returncode == 1
-    done = ensio(*alike, "--fail-on-difference", "--op", "read")
+    assert ensio(*different, "--fail-on", "difference").returncode == 1
+    done = ensio(*alike, "--fail-on", "difference", "--op", "read")
     assert done.returncode == 0, done.stdout
 
 
@@ -488,7 +488,7 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
     for number in range(4):
         for size, paths in sides.items():
             paths.append(tmp_path / f"{size}-{number}")
-            options = ["--block-size", size, "--seed", 4 * len(size) + number, "-o", paths[-1]]
+            options = ["--set", f"block_bytes={size}", "--seed", 4 * len(size) + number, "-o", paths[-1]]
             simulate = ["simulate", "ior", "--fs", "franklin", "--mode", "profile", "--tasks", 64, *options]
             executed(*simulate).check_returncode()
     both = (*sides["32MiB"], "--with", *sides["512MiB"])

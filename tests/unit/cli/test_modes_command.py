@@ -56,7 +56,7 @@ def test_phases_of_a_mode_are_never_half_of_them_by_rounding() -> None:
 
 
 def test_few_calls_are_told_in_one_sentence(run):
-    done = ensio("modes", run, "--op", "write", "--rank", "0", "--ordinal", "1-3")
+    done = ensio("modes", run, "--op", "write", "--rank", "0", "--where", "ordinal=1-3")
     assert (done.returncode, done.stdout) == (
         0,
         "3 calls: too few for modes, which need at least 5.\n",

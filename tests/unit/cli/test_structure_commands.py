@@ -173,7 +173,7 @@ def test_without_op_the_operation_that_takes_most_time_is_shown(madbench: Path) 
 
 
 def test_filters_of_ordinals(madbench: Path) -> None:
-    result = told("ordinals", madbench, "--op", "read", "--ordinal", "4-8", "--rank", "0-9")
+    result = told("ordinals", madbench, "--op", "read", "--where", "ordinal=4-8", "--rank", "0-9")
     assert [entry["ordinal"] for entry in result["ordinals"]] == [4, 5, 6, 7, 8]
     assert {entry["n"] for entry in result["ordinals"]} == {10}
     result = told("ordinals", madbench, "--op", "read", "--phase", "3-5")  # a phase a read, one a write

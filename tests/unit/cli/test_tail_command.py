@@ -29,7 +29,7 @@ def test_json_tells_the_slowest_of_n_and_equation_1(folder: Path) -> None:
     done = ensio("tail", folder, "--tasks", "64", "--op", "write", "--json")
     assert done.returncode == 0, done.stderr
     assert "chosen by their durations" not in done.stderr
-    cut = ensio("tail", folder, "--tasks", "64", "--op", "write", "--duration", "1us..")
+    cut = ensio("tail", folder, "--tasks", "64", "--op", "write", "--where", "duration=1us..")
     assert "the slowest of them is not the slowest call of a task" in cut.stderr
     found = json.loads(done.stdout)
     assert found["tasks"] == 64

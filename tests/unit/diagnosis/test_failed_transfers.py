@@ -64,7 +64,7 @@ def test_objects_of_hdf5_that_cannot_be_closed_lose_nothing(call: str, is_lost: 
     assert (lost_data_sentence([row | {"file": "/dev/shm/a"}], tasks=1) != "") == is_lost
 
 
-@pytest.mark.parametrize("chosen", [["--failed"], ["--error", "ENOSPC"]])
+@pytest.mark.parametrize("chosen", [["--where", "failed"], ["--where", "error=ENOSPC"]])
 def test_nothing_is_idle_between_failed_calls(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], chosen: list[str]
 ) -> None:

@@ -170,7 +170,7 @@ def arguments(folder: Path, *filters: str) -> argparse.Namespace:
 def test_the_command_line_describes_the_same_ensemble(
     folder: Path, made: SyntheticRun, capsys: pytest.CaptureFixture
 ) -> None:
-    args = arguments(folder, "--op", "write", "--ordinal", "4-8", "--per-byte")
+    args = arguments(folder, "--op", "write", "--where", "ordinal=4-8", "--per-byte")
     _, _, ensemble = selected_ensemble(args)
     expected = en.open(folder).select(op="write", ordinal="4-8").ensemble(per="MiB")
     np.testing.assert_array_equal(ensemble.durations_s, expected.durations_s)

@@ -99,10 +99,10 @@ def answer(*arguments: object) -> dict:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("command", [("info",), ("ordinals", "--within", "phase", "--op", "read")], ids=str)
+@pytest.mark.parametrize("command", [("info",), ("ordinals", "--by", "phase", "--op", "read")], ids=str)
 def test_commands_answer_the_same(cluster: tuple, run_path: Path, command: tuple[str, ...]) -> None:
     name, *options = command
-    found = answer(name, run_path, "--json", *options, "--scheduler", cluster[0])
+    found = answer(name, run_path, "--json", *options, "--workers", cluster[0])
     assert found == answer(name, run_path, "--json", *options)
 
 
@@ -194,7 +194,7 @@ def test_a_run_that_workers_do_not_see_is_an_error(cluster: tuple, run_path: Pat
 def test_where_no_scheduler_is_one_sentence_says_so(run_path: Path) -> None:
     words = [sys.executable, "-m", "ensembles.cli.main", "info", str(run_path)]
     environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
-    words += ["--scheduler", "tcp://127.0.0.1:9"]
+    words += ["--workers", "tcp://127.0.0.1:9"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("ensio: no Dask scheduler answers at tcp://127.0.0.1:9")

@@ -18,10 +18,10 @@ MEMORY_MIB = 208
 
 COMMANDS = {
     "report": ("-o", "report.html"),
-    "rate": ("--phase", "2-3", "--ordinal", "5-90"),
+    "rate": ("--phase", "2-3", "--where", "ordinal=5-90"),
     "phases": (),
-    "ordinals": ("--within", "phase", "--op", "write"),
-    "modes": ("--op", "write", "--ordinal", "1-900"),
+    "ordinals": ("--by", "phase", "--op", "write"),
+    "modes": ("--op", "write", "--where", "ordinal=1-900"),
 }
 
 

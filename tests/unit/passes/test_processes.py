@@ -40,9 +40,9 @@ COMMANDS = {
     "phases": (),
     "phases in steps": ("--by", "steps", "--rank", "3-20"),
     "ordinals": ("--op", "write"),
-    "ordinals within phases": ("--within", "phase", "--op", "read"),
-    "ordinals, some": ("--ordinal", "3-9", "--phase", "2"),
-    "modes": ("--op", "write", "--ordinal", "1-40"),
+    "ordinals within phases": ("--by", "phase", "--op", "read"),
+    "ordinals, some": ("--where", "ordinal=3-9", "--phase", "2"),
+    "modes": ("--op", "write", "--where", "ordinal=1-40"),
     "tail": ("--op", "write", "--tasks", "8"),
     "split": (
         "--op",

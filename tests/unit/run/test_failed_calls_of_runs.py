@@ -43,7 +43,7 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
         ("openat", "ENOENT", 30, "/opt/a/lib.conf"),
     ]
     text = answer_text(info_parts(information))
-    assert "--failed):\n  write: 8 × ENOSPC on /scratch/out, from 31.0" in text
+    assert "--where failed):\n  write: 8 × ENOSPC on /scratch/out, from 31.0" in text
     assert "  no such file or link: 30 × openat, last on /opt/a/lib.conf" in text
     lost = ensembles.diagnose(run).lost_data
     assert lost.startswith("failed, so that files may lack data: write: 8 × ENOSPC on /scratch/out, from 31")
@@ -56,20 +56,20 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
     said = " ".join(answer_text(info_parts(summed)).split())
     assert "Failed calls: openat 30, write 8, fsync 1; errors and files are unknown" in said
     said = " ".join(answer_text(info_parts(summed | {"events": 9})).split())
-    assert "fsync 1; errors and files are known of events only (ensio events RUN --failed)" in said
+    assert "fsync 1; errors and files are known of events (ensio events RUN --where failed)" in said
     calls = {name: call | {"errors": 0} for name, call in information["calls"].items()}
     text = answer_text(info_parts(information | {"failed_calls": [], "calls": calls}))
     assert "ailed" not in text
 
     assert len(run.select(failed=True)) == 39
     assert len(run.select(error="enospc,EIO", failed=True, op="write")) == 8
-    assert main(["events", str(log), "--error", "EIO,ENOSPC", "--limit", "1"]) == 0
+    assert main(["events", str(log), "--where", "error=EIO,ENOSPC", "--limit", "1"]) == 0
     assert "ENOSPC" in capsys.readouterr().out
-    assert main(["events", str(log), "--failed", "--op", "sync", "--format", "jsonl"]) == 0
+    assert main(["events", str(log), "--where", "failed", "--op", "sync", "--format", "jsonl"]) == 0
     assert json.loads(capsys.readouterr().out)["error_name"] == "EIO"
-    assert main(["events", str(log), "--error", "EDQUOT"]) == 2
+    assert main(["events", str(log), "--where", "error=EDQUOT"]) == 2
     told = capsys.readouterr().err
-    assert "matches --error EDQUOT: the failed calls of the run have EIO, ENOENT, ENOSPC" in told
+    assert "matches --where error=EDQUOT: the failed calls of the run have EIO, ENOENT, ENOSPC" in told
 
 
 def test_calls_that_a_signal_interrupts_do_not_ask_for_a_path_again(tmp_path: Path) -> None:
@@ -110,7 +110,10 @@ def test_the_explorer_chooses_failed_calls(log: Path) -> None:
     explorer = add_explorer(document, [shown], {"failed": "yes", "error": "ENOSPC,EIO"})
     assert explorer.view == View(filters={"failed": "yes", "error": "ENOSPC,EIO"})
     assert explorer.view.query() == "failed=yes&error=ENOSPC%2CEIO"
-    assert explorer.view.command("run") == "ensio events run --failed --error ENOSPC,EIO --format csv"
+    assert (
+        explorer.view.command("run")
+        == "ensio events run --where failed --where error=ENOSPC,EIO --format csv"
+    )
     assert explorer.view.python("run").endswith(".select(failed=True, error='ENOSPC,EIO')")
     slowest = document.select_one({"name": "slowest"}).source.data
     moved = next(each for each in document.select_one({"name": "slowest"}).columns if each.title == "moved")

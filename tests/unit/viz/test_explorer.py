@@ -97,7 +97,7 @@ def test_a_link_restores_the_view(shown: Shown, view: View) -> None:
 
 def test_times_are_copied_without_the_noise_of_sums() -> None:
     view = View(time_s=(0.1 + 0.2, 0.35756345700000003), offsets=(0, 1 << 20))
-    assert "--time 0.3..0.357563457 --offset 0..1048576" in view.command("run")
+    assert "--time 0.3..0.357563457 --where offset=0..1048576" in view.command("run")
     assert "time='0.3..0.357563457'" in view.python("run")
     assert View.from_query(dict(parse_qsl(view.query()))).time_s == (0.3, 0.357563457)
 
@@ -115,7 +115,7 @@ def test_a_range_of_seconds_per_mib_marks_calls_by_their_rate(shown: Shown) -> N
     slowest = document.select_one({"name": "slowest"}).source.data
     assert slowest["call"] == ["pwrite", "pread"]
     command, python = (document.select_one({"name": "texts"}).data[name][0] for name in ("command", "python"))
-    assert command.endswith("--per-byte --rate 838900..2621000 --format csv")
+    assert command.endswith("--per-byte --where rate=838900..2621000 --format csv")
     assert python.endswith(".select(per_byte=True, rate='838900..2621000')")
     box = explorer._panels[0].durations._box
     assert (box.visible, round(box.left, 3), round(box.right, 3)) == (True, 0.4, 1.25)
@@ -265,7 +265,17 @@ def strided(tmp_path: Path) -> Shown:
     """A simulated run of MADbench whose reads are slow from the fourth on: one planted cause."""
     import subprocess
 
-    command = ["ensio", "simulate", "madbench", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
+    command = [
+        "ensio",
+        "simulate",
+        "madbench",
+        "--set",
+        "sizes=laptop",
+        "--fs",
+        "franklin",
+        "--set",
+        "fs_scale=1/64",
+    ]
     subprocess.run([*command, "--seed", "1", "-o", str(tmp_path / "mad")], check=True, capture_output=True)
     return Shown(ensembles.open(tmp_path / "mad"))
 
@@ -425,7 +435,7 @@ def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path, capsys) -
     exec(explorer.view.python(shown.run.path), names)
     assert same(shown.marked(explorer.view), names["calls"])
     words = explorer.view.command(shown.run.path).split()
-    assert "--offset" in words
+    assert any(word.startswith("offset=") for word in words)
     assert main([*words[1:], "--format", "jsonl"]) == 0
     assert capsys.readouterr().out.count("\n") == int(expected.sum())
     both = View(filters={"offset": f"{half // 2}.."}, offsets=(0, half))

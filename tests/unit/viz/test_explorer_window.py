@@ -302,7 +302,17 @@ def test_without_a_call_there_are_no_phases(shown: Shown) -> None:
 def waiting(tmp_path_factory) -> Shown:
     """A simulated run with barriers, in which tasks wait for the last one."""
     folder = tmp_path_factory.mktemp("waiting") / "gcrm"
-    command = ["ensio", "simulate", "gcrm", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
+    command = [
+        "ensio",
+        "simulate",
+        "gcrm",
+        "--set",
+        "sizes=laptop",
+        "--fs",
+        "franklin",
+        "--set",
+        "fs_scale=1/64",
+    ]
     subprocess.run([*command, "--seed", "1", "-o", str(folder)], check=True, capture_output=True)
     return Shown(ensembles.open(folder))
 

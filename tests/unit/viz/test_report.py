@@ -79,7 +79,7 @@ def test_report_shows_the_steps_of_collective_calls_that_phases_finds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, page = str(tmp_path / "run"), tmp_path / "a.html"
-    words = ["simulate", "benchio", "--fs", "healthy", "--sizes", "laptop", "--set", "hdf5=0", "-o", run]
+    words = ["simulate", "benchio", "--fs", "healthy", "--set", "sizes=laptop", "--set", "hdf5=0", "-o", run]
     assert main(words) == 0
     assert main(["report", run, "-o", str(page)]) == 0
     capsys.readouterr()

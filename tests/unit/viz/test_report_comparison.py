@@ -107,7 +107,17 @@ def test_findings_come_first_and_lead_to_sections_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Diagnosis, "is_small", lambda self, finding: finding is self.findings[0])
-    command = ["ensio", "simulate", "madbench", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
+    command = [
+        "ensio",
+        "simulate",
+        "madbench",
+        "--set",
+        "sizes=laptop",
+        "--fs",
+        "franklin",
+        "--set",
+        "fs_scale=1/64",
+    ]
     subprocess.run([*command, "--seed", "1", "-o", str(tmp_path / "mad")], check=True, capture_output=True)
     assert main(["report", str(tmp_path / "mad"), "-o", str(tmp_path / "report.html")]) == 0
     page = (tmp_path / "report.html").read_text()

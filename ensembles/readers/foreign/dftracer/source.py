@@ -211,7 +211,7 @@ class DFTracerImport(ForeignTrace):
         if self._damaged:
             what = "compressed data are damaged, and the rest is missing: copy it again"
             metadata.note_damage([f"{some_files(self._damaged)}: {what}"], [-1])
-        torn = [text.path for text in texts if text.torn]
+        torn = [text.path for text in texts if text.torn and not text.damaged]
         if torn:
             note(f"{some_files(torn)}: the end is missing (program killed?); the rest is read")
         lines = sum(text.skipped for text in texts) + self._bad

@@ -36,7 +36,7 @@ def test_every_filter_keeps_every_event(
     folder: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.h5"
-    assert main(["collect", str(folder), "-o", str(out), "--filter", name]) == 0
+    assert main(["collect", str(folder), "-o", str(out), "--format", name]) == 0
     told = capsys.readouterr().err
     assert ("other programs need" in told) == (name not in ("gzip", "none"))
     with h5py.File(out) as file:
@@ -56,7 +56,7 @@ def test_the_tools_of_an_old_hdf5_read_gzip_and_none(folder: Path, tmp_path: Pat
         pytest.skip("h5dump (hdf5-tools) is not installed")
     starts = en.open(folder).events.start.tolist()
     for name in ("gzip", "none"):
-        main(["collect", str(folder), "-o", str(tmp_path / "out.h5"), "--filter", name])
+        main(["collect", str(folder), "-o", str(tmp_path / "out.h5"), "--format", name])
         command = ["h5dump", "-y", "-w", "1", "-d", "/events/start", str(tmp_path / "out.h5")]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         data = printed.split("DATA {")[1].split("}")[0]
@@ -64,7 +64,7 @@ def test_the_tools_of_an_old_hdf5_read_gzip_and_none(folder: Path, tmp_path: Pat
 
 
 def test_where_a_filter_is_missing_that_is_said(folder: Path, tmp_path: Path) -> None:
-    main(["collect", str(folder), "-o", str(tmp_path / "out.h5"), "--filter", "zstd"])
+    main(["collect", str(folder), "-o", str(tmp_path / "out.h5"), "--format", "zstd"])
     program = (
         "import sys\n"
         "sys.modules['hdf5plugin'] = None\n"  # importing it fails
@@ -73,7 +73,7 @@ def test_where_a_filter_is_missing_that_is_said(folder: Path, tmp_path: Path) ->
     )
     for command, sentence in (
         (["events", "out.h5"], "out.h5 is compressed by HDF5's filter 32015"),
-        (["collect", "run", "--filter", "blosc"], "the filter blosc needs hdf5plugin"),
+        (["collect", "run", "--format", "blosc"], "the filter blosc needs hdf5plugin"),
     ):
         done = subprocess.run(
             [sys.executable, "-c", program, *command], cwd=tmp_path, capture_output=True, text=True
@@ -110,13 +110,13 @@ def test_filters_work_after_an_import_of_netcdf4(folder: Path, name: str, before
 def test_a_filter_that_is_in_use_is_not_replaced(folder: Path) -> None:
     if importlib.util.find_spec("netCDF4") is None:
         pytest.skip("netCDF4 is not installed: its filters are not tested")
-    main(["collect", str(folder), "-o", str(folder.parent / "blosc.h5"), "--filter", "blosc"])
+    main(["collect", str(folder), "-o", str(folder.parent / "blosc.h5"), "--format", "blosc"])
     program = (
         "import netCDF4, h5py, sys\n"
         "column = h5py.File('../blosc.h5')['events/offset']\n"
         "column[:3]\n"
         "from ensembles.cli.main import main\n"
-        "code = main(['collect', '.', '-o', '../out.h5', '--filter', 'blosc'])\n"
+        "code = main(['collect', '.', '-o', '../out.h5', '--format', 'blosc'])\n"
         "column[3:]\n"
         "sys.exit(code)"
     )

@@ -130,8 +130,8 @@ def test_the_command_makes_runs_with_their_answers(tmp_path):
     ("arguments", "words"),
     [
         (("--scenario", "no-such"), "no such scenario"),
-        (("--strength", "much"), "not a strength"),
-        (("--strength", "-1"), "not a strength"),
+        (("--set", "strength=much"), "write it like --set strength=0.5"),
+        (("--set", "strength=-1"), "write it like --set strength=0.5"),
         (("--seed", "x"), "not a number"),
         (("--scenario", "close-cost", "--fs", "nowhere"), "no such model"),
     ],
