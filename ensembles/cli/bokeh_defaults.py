@@ -39,8 +39,8 @@ def remember_defaults() -> None:
 def _remember_overridden() -> None:
     from bokeh.core.has_props import HasProps
 
-    collect = vars(HasProps)["_overridden_defaults"].__func__
-    setattr(HasProps, "_overridden_defaults", classmethod(cache(collect)))  # noqa: B010
+    collect: Any = cache(vars(HasProps)["_overridden_defaults"].__func__)
+    setattr(HasProps, "_overridden_defaults", classmethod(collect))  # noqa: B010
 
 
 def _remember_themed() -> None:
