@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 _PLAIN = frozenset((type(None), bool, int, float, str))
 """Types of defaults that are remembered: values that cannot be changed."""
@@ -39,8 +39,8 @@ def remember_defaults() -> None:
 def _remember_overridden() -> None:
     from bokeh.core.has_props import HasProps
 
-    collect = vars(HasProps)["_overridden_defaults"].__func__
-    setattr(HasProps, "_overridden_defaults", classmethod(cast(Any, cache(collect))))  # noqa: B010
+    collect: Any = cache(vars(HasProps)["_overridden_defaults"].__func__)
+    setattr(HasProps, "_overridden_defaults", classmethod(collect))  # noqa: B010
 
 
 def _remember_themed() -> None:
