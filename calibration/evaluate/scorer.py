@@ -4,8 +4,8 @@
 
 The answers say for each run of truth.json what a tool found, in the words of ``ensio diagnose --json``. Ids
 are enough: {"run0000": {"findings": [{"id": "small-requests"}]}}, the most costly first. A finding may have a
-90 % interval of its gain in seconds, ``gain_s``, and a ``severity``: a ``note`` is not an alarm. ``not_examined``
-lists objects with ids that the tool refuses to judge. A run without an answer has no findings.
+90 % interval of its gain in seconds, ``gain_s``, and a ``severity``: a ``note`` is not counted as an alarm.
+``not_examined`` lists objects with ids that the tool refuses to judge. A run may lack an answer.
 """
 
 from __future__ import annotations
