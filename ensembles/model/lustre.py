@@ -7,16 +7,16 @@ The attribute holds one of Lustre's public structures ``lov_user_md_v1``, ``lov_
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-PLAIN, POOLED, SPECIFIC, COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD50BD0, 0x0BD60BD0
-"""Magic numbers of the structures."""
+_PLAIN, _POOLED, _SPECIFIC, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD50BD0, 0x0BD60BD0
+LOV_MAGIC = _PLAIN
+"""Magic number of the structure ``lov_user_md_v1``."""
 
 _PATTERN_ON_METADATA_TARGET = 0x100
 _PATTERN_RELEASED = 0x80000000
 _INSTANTIATED = 0x10
-ALL_TARGETS = 0xFFFF
+_ALL_TARGETS = 0xFFFF
 _END = (1 << 64) - 1
 _POOL_BYTES = 16
 
@@ -64,15 +64,6 @@ class Striping:
         return written[-1] if written else self.components[0]
 
 
-def encode_plain(
-    stripe_bytes: int, count: int, targets: Iterable[int], pattern: int = 1, pool: bytes = b""
-) -> bytes:
-    """Encode a striping of one component; `pattern` 1 is that of RAID 0."""
-    head = struct.pack("<II16xIHH", POOLED if pool else PLAIN, pattern, stripe_bytes, count, 0)
-    objects = b"".join(struct.pack("<20xI", target) for target in targets)
-    return head + (struct.pack("<16s", pool) if pool else b"") + objects
-
-
 def decode_layout(digits: str) -> Striping | None:
     """Decode the attribute ``lustre.lov``.
 
@@ -88,7 +79,7 @@ def decode_layout(digits: str) -> Striping | None:
     for order in "<>":
         try:
             (magic,) = struct.unpack_from(order + "I", layout)
-            if magic == COMPOSITE:
+            if magic == _COMPOSITE:
                 return _composite(layout, order)
             component = _component(layout, order)
         except struct.error:
@@ -106,16 +97,16 @@ def _component(
     mirror: int = 0,
 ) -> Component | None:
     magic, pattern, _, stripe_bytes, count, _ = struct.unpack_from(order + "II16sIHH", layout)
-    if magic not in (PLAIN, POOLED, SPECIFIC):
+    if magic not in (_PLAIN, _POOLED, _SPECIFIC):
         return None
     position, pool = 32, ""
-    if magic != PLAIN:
+    if magic != _PLAIN:
         pool = layout[32 : 32 + _POOL_BYTES].partition(b"\0")[0].decode("utf-8", "replace")
         position += _POOL_BYTES
     kind = "mdt" if pattern & _PATTERN_ON_METADATA_TARGET else "raid0"
     kind = "released" if pattern & _PATTERN_RELEASED else kind
     targets: list[int] = []
-    if instantiated and kind == "raid0" and count != ALL_TARGETS:
+    if instantiated and kind == "raid0" and count != _ALL_TARGETS:
         whole = (len(layout) - position) // 24
         for number in range(min(count, whole)):
             (target,) = struct.unpack_from(order + "I", layout, position + 24 * number + 20)
@@ -124,7 +115,7 @@ def _component(
         start_bytes=extent[0],
         end_bytes=extent[1],
         stripe_bytes=stripe_bytes,
-        stripe_count=-1 if count == ALL_TARGETS else count,
+        stripe_count=-1 if count == _ALL_TARGETS else count,
         targets=tuple(targets),
         pool=pool,
         kind=kind,

@@ -8,11 +8,8 @@ from collections.abc import Sequence
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 """Units of bytes; each is 1024 times the one before it."""
 
-HALF_INT64 = 1 << 62
-"""Two numbers below it add up within 64 bits: what is larger in a file is damage."""
-
-NS_PER_S = 1e9
-S_PER_NS = 1e-9
+HALF_INT64 = 1 << 62  # Two numbers below it add up within 64 bits: larger ones in a file are damage
+NS_PER_S, S_PER_NS = 1e9, 1e-9
 
 STRACE = "strace -f -ttt -T -y -o FILE records it (ensio info FILE)"
 """What to do about I/O that the recorder cannot see."""

@@ -11,9 +11,6 @@ from ensembles.model.events import Call
 from ensembles.model.units import BINARY_UNITS
 from ensembles.summaries.raster import CLASSES, class_of_calls
 
-BELOW_1_NS_S = 0.5e-9
-"""Where a duration of 0 ns is on a logarithmic axis, s."""
-
 COLOURS = {
     "write": "#1f77b4",
     "read": "#d62728",

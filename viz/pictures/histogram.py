@@ -48,16 +48,7 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.style import (
-    BELOW_1_NS_S,
-    COLOURS,
-    OVERLAID,
-    SERIES,
-    class_of_call,
-    shade,
-    time_hover,
-    time_ticks,
-)
+from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.progress import cdf
 
@@ -68,6 +59,7 @@ _MUCH_LONGER = 2.5
 """Ratio of the longest call to the others above which the linear axis leaves it out."""
 
 _SHOWN_LEVEL = 0.995
+_BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
@@ -345,7 +337,7 @@ def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
     if shown:
         return shown
     return {
-        key: (np.where(edges_s == 0, BELOW_1_NS_S, edges_s), counts)
+        key: (np.where(edges_s == 0, _BELOW_1_NS_S, edges_s), counts)
         for key, (edges_s, counts) in counted.items()
     }
 
@@ -491,7 +483,7 @@ def _spans_decades(histogram: LogHistogram, shown: Sequence[Call]) -> bool:
     if not ends_s:
         return False
     least_s, most_s = min(low for low, _ in ends_s), max(high for _, high in ends_s)
-    return bool(most_s > _LOG_FIRST * max(least_s, BELOW_1_NS_S))
+    return bool(most_s > _LOG_FIRST * max(least_s, _BELOW_1_NS_S))
 
 
 def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:

@@ -38,7 +38,7 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.style import BELOW_1_NS_S, NEUTRAL, op_colour, time_hover
+from ensembles.viz.common.style import NEUTRAL, op_colour, time_hover
 
 _MOST_NAMED = 3
 """Of more calls outside of modes, the two largest are named above the figure."""
@@ -187,6 +187,7 @@ def _draw_rejected(
 
 
 _HEIGHT = 360
+_BELOW_1_NS_S = 0.5e-9
 _CURVE_POINTS = 121
 _CURVE_WIDTHS = 4.0
 _LEAST_WIDTH = 0.01
@@ -243,7 +244,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     ensemble = ensemble_from(data)
     found = ensemble.modes() if found is None else found
     counts = ensemble.histogram("log")
-    edges_s = np.where(counts.edges_s == 0, BELOW_1_NS_S, counts.edges_s)
+    edges_s = np.where(counts.edges_s == 0, _BELOW_1_NS_S, counts.edges_s)
     empty = not ensemble.n
     low, high = (1e-6, 1.0) if empty else (edges_s[0] / 1.5, edges_s[-1] * 1.5)
     fig = new_figure(

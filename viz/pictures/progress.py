@@ -29,15 +29,7 @@ from ensembles.viz.common.figures import (
     sentence_of,
     subtitle,
 )
-from ensembles.viz.common.style import (
-    BELOW_1_NS_S,
-    OVERLAID,
-    op_colour,
-    scaled_ticks,
-    shade,
-    time_hover,
-    time_unit,
-)
+from ensembles.viz.common.style import OVERLAID, op_colour, scaled_ticks, shade, time_hover, time_unit
 
 _MOST_CURVES = 8
 _COLOURS = ("#3b52b8", "#56b4e9", "#009e73", "#9bb82c", "#e69f00", "#d55e00", "#cc79a7", "#7d4a9e")
@@ -237,6 +229,7 @@ def _steps(elapsed_s: np.ndarray, index: int) -> dict[str, np.ndarray]:
 
 
 _MOST_STEPS = 1000
+_LEAST_S = 0.5e-9
 
 
 def cdf(data: Any, *, title: str | None = None) -> figure:
@@ -299,5 +292,5 @@ def _points(ensemble: Ensemble) -> dict[str, np.ndarray]:
     share = np.cumsum(counts) / counts.sum()
     places = np.unique(np.linspace(0, len(share) - 1, min(len(share), _MOST_STEPS)).astype(int))
     # A bin is counted at its end: its value is moved for the mean of the ensemble, and may be 0.
-    first_s, time_s = (np.maximum(each, BELOW_1_NS_S) for each in (atoms.low_s[:1], atoms.high_s[places]))
+    first_s, time_s = np.maximum(atoms.low_s[:1], _LEAST_S), np.maximum(atoms.high_s[places], _LEAST_S)
     return {"time_s": np.append(first_s, time_s), "share": np.append(0.0, share[places])}

@@ -30,21 +30,13 @@ from ensembles.viz.common.figures import (
     say_what_is_left_out,
     subtitle,
 )
-from ensembles.viz.common.style import (
-    BELOW_1_NS_S,
-    NEUTRAL,
-    SERIES,
-    scaled_ticks,
-    time_hover,
-    time_ticks,
-    time_unit,
-)
+from ensembles.viz.common.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_ticks, time_unit
 from ensembles.viz.pictures.tail import tasks_of
 
 _BINS = 60
 _MOST = len(SERIES)
-_CROWDED = 30
-"""Ratio of the longest time to the least median from which on the axis is logarithmic."""
+_CROWDED, _LEAST_S = 30, 0.5e-9
+"""Ratio of the longest time to the least median from which on the axis is logarithmic, and its least time."""
 _CHARACTER, _NARROW = 6.4, 510
 """Pixels of a character of a label, and of the frame of a narrow figure."""
 
@@ -152,7 +144,7 @@ def _axis(
     if not 0 < _CROWDED * middle_s < top_s:
         return Range1d(start=0.0, end=1.03 * top_s or 1.0), False
     least_s = min([float(sample.quantile_s([0.005])[0]) for sample in times.values()] + [*low_s])
-    return Range1d(start=max(least_s, BELOW_1_NS_S) / 1.3, end=1.3 * top_s), True
+    return Range1d(start=max(least_s, _LEAST_S) / 1.3, end=1.3 * top_s), True
 
 
 def _sums(ensemble: Ensemble, k: int) -> CountedDurations:
@@ -180,9 +172,7 @@ def _times(
     for (k, sample), colour in zip(times.items(), SERIES, strict=False):
         found = compute_histogram(sample, "log" if is_log else "linear", None if is_log else _BINS)
         height = found.amounts / max(found.amounts.sum(), 1.0) if is_log else found.density
-        edges_s = np.maximum(
-            np.concatenate([found.edges_s[:1], found.edges_s]), BELOW_1_NS_S if is_log else 0.0
-        )
+        edges_s = np.maximum(np.concatenate([found.edges_s[:1], found.edges_s]), _LEAST_S if is_log else 0.0)
         density = np.concatenate([[0.0], height, [0.0]])
         source = ColumnDataSource(
             {"t": edges_s, "density": density, "calls": [count_text(k, "call")] * len(density)}

@@ -36,7 +36,7 @@ from ensembles.viz.common.figures import (
     say_what_is_left_out,
     subtitle,
 )
-from ensembles.viz.common.style import BELOW_1_NS_S, NEUTRAL, SERIES, op_colour, time_hover
+from ensembles.viz.common.style import NEUTRAL, SERIES, op_colour, time_hover
 
 _HEIGHT = 360
 _MOST_PHASES = 2000
@@ -149,7 +149,7 @@ def _range_of_durations(ensemble: Ensemble, curve: PredictiveCdf) -> Range1d:
     shown = [float(ensemble.sample.max_s.max()), *curve.duration_s.tolist()]
     edges_s, chance = maximum_distribution(ensemble.sample, curve.answer.tasks)
     shown += [float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in _SHOWN]
-    return Range1d(start=max(min(shown), BELOW_1_NS_S) / 1.25, end=max(max(shown), 2 * BELOW_1_NS_S) * 1.25)
+    return Range1d(start=max(min(shown), _LEAST_S) / 1.25, end=max(max(shown), 2 * _LEAST_S) * 1.25)
 
 
 def _predicted(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendItem]:
@@ -167,7 +167,7 @@ def _predicted(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendIte
         line_alpha=0,
         name="interval",
     )
-    source = ColumnDataSource({"t": np.maximum(curve.duration_s, BELOW_1_NS_S), "p": curve.chance})
+    source = ColumnDataSource({"t": np.maximum(curve.duration_s, _LEAST_S), "p": curve.chance})
     line = fig.line(x="t", y="p", source=source, line_color=colour, line_width=2.4, name="ours")
     points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
     fig.add_tools(_hover(points, "maximum at most"))
@@ -185,7 +185,7 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
     used = np.arange(max(used[0] - 1, 0), used[-1] + 1) if len(used) else np.arange(1)
     # Equation 1 is bounded by the observed durations.
     seen_s = np.clip(edges_s[used], ensemble.sample.min_s.min(), ensemble.sample.max_s.max())
-    source = ColumnDataSource({"t": np.maximum(seen_s, BELOW_1_NS_S), "p": chance[used]})
+    source = ColumnDataSource({"t": np.maximum(seen_s, _LEAST_S), "p": chance[used]})
     line = fig.line(
         x="t",
         y="p",
@@ -202,7 +202,7 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
 def _observed_maximum(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
     if answer.observed_max_s is None:
         return []
-    place = max(answer.observed_max_s, BELOW_1_NS_S)
+    place = max(answer.observed_max_s, _LEAST_S)
     line = fig.segment(
         x0=[place],
         x1=[place],
@@ -219,7 +219,7 @@ def _observed_maximum(fig: figure, ensemble: Ensemble, answer: Tail) -> list[Leg
     # In phases with about N calls, the maximum is a sample of the maximum of N.
     alike = len(phases.n) and answer.tasks / 1.5 <= np.median(phases.n) <= answer.tasks * 1.5
     if phases.phases_known and 1 < len(phases.phase) <= _MOST_PHASES and alike:
-        slowest = np.sort(np.maximum(phases.max_s, BELOW_1_NS_S))
+        slowest = np.sort(np.maximum(phases.max_s, _LEAST_S))
         chance = (np.arange(len(slowest)) + 0.5) / len(slowest)
         marks = fig.scatter(
             x=slowest, y=chance, marker="x", size=6, line_color=NEUTRAL["text"], line_alpha=0.7, name="phases"
@@ -238,6 +238,7 @@ def _hover(renderer: Any, what: str) -> HoverTool:
 
 
 _MOST = 6
+_LEAST_S = 0.5e-9
 _LEAST_BINS = 48
 _LEAST_SHARE = 0.0005
 _MOST_BEYOND = 4
@@ -276,7 +277,7 @@ def _range(ensemble: Ensemble, tails: dict[int, Tail]) -> Range1d:
     low = edges_s[max(int(np.searchsorted(one, _LEAST_SHARE)) - 1, 0)]
     seen_s = float(ensemble.sample.max_s.max())
     high = max([seen_s, *(min(tail.high_s or 0.0, _MOST_BEYOND * seen_s) for tail in tails.values())])
-    return Range1d(start=max(float(low), BELOW_1_NS_S) / 1.1, end=max(high, 2 * BELOW_1_NS_S) * 1.25)
+    return Range1d(start=max(float(low), _LEAST_S) / 1.1, end=max(high, 2 * _LEAST_S) * 1.25)
 
 
 def _curve(ensemble: Ensemble, number: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -285,7 +286,7 @@ def _curve(ensemble: Ensemble, number: int, edges: np.ndarray) -> tuple[np.ndarr
     edges_s, chance = edges_s[edges], chance[edges]
     rises = np.flatnonzero(np.diff(chance) > 1e-9)
     used = slice(int(rises[0]), int(rises[-1]) + 2)
-    return np.maximum(edges_s[used], BELOW_1_NS_S), chance[used]
+    return np.maximum(edges_s[used], _LEAST_S), chance[used]
 
 
 def _edges(shared: Range1d) -> np.ndarray:
@@ -375,8 +376,8 @@ def _predictions(
         {
             "y": list(range(rows)),
             "tasks": [f"{number:,}" for number in known],
-            "low": [max(tail.low_s or 0.0, BELOW_1_NS_S) for tail in known.values()],
-            "median": [max(tail.median_s or 0.0, BELOW_1_NS_S) for tail in known.values()],
+            "low": [max(tail.low_s or 0.0, _LEAST_S) for tail in known.values()],
+            "median": [max(tail.median_s or 0.0, _LEAST_S) for tail in known.values()],
             "high": [tail.high_s for tail in known.values()],
             "colour": [colours[number] for number in known],
         }
@@ -409,8 +410,8 @@ def _predictions(
 def _observed(fig: figure, ensemble: Ensemble, top: float, bottom: float = 0) -> list[LegendItem]:
     seen_s = float(ensemble.sample.max_s.max())
     line = fig.segment(
-        x0=[max(seen_s, BELOW_1_NS_S)],
-        x1=[max(seen_s, BELOW_1_NS_S)],
+        x0=[max(seen_s, _LEAST_S)],
+        x1=[max(seen_s, _LEAST_S)],
         y0=[bottom],
         y1=[top],
         line_color=NEUTRAL["text"],

@@ -20,7 +20,6 @@ import numpy as np
 from ensembles.model.counters import Counters, HeatMap
 from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.events import Call
-from ensembles.model.lustre import ALL_TARGETS, COMPOSITE, encode_plain
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
@@ -309,7 +308,9 @@ def _counted(child: subprocess.Popen[bytes], path: str) -> CountedLog:
     )
 
 
+_PLAIN, _POOLED, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0
 _RAID0 = 1
+_ALL_TARGETS = 0xFFFF
 _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 _MOST_COMPONENTS = 1000
 
@@ -339,18 +340,20 @@ def encode_attribute(components: Sequence[dict[str, Any]]) -> str | None:
 def _component(component: dict[str, Any]) -> bytes:
     stripe_bytes, count, pattern, *_ = component["counters"]
     if count == -1:
-        count = ALL_TARGETS
+        count = _ALL_TARGETS
     # Old logs lack the pattern; Lustre had only one at that time.
     pattern = _RAID0 if pattern < 0 else pattern & _U32
     pool = component["pool"].encode("utf-8", "surrogateescape")
-    return encode_plain(stripe_bytes, count, component["targets"], pattern, pool)
+    head = struct.pack("<II16xIHH", _POOLED if pool else _PLAIN, pattern, stripe_bytes, count, 0)
+    targets = b"".join(struct.pack("<20xI", target) for target in component["targets"])
+    return head + (struct.pack("<16s", pool) if pool else b"") + targets
 
 
 def _composite(components: Sequence[dict[str, Any]], plain: Sequence[bytes]) -> bytes:
     offset = 32 + 48 * len(plain)
     size = offset + sum(map(len, plain))
     mirrors = {component["counters"][6] for component in components}
-    head = struct.pack("<IIIHHH14x", COMPOSITE, size, 0, 0, len(plain), max(len(mirrors) - 1, 0))
+    head = struct.pack("<IIIHHH14x", _COMPOSITE, size, 0, 0, len(plain), max(len(mirrors) - 1, 0))
     entries = b""
     for component, layout in zip(components, plain, strict=False):
         _, _, _, flags, start, end, mirror = component["counters"]
