@@ -29,7 +29,8 @@ def block_length(head: Any) -> int:
     """Return the length of a block by its head, bytes."""
     columns = (head.start_bytes, head.duration_bytes, head.file_bytes, head.requested_bytes)
     rest = head.moved_bytes + head.offset_bytes + head.events
-    return BLOCK.size + head.templates * TEMPLATE.size + sum(columns) + rest
+    length: int = BLOCK.size + head.templates * TEMPLATE.size + sum(columns) + rest
+    return length
 
 
 def check_block(block: Any) -> None:
