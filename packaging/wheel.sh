@@ -71,7 +71,12 @@ if ((${#emulator[@]})); then
     CMAKE_ARGS+=" -DCMAKE_STRIP=$(command -v "$arch-linux-gnu-strip") -DCMAKE_CROSSCOMPILING_EMULATOR=$(IFS=';' && echo "${emulator[*]}")"
 fi
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir built ensio-*.tar.gz
-auditwheel repair --plat "manylinux_2_28_$arch" --wheel-dir repaired built/*.whl
+if ((${#emulator[@]})); then # auditwheel knows the processor on which it runs; Zig's target has no later symbols
+    python -m wheel tags --remove --platform-tag "manylinux_2_28_$arch" built/*.whl
+    mv built repaired
+else
+    auditwheel repair --plat "manylinux_2_28_$arch" --wheel-dir repaired built/*.whl
+fi
 
 # What the wheel records of a program, preloaded and relinked, is read by the package that runs here.
 python -m zipfile -e repaired/*.whl unpacked
