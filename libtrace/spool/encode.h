@@ -22,7 +22,7 @@ struct ensio_next_place {
 /* Working memory; its contents before a call do not matter. */
 struct ensio_encoder {
     uint64_t requested[ENSIO_CALL_SLOTS];
-    uint16_t numbers[ENSIO_TEMPLATE_SLOTS];         /* counted from 1 */
+    uint16_t numbers[ENSIO_TEMPLATE_SLOTS];           /* counted from 1 */
     struct ensio_next_place places[ENSIO_FILE_SLOTS]; /* all 0 until an event has an offset */
     uint64_t keys[ENSIO_TEMPLATE_SLOTS];
     struct ensio_template templates[ENSIO_BLOCK_TEMPLATES];
