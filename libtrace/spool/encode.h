@@ -1,6 +1,6 @@
 /* encode.h: the coding of a job file (ensio/jobfile.h): blocks of events, and texts. */
-#ifndef ENSIO_JOBFILE_ENCODE_H
-#define ENSIO_JOBFILE_ENCODE_H
+#ifndef ENSIO_SPOOL_ENCODE_H
+#define ENSIO_SPOOL_ENCODE_H
 
 #include <ensio/jobfile.h>
 

@@ -50,11 +50,11 @@ def test_start_takes_few_system_calls(recorder, empty, tmp_path):
 def test_coding_an_event_takes_few_instructions(recorder):
     binary = BUILD / "bin" / ("ensio-bench-relinked" if recorder.way == "relinked" else "ensio-bench-program")
 
-    def per_event(coded):
+    def per_event(mode):
         few, many = (
-            instructions(recorder.execute, binary, "pwrite", calls, ENSIO_EXCLUDE="", ENSIO_JOBFILE=coded)
+            instructions(recorder.execute, binary, "pwrite", calls, ENSIO_EXCLUDE="", ENSIO_MODE=mode)
             for calls in (FEW, MANY)
         )
         return (many - few) / (MANY - FEW)
 
-    assert 50 < per_event("1") - per_event("0") < CODING_INSTRUCTIONS
+    assert 50 < per_event("trace") - per_event("profile") < CODING_INSTRUCTIONS

@@ -94,7 +94,7 @@ def test_calls_that_found_no_space_are_in_the_sums(preload, tmp_path):
     """Of 200,000 writes the trace holds a part: the diagnosis says so, and counts all of them."""
     program = built(preload, "posix_habits")
     options = ("size=512", "count=200000")
-    limits = {"ENSIO_MAX_BYTES": str(4 << 20)}
+    limits = {"ENSIO_MAX_BYTES": str(1 << 19)}
     assert preload.execute(program, "write", tmp_path, *options, environment=limits).returncode == 0
     run = en.open(preload.run)
     assert run.info.dropped_events > 1000

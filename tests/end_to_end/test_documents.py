@@ -128,7 +128,7 @@ def test_changelog_has_the_place_of_the_next_version_above_the_last_one():
     above, place, below = text_of("CHANGELOG.md").partition(towncrier_settings()["start_string"])
     assert place
     assert "\n## " not in above
-    assert re.match(r"\n## \d+\.\d+\.\d+ - \d{4}-\d\d-\d\d\n", below)
+    assert re.match(r"\n## \d+\.\d+\.\d+(rc\d+)? - \d{4}-\d\d-\d\d\n", below)
 
 
 def towncrier_settings():

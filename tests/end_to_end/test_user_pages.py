@@ -318,7 +318,7 @@ def test_passes_over_large_runs_agree(folder):
     every = [line.replace("RUN", "run") for line in commands("large-runs.md") if "tcp:" not in line]
     every = [line.replace("--workers 8", "--workers 2") for line in every]  # eight take seconds to start
     sizes = []
-    for command in (line for line in every if "--scheduler" not in line):
+    for command in (line for line in every if "scheduler.json" not in line):
         shell(command, folder)
         sizes.append((folder / "report.html").stat().st_size)
     assert len(sizes) == 8

@@ -55,6 +55,10 @@
   };
 
   window.ensioTheme = {
+    print(starts) {
+      printing = starts;
+      apply();
+    },
     follow(document) {
       documents.set(document, []);
       if (isDark()) darken(document);
@@ -96,11 +100,7 @@
       this.ctx.clearRect(x - 1, y - 1, width + 2, height + 2);
     };
   }
-  const print = (starts) => {
-    printing = starts;
-    apply();
-  };
   query.addEventListener("change", apply);
-  window.addEventListener("beforeprint", () => print(true), true); // before listeners that draw for the paper
-  window.addEventListener("afterprint", () => print(false));
+  window.addEventListener("beforeprint", () => window.ensioTheme.print(true));
+  window.addEventListener("afterprint", () => window.ensioTheme.print(false));
 })();

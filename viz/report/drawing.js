@@ -150,6 +150,7 @@
     }
   };
   window.addEventListener("beforeprint", () => {
+    window.ensioTheme?.print(true); // whose listener is later than this one
     page.classList.add("printing");
     for (const part of document.querySelectorAll("details:not([open])")) {
       part.open = true;

@@ -13,7 +13,7 @@ import ensembles as en
 from ensembles import viz
 from ensembles.answers import scaling
 from ensembles.run import requests, tables
-from ensembles.run.selection import Filters, Selection
+from ensembles.run.selection import Filters
 
 FILTERS = list(Filters.__annotations__)
 
@@ -45,7 +45,7 @@ def test_signatures_name_every_filter(function) -> None:
     parameters = inspect.signature(function).parameters
     assert set(FILTERS) <= set(parameters)
     assert not any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    parsed = inspect.signature(Selection.parse).parameters
+    parsed = inspect.signature(en.Run.select).parameters
     assert {name: parameters[name].default for name in FILTERS} == {
         name: parsed[name].default for name in FILTERS
     }

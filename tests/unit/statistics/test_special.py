@@ -15,7 +15,8 @@ print("scipy.special" in sys.modules)
 import numpy as np, scipy, scipy.special, scipy.stats
 print(scipy.special is sys.modules["scipy.special"], hasattr(scipy.special, "polygamma"))
 arguments = {"betainc": (2.0, 3.0, 0.4), "ndtr": (0.3,), "ndtri": (0.3,), "gammaln": (7.5,),
-             "betaln": (2.5, 3.0), "chdtrc": (3.0, 2.0), "stdtr": (4.0, 1.5), "stdtrit": (4.0, 0.9)}
+             "betaln": (2.5, 3.0), "chdtrc": (3.0, 2.0), "fdtrc": (3.0, 4.0, 2.0),
+             "stdtr": (4.0, 1.5), "stdtrit": (4.0, 0.9)}
 print(all(function(*arguments[name]) == getattr(scipy.special, name)(*arguments[name])
           for name, function in alone.items()))
 print(scipy.stats.t.ppf(0.9, 4) == alone["stdtrit"](4.0, 0.9))

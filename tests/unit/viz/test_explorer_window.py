@@ -383,7 +383,9 @@ def test_filters_by_region_and_call_site_are_those_of_the_command(
     document, explorer = explore(shown, urlencode(given))
     assert explorer._panels[0].of_marked.count == len(chosen)
     ((option, text),) = given.items()
-    assert explorer.view.command("run") == (f"ensio events run --{option} {shlex.quote(text)} --format csv")
+    assert explorer.view.command("run") == (
+        f"ensio events run --where {shlex.quote(f'{option}={text}')} --format csv"
+    )
     assert f"{option}={text!r}" in explorer.view.python("run")
     assert document.select_one({"name": f"filter_{option}"}).value == text
 
