@@ -188,5 +188,5 @@ def _why(
     piped = "may have gone through a pipe, or " if piped_out else piped
     return (
         f"the rest {piped}went through raw system calls, static child programs or inline stdio "
-        f"(getc_unlocked); {STRACE}"
+        f"(getc_unlocked, putc_unlocked); {STRACE}"
     )

@@ -256,8 +256,8 @@ class TestVerification:
     [
         (["nothing"], "no such pattern"),
         (["./nothing.toml"], "nothing.toml: cannot be read: No such file"),
-        (["ior", "--calls", "3"], '(block_bytes / calls)": the division leaves a remainder'),
-        (["ior", "--set", "block_bytes=many"], 'size "many" is not a number of bytes'),
+        (["ior", "--set", "calls=3"], '(block_bytes / calls)": the division leaves a remainder'),
+        (["ior", "--set", "block_bytes=many"], '"many" is not a name here'),
         (["ior", "--set", "block_bytes=0"], "block_bytes is 0, it must be at least 1"),
         (["ior", "--set", "block_bytes=900TiB"], "bytes are free, but the pattern writes"),
         (["ior", "--tasks", "0"], "0 is below 1"),

@@ -43,7 +43,9 @@ def recorded_looks(recorder, folder) -> Counter:
 def said_looks(output: bytes) -> Counter:
     """The program looks at each file that it has written, but not at one without a name."""
     names = (line.rsplit(" ", 1)[0] for line in output.decode().splitlines())
-    return Counter(os.path.normpath(name) for name in names if name not in (".", "first", "second"))
+    return Counter(
+        os.path.normpath(name) for name in names if name[0] != "#" and name not in ("first", "second")
+    )
 
 
 def normal(writes: Counter) -> Counter:

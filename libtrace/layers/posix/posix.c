@@ -23,15 +23,14 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
     return bytes < (uint64_t)moved || bytes > INT64_MAX ? (uint64_t)moved : bytes;
 }
 
-/* What the descriptor of a path that was opened before must be; -1: ask the kernel. A file without a name is not a
- * folder, though its flags contain that of folders. */
+/* What the descriptor of a path that was opened before must be; -1: ask the kernel. */
 static int flags_without_asking(const struct ensio_name *name, int flags)
 {
     if (!ensio_name_was_opened(name) || (ENSIO_UNLIKELY(flags & ENSIO_BYPASSING) && !ensio_name_was_synced(name)))
         return -1;
-    if ((flags & O_TMPFILE) == O_DIRECTORY)
+    if (flags & O_DIRECTORY)
         return ENSIO_NO_POSITION;
-    if (!ensio_name_is_regular(name) || (flags & O_TMPFILE) == O_TMPFILE)
+    if (!ensio_name_is_regular(name))
         return -1;
     return (flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS : 0) | ensio_waits_for_device(flags);
 }
@@ -48,6 +47,13 @@ static uint32_t bind_slowly(int folder, const char *path, uint32_t length, int f
 
 static uint32_t bind(int folder, const char *path, uint32_t length, int flags, int fd, int of_mpi)
 {
+    if (ENSIO_UNLIKELY((flags & O_TMPFILE) == O_TMPFILE)) { /* the path is the folder of a file that the kernel names */
+        const int error = errno;
+        ensio_forget(fd, fd);
+        const uint32_t number = ensio_descriptor_find(fd);
+        errno = error;
+        return number;
+    }
     const struct ensio_name *name = ensio_name_find(folder, path, length);
     if (ENSIO_LIKELY(name != NULL)) {
         if (!name->file) {

@@ -199,7 +199,12 @@ static void replaced(void)
         int nameless = open(folder, O_TMPFILE | O_RDWR, 0600);
         CHECK(write(nameless, bytes, 3000 + round) == 3000 + round);
         CHECK(rmdir("p") == 0);
-        printf(". %d\n", 3000 + round);
+        char link[64], name[4096];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", nameless);
+        ssize_t length = readlink(link, name, sizeof name - 1);
+        CHECK(length > 0);
+        name[length] = '\0';
+        printf("%s %d\n", strrchr(name, '/') + 1, 3000 + round);
         close(nameless);
     }
     put_next("p", "p");
