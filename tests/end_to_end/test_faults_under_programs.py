@@ -10,7 +10,7 @@ import pytest
 from places import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "pfs.md").read_text()
-COMMANDS = re.findall(r"^    (ensio .*(?:madbench .*fs-scale|diagnose).*)$", PAGE, re.M)
+COMMANDS = re.findall(r"^    (ensio .*(?:madbench .*fs_scale|diagnose).*)$", PAGE, re.M)
 
 
 @pytest.fixture
