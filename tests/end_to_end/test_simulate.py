@@ -48,7 +48,7 @@ def simulated(simulate, *arguments):
 
 
 def small_ior(*more):
-    return ("ior", "--tasks", 6, "--set", "block_bytes=64KiB", "--repetitions", 2, *more)
+    return ("ior", "--tasks", 6, "--set", "block_bytes=64KiB", "--set", "repetitions=2", *more)
 
 
 def test_ior_is_simulated_call_by_call(simulate):
