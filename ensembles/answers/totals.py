@@ -35,13 +35,14 @@ def answer_files(run: Run, selection: Selection, by: Order, filters: Filters) ->
 
 def _above_storage(run: Run, selection: Selection) -> list[Statement]:
     """Say whose the bytes are where libraries moved far fewer below, as they compress or keep them."""
-    if not any(call.layer in LIBRARIES for call in run.calls):
+    formats = LIBRARIES.keys() - {"mpiio"}  # which moves bytes as they are, and perhaps beside the call
+    if not any(call.layer in formats for call in run.calls):
         return []
     traffic = run.summarize(ignoring_run(LayerTraffic), selection=selection.for_run(run))
     said = []
     for op, word in (("read", "read"), ("write", "written")):
-        taken = sum(each.bytes for key, each in traffic.outer.items() if key[0] in LIBRARIES and key[1] == op)
-        inner = [(key, each.bytes) for key, each in traffic.inner.items() if key[0] in LIBRARIES]
+        taken = sum(each.bytes for key, each in traffic.outer.items() if key[0] in formats and key[1] == op)
+        inner = [(key, each.bytes) for key, each in traffic.inner.items() if key[0] in formats]
         below = sum(moved for (_, _, by, what), moved in inner if by in STORAGE and what == op)
         if taken > 2 * below > 0:
             said.append(Statement("files.above", {"word": word, "taken": taken, "below": below}))

@@ -28,7 +28,7 @@ from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, count_text
 
 LEAST_RUNS = 3
 """Baseline runs from which a verdict is given: two show the variation from run to run by one difference."""
@@ -169,7 +169,8 @@ def check(
     if len(baseline) < LEAST_RUNS:
         missing = LEAST_RUNS - len(baseline)
         since = "" if acknowledged is None else f" since the known change ({acknowledged.reason})"
-        reason = f"{len(baseline)} earlier runs{since} do not show how much runs vary: add {missing} or more"
+        earlier = count_text(len(baseline), "earlier run")
+        reason = f"how much runs vary is not known from {earlier}{since}: add {missing} or more"
         few = Check(experiment, "too-few-runs", reason, latest, baseline, acknowledged=acknowledged)
         return _without(unread, few)
     if latest.id in early:

@@ -23,8 +23,11 @@ SHIFT = 256  # takes the numbers of stdio, 64 to 95, to the block of its id, 320
 def sources(folder: Path) -> Path:
     """A copy of the recorder's sources that CMake can build alone."""
     shutil.copytree(ROOT / "libtrace", folder / "libtrace")
+    version = "ensembles/model/__init__.py"
+    (folder / version).parent.mkdir(parents=True)
+    shutil.copy(ROOT / version, folder / version)
     whole = (ROOT / "CMakeLists.txt").read_text()
-    (folder / "CMakeLists.txt").write_text(whole.partition("add_subdirectory(testbed)")[0])
+    (folder / "CMakeLists.txt").write_text(whole.partition("install(")[0])
     return folder / "libtrace" / "calls"
 
 

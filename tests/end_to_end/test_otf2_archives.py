@@ -245,7 +245,8 @@ def test_without_the_program_a_sentence_names_the_package(preload, tmp_path, cap
         capsys.readouterr()
         assert main(words) == 2
         (told,) = capsys.readouterr().err.splitlines()
-        assert "libopen-trace-format2-dev pkgconf" in told and "./dev setup" in told
+        assert "libopen-trace-format2-dev pkgconf" in told
+        assert "./dev setup" in told
     assert not (tmp_path / "b").exists()
 
 

@@ -88,7 +88,9 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
         )
     if beginning[:8] != MAGIC:
         raise EnsioError(
-            f"{path} is not a job file of ensio (bad magic number): name a run directory or trace"
+            f"{path} is not a job file of ensio, or damaged: it begins otherwise"
+            if beginning
+            else f"{path} is empty: copy it again, or record the run again"
         )
     if len(beginning) < _SUMMED_HEAD_BYTES:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")

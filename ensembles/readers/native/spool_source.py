@@ -338,9 +338,7 @@ def notes_on_ends(processes: Sequence[Process]) -> list[str]:
     if _are_workers_of_python(running, processes):
         why = "killed, as Python's multiprocessing.Pool ends its workers"
     named = f": {' and '.join(names)}" if names and count <= _MOST_NAMED else ""
-    return [
-        f"{who} did not end {its} recording ({why}){named}; every call that the recorder saw complete is here"
-    ]
+    return [f"{who} did not end {its} recording ({why}){named}; this loses no call that was complete"]
 
 
 def _are_workers_of_python(running: Sequence[Process], processes: Sequence[Process]) -> bool:

@@ -111,7 +111,7 @@ def test_forked_children_of_a_rank_have_threads_of_their_own(tmp_path: Path) -> 
 def test_a_process_that_did_not_end_is_told_with_its_rank(tmp_path: Path) -> None:
     add(tmp_path, 1234, rank=3, tasks=4, state=RUNNING)
     notes = en.open(tmp_path).notes
-    assert any("process 1234 (rank 3)" in note and "every call" in note for note in notes)
+    assert any("process 1234 (rank 3)" in note and "loses no call" in note for note in notes)
 
 
 def test_workers_that_their_pool_ends_are_one_note_with_its_cause(tmp_path: Path, capsys) -> None:
@@ -123,7 +123,7 @@ def test_workers_that_their_pool_ends_are_one_note_with_its_cause(tmp_path: Path
     (note,) = en.open(tmp_path).notes
     assert note.startswith(
         "2 of 4 processes did not end their recording (killed, as Python's "
-        "multiprocessing.Pool ends its workers): 101 (rank 1) on alpha and 102 (rank 2) on alpha; every call"
+        "multiprocessing.Pool ends its workers): 101 (rank 1) on alpha and 102 (rank 2) on alpha; this"
     )
     assert main(["pattern", str(tmp_path)]) == 0
     assert capsys.readouterr().err == f"ensio: note: {note}\n"
