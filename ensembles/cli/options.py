@@ -293,7 +293,7 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
 
 
 def _workers(text: str) -> int | str:
-    if text.isalnum():
+    if text.lstrip("-").isalnum():
         return parse_count("workers", least=1)(text)
     if not _ADDRESS.fullmatch(text):
         raise argparse.ArgumentTypeError(

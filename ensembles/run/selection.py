@@ -287,7 +287,7 @@ class Selection:
         return wanted
 
 
-_CONDITION = re.compile(r"\s*([a-z_-]+)\s*(?:(=|<|>)\s*(\S.*?)\s*)?", re.DOTALL)
+_CONDITION = re.compile(r"\s*([a-z_-]+)\s*(?:(=|[<>]=?)\s*(\S.*?)\s*)?", re.DOTALL)
 
 
 def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,12 +315,12 @@ def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any
             found[name] = True
         elif sign == "=":
             values.append(value)
-        elif values and values[-1].startswith("..") and sign == ">":
+        elif values and values[-1].startswith("..") and sign[0] == ">":
             values[-1] = value + values[-1]
-        elif values and values[-1].endswith("..") and sign == "<":
+        elif values and values[-1].endswith("..") and sign[0] == "<":
             values[-1] += value
         else:
-            values.append(f"{value}.." if sign == ">" else f"..{value}")
+            values.append(f"{value}.." if sign[0] == ">" else f"..{value}")
     return found
 
 

@@ -171,7 +171,7 @@ def test_nothing_selected_is_no_events(tmp_path: Path) -> None:
     ("conditions", "filters"),
     [
         (["duration>10ms"], {"duration": "10ms.."}),
-        (["duration < 1s", "duration>10ms"], {"duration": "10ms..1s"}),
+        (["duration < 1s", "duration>=10ms"], {"duration": "10ms..1s"}),
         (["offset=1GiB..2GiB"], {"offset": "1GiB..2GiB"}),
         (["failed", "error=ENOSPC,EIO"], {"failed": True, "error": "ENOSPC,EIO"}),
         (["region=a b", "region=c"], {"region": ["a b", "c"]}),
