@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes the source distribution and a wheel for any Linux with glibc 2.28 or later, compiled by Zig, and tries the wheel:
-# packaging/wheel.sh FOLDER [aarch64]. What is built depends on the commit only. The other processor needs qemu-user,
+# packaging/wheel.sh FOLDER [aarch64]. What is compiled depends on the commit only. The other processor needs qemu-user,
 # libc6-arm64-cross and binutils-aarch64-linux-gnu, and runs the recorder's tests in C as well.
 set -euo pipefail
 arch=${2:-x86_64}
