@@ -20,6 +20,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.model.filters import (
     FILTERS,
+    RANGES,
     UNITS,
     Quantity,
     Text,
@@ -290,6 +291,15 @@ class Selection:
 _CONDITION = re.compile(r"\s*([a-z_-]+)\s*(?:(=|[<>]=?)\s*(\S.*?)\s*)?", re.DOTALL)
 
 
+def _end(name: str, sign: str, value: str) -> str:
+    """Return the end of a range of `FILTERS`; of whole bytes, a sign includes or excludes it as written."""
+    how = RANGES.get(name)
+    if how is None or not how.is_one:
+        return value
+    more = (sign == ">") - (sign == "<" and not how.after) + (sign == "<=" and how.after)
+    return str(how.convert(value) + more) if more else value
+
+
 def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Parse conditions such as ``duration>10ms``, and add the filters that are given otherwise.
 
@@ -311,6 +321,7 @@ def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any
             how = "to be given once" if name in given else how
             raise EnsioError(f'--where "{text}": {name} has {how}')
         values = found.setdefault(name, [])
+        value = value and _end(name, sign, value)
         if sign is None:
             found[name] = True
         elif sign == "=":
