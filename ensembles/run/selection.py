@@ -321,7 +321,7 @@ def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any
             how = "to be given once" if name in given else how
             raise EnsioError(f'--where "{text}": {name} has {how}')
         values = found.setdefault(name, [])
-        value = value and _end(name, sign, value)
+        value = _end(name, sign, value) if sign and value else value
         if sign is None:
             found[name] = True
         elif sign == "=":
