@@ -19,6 +19,7 @@ from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetin
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
 from ensembles.structure.phases.inner_waits import MEETINGS, tasks_meet
+from ensembles.structure.library_time import CLOCK_S, LIBRARIES, recorder_cost_s
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Case:
         Length of the run (`Run.length_s`), of which severities are shares.
     failed : FailedCalls or None
         Failed calls of the run, filled; None: not known.
+    recorder_ns : float
+        Time of the recorder for each call, which is not in ``time_ns`` of rows; 0: next to nothing.
     shared : dict
         What rules computed and others need too.
     model : WithMeetings or WithoutMeetings
@@ -85,11 +88,15 @@ class Case:
         self.run, self.evidence = run, evidence
         self.failed: FailedCalls | None = None
         self.shared: dict[Any, Any] = {}
-        self.rows = evidence.calls.columns()
+        self.rows = dict(evidence.calls.columns())
         calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
         self.ops, self.layers, self.names = calls.T
         number = self.rows["call"].astype(np.int64)
         self.op, self.layer, self.name = (each[number] for each in (self.ops, self.layers, self.names))
+        cost_s = sum(recorder_cost_s(run.info, int(self.rows["n"].sum()), run.length_s)) / 2
+        self.recorder_ns = 1e9 * cost_s
+        if cost_s:
+            self.rows["time_ns"] = self._without_recorder_ns()
         waits = run.phases is not None and run.phases.rule in TOGETHER
         self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
         windows, self._window = np.unique(self.window, return_inverse=True)
@@ -115,6 +122,16 @@ class Case:
 
     def __len__(self) -> int:
         return len(self.rows["n"])
+
+    def _without_recorder_ns(self) -> np.ndarray:
+        """Take the time of the recorder off rows: in calls of libraries also what it takes between inner ones."""
+        count, rank = self.rows["n"], self.rows["rank"]
+        left_ns = np.maximum(self.rows["time_ns"] - round(1e9 * CLOCK_S) * count, count)
+        around = np.isin(self.layer, list(LIBRARIES)) & (self.rows["depth"] == 0)
+        between_ns = (self.recorder_ns - 1e9 * CLOCK_S) * np.bincount(rank, count * (self.rows["depth"] > 0))
+        part = np.minimum(between_ns / np.maximum(np.bincount(rank, left_ns * around), 1.0), 1.0)
+        found: np.ndarray = np.maximum(left_ns - (left_ns * around * part[rank]).astype(np.int64), count)
+        return found
 
     @cached_property
     def interrupted_share(self) -> np.ndarray:
@@ -287,17 +304,33 @@ class Case:
 
     @cached_property
     def around_ns(self) -> np.ndarray:
-        """Time before a call of each row since the call before: loops, libraries, the recorder, in ns.
+        """Time before a call of each row since the call before: loops and libraries, in ns.
 
         Where it is longer than `MOST_AROUND_NS`, the program computes something else: 0. A task that loses
         its processor loses it in calls and between them alike: all gaps take as many times the usual ones.
         """
         gaps = self.evidence.gaps
-        usual_ns, calls_ns = self.usual_ns(gaps), np.maximum(self.usual_ns(), 1.0)
+        usual_ns = self.usual_ns(gaps)
         is_around = (self.rows["depth"] == 0) & (usual_ns <= MOST_AROUND_NS)
-        stretched_ns = usual_ns * np.maximum(self.usual_ns(outlier=np.inf) / calls_ns, 1.0)
-        around: np.ndarray = np.where(is_around, np.minimum(stretched_ns, self.usual_ns(gaps, np.inf)), 0.0)
-        return around
+        most_ns = self.usual_ns(gaps, np.inf)
+        around: np.ndarray = np.where(is_around, np.minimum(usual_ns * self.stretch, most_ns), 0.0)
+        return np.maximum(around - self.recorder_between_ns, 0.0)
+
+    @property
+    def recorder_between_ns(self) -> np.ndarray:
+        """Time of the recorder between a call of each row and the call before, or of the call around it, ns."""
+        gaps, between_ns = self.evidence.gaps, max(self.recorder_ns - 1e9 * CLOCK_S, 0.0)
+        most_ns = self.usual_ns(gaps, np.inf)
+        stretch = np.minimum(self.stretch, np.maximum(most_ns / np.maximum(self.usual_ns(gaps), 1.0), 1.0))
+        found: np.ndarray = np.minimum(between_ns * stretch, most_ns)
+        return np.where(self.rows["depth"] == 0, found, between_ns)
+
+    @cached_property
+    def stretch(self) -> np.ndarray:
+        """How many times the usual time the calls of each row take: their task loses its processor."""
+        usual_ns = np.maximum(self.usual_ns(), 1.0)
+        found: np.ndarray = np.maximum(self.usual_ns(outlier=np.inf) / usual_ns, 1.0)
+        return found
 
     def through_collectives(self, saved_ns: np.ndarray) -> np.ndarray:
         """Let all tasks of a collective call save what the aggregator saves for which they wait."""

@@ -63,7 +63,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.run.headline import union_request
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage, python_lines_text
+from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_steps import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
@@ -283,7 +283,6 @@ class DiagnosisPass:
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
-        recorder = ""
         if SUMMARY in self.requests:
             case = case_of(run, summaries[SUMMARY])
             known = {finding.id for finding in findings} | {
@@ -298,8 +297,6 @@ class DiagnosisPass:
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
             run_s, most_time = case.run_s, _most_time(case, libraries)
-            calls = int(case.rows["n"].sum())
-            recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
             if unexplained_s is not None and unexplained_s >= WORTH_A_LINE * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
@@ -338,7 +335,6 @@ class DiagnosisPass:
         findings = with_trials(run, with_sites(run, not_io.beside_others(findings, run_s)))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
-        hints += [recorder] if recorder else []
         not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
         if account is not None:
             unknown = [each for each in not_examined if each.record and each.at_most_s]

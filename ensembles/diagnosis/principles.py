@@ -14,6 +14,7 @@ bytes that need not move; a resource that serves too few at once; inside a libra
 attained; the rest."""
 
 OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "turns"
+RECORDER = "recorder"
 SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"
 CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
 """Entries besides those of findings."""
@@ -263,6 +264,7 @@ CAUSES = {
         "a processor each",
     ),
     MESSAGES: Cause(COMMUNICATION, words="communication", in_io=False),
+    RECORDER: Cause(COMPUTING, words="the recorder itself", in_io=False),
     OUTSIDE: Cause(COMPUTING, words="computing and other time outside of recorded I/O calls", in_io=False),
 }
 

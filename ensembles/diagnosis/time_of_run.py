@@ -31,6 +31,7 @@ from ensembles.diagnosis.principles import (
     IN_LIBRARY,
     LATE_TASK,
     MESSAGES,
+    RECORDER,
     SLOW_TASK,
     TURNS,
     cause_of,
@@ -42,6 +43,7 @@ from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
 from ensembles.statistics.distributions import chi_square_exceeds
 from ensembles.structure.late_entry import LEVEL, LateEntry
+from ensembles.structure.library_time import CLOCK_S
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
 
@@ -99,7 +101,7 @@ def make_account(
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     most_s = float(exchanged.min()) if len(exchanged) else 0.0
     # A task that waits for a message of the task before it waits for its turn.
-    outside = [Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
+    outside = [_recorder(case, path), Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
     io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
     if late is not None and awaited_s > slow.time_s:
@@ -114,6 +116,14 @@ def make_account(
         case.model.is_of_run,
     )
     return replace(account, tasks=len(np.unique(case.rows["rank"][path.rows])))
+
+
+def _recorder(case: Case, path: Path) -> Entry:
+    """Make the entry of the recorder's own time; that of threads at the same time counts once."""
+    each_ns = (case.recorder_between_ns + 1e9 * CLOCK_S) * (case.recorder_ns > 0)
+    whole_ns = each_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
+    of_call = np.bincount(case.rows["call"], np.where(path.rows, whole_ns, 0.0), 1)
+    return Entry(RECORDER, 1e-9 * float(of_call.sum()), case.run.calls[int(np.argmax(of_call))].name)
 
 
 def messages_s(table: RankTable | None) -> np.ndarray:

@@ -309,14 +309,18 @@ class RunInfo:
         return self._metadata.mpi
 
     @property
+    def is_native(self) -> bool:
+        """Whether the recorder of ensio recorded the run, and no other tool or model."""
+        return self._metadata.recorder[:1].isdigit() and not self.simulated
+
+    @property
     def has_plain_processes(self) -> bool:
         """Whether the tasks are processes that no MPI and no launcher of ranks started.
 
         False also if that is not known: in simulated runs, and in most imported logs.
         """
-        of_processes = self._metadata.recorder[:1].isdigit() or self._metadata.recorder == "strace"
-        ranked = self.mpi_version or self._metadata.launcher or self.simulated
-        return of_processes and not ranked
+        of_processes = self.is_native or self._metadata.recorder == "strace"
+        return of_processes and not (self.mpi_version or self._metadata.launcher)
 
     @property
     def libc_version(self) -> str:

@@ -16,7 +16,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json
 from ensembles.structure.counters import counters_json
 from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
-from ensembles.structure.library_time import library_rows, library_sentences, python_lines_text
+from ensembles.structure.library_time import library_rows, library_sentences, recorder_text
 from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic
 
@@ -49,7 +49,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "hosts": run.info.hosts,
         "processors": run.info.processors,
         "oversubscribed": run.info.oversubscribed,
-        "python_lines": python_lines_text(run.info.environment, table.events, run.tasks, run.length_s),
+        "recorder": recorder_text(run.info, table.events, run.length_s),
         "job": run.info.job,
         "user": run.info.user,
         "mpi_version": run.info.mpi_version,

@@ -102,8 +102,8 @@ def facts(
         shown.append(("slowest call", seconds_text(slowest.duration_ns * S_PER_NS), where))
     if run.info.crowded_text:
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
-    if information is not None and information["python_lines"]:
-        shown.append(("recorder", "slower", information["python_lines"]))
+    if information is not None and information["recorder"]:
+        shown.append(("recorder", "slower", information["recorder"]))
     failed = _failed_facts(run, summaries, of_failed)
     lost = [each for each in failed if each[0] == DATA_LOST]  # nothing is more important
     shown = [*lost, *shown, *(each for each in failed if each not in lost)]
