@@ -151,16 +151,23 @@ class Phases:
         starts: Iterable[np.ndarray],
         more: str = "",
         messages: np.ndarray | None = None,
+        has_barriers: bool = False,
     ) -> Phases:
-        """Make the phases between cuts; only those in which I/O or messages begin are numbered."""
+        """Make the phases between cuts; only those in which I/O or messages begin are numbered.
+
+        `has_barriers`: barriers were recorded, although the phases are not those between them.
+        """
         with_io = np.zeros(len(cuts_ns) + 1, bool)
         for start in starts:
             with_io |= _begun(cuts_ns, start)
         used = with_io if messages is None else with_io | _begun(cuts_ns, messages)
         number = np.where(used, np.cumsum(used), -1)
         message_steps = tuple(number[used & ~with_io].tolist())
-        sentence = _SENTENCES[rule].format(100 * share) + more
-        return cls(rule, int(used.sum()), share, sentence, cuts_ns, number, message_steps=message_steps)
+        count = int(used.sum())
+        said = "only_outside" if rule == "barriers" and count < 2 else rule
+        no = "no recorded barrier is one of all tasks" if has_barriers else _NO_BARRIER
+        sentence = _SENTENCES[said].format(no=no, percent=100 * share) + more
+        return cls(rule, count, share, sentence, cuts_ns, number, message_steps=message_steps)
 
     def phase_index(self, events: Events) -> np.ndarray:
         """Compute the phase in which each call begins."""
@@ -221,7 +228,8 @@ def _no_cuts() -> tuple[np.ndarray, np.ndarray]:
 _NO_BARRIER = "no barrier between I/O calls was recorded"
 _SENTENCES = {
     "barriers": "all ranks met in collective calls between them",
-    "steps": f"{_NO_BARRIER}; all ranks were in lockstep at gaps in the I/O ({{:.0f}} % of the calls)",
-    "gaps": f"{_NO_BARRIER}; phases were inferred from idle gaps in the I/O (low confidence)",
-    "none": f"{_NO_BARRIER}, and the I/O has neither ranks in lockstep nor wide gaps",
+    "only_outside": "all ranks met in collective calls, in none of them between I/O calls",
+    "steps": "{no}; all ranks were in lockstep at gaps in the I/O ({percent:.0f} % of the calls)",
+    "gaps": "{no}; phases were inferred from idle gaps in the I/O (low confidence)",
+    "none": "{no}, and the I/O has neither ranks in lockstep nor wide gaps",
 }

@@ -135,6 +135,7 @@ def search_in_sample(
     looked_at = f"; detected in {ranks:,} of {run.tasks:,} tasks"
     before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
     expected, starts = np.diff(before, prepend=0) * (run.tasks / ranks), calls.start
+    has_barriers = bool(meetings)
     del rank, start, end, op, calls, meetings
     found = yield _gaps_and_counts(steps.gap_from, steps.gap_to, beside)
     gaps, counts = found["gaps"], found.summaries.get("counts")
@@ -144,7 +145,7 @@ def search_in_sample(
     # Between two gaps of the sampled ranks there is I/O of these ranks.
     rule = steps.rule if len(cuts_ns) else "none"
     share = steps.share if len(cuts_ns) else 0.0
-    return Phases.between(rule, share, cuts_ns, [starts], looked_at + steps.left_out)
+    return Phases.between(rule, share, cuts_ns, [starts], looked_at + steps.left_out, None, has_barriers)
 
 
 def _gaps_and_counts(
