@@ -249,7 +249,8 @@ class Difference:
         """Say by how much whole runs are longer, with the evidence, and then which entries hold that."""
         told = []
         if self.whole is not None:
-            evidence = f" ({self.whole.evidence})" if self.whole.p is not None else ""
+            doubt = "" if self.is_certain else ": not certain"
+            evidence = f"{doubt} ({self.whole.evidence})" if self.whole.p is not None else ""
             told.append(f"{self.label(self.whole.what)} {self.whole.text}{evidence}")
         if self.is_longer and self.bytes_ratio is not None and self.bytes_ratio > 1 / (1 - self.margin):
             told.append(f"they move {ratio_text(self.bytes_ratio)} the bytes")
