@@ -322,6 +322,15 @@ class RunInfo:
         of_processes = self.is_native or self._metadata.recorder == "strace"
         return of_processes and not (self.mpi_version or self._metadata.launcher)
 
+    @cached_property
+    def live_together(self) -> bool:
+        """Whether all tasks live at one moment, as ranks do that wait for each other; True also if unknown."""
+        lives: dict[int, list[int]] = {}
+        for each in self.processes:
+            if 0 < each.start_unix_ns < each.end_unix_ns:
+                lives.setdefault(each.rank, []).extend((each.start_unix_ns, each.end_unix_ns))
+        return len(lives) < self.tasks or max(map(min, lives.values())) < min(map(max, lives.values()))
+
     @property
     def libc_version(self) -> str:
         """Version of the C library, or ``""``."""

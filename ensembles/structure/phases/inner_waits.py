@@ -154,8 +154,10 @@ def waiting_inside(
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
 
-    None: less than `LEAST_SHARE` of the time of the tasks in the phases.
+    None: less than `LEAST_SHARE` of the time of the tasks in the phases, or nothing shows that they wait.
     """
+    if not tasks_meet(run.info, phases):
+        return None
     if not waits.is_complete:
         return WaitingInside(None, None, None)
     rows, waited_ns = waits.inside(io)
@@ -227,8 +229,8 @@ MEETINGS = ("named", "barriers")
 def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     """Check whether the slowest task of a phase is the one for which the others wait.
 
-    Ranks of MPI do, and so do those of simulations and of imported logs, as far as is known. Processes
-    without MPI, and threads, may run one after the other, side by side, or in the background. That they pause
+    Ranks of MPI do that live together, and so do those of simulations and of imported logs, as far as is
+    known. Programs of a script, processes without MPI, and threads may run one after the other, side by side, or in the background. That they pause
     at the same time does not show that they wait for each other: only recorded barriers do, and phases that
     several tasks named.
 
@@ -239,7 +241,7 @@ def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     >>> tasks_meet(run.info, run.phases)
     True
     """
-    if not info.has_plain_processes or (info.tasks == 1 and info.threads <= 1):
+    if (info.live_together and not info.has_plain_processes) or (info.tasks == 1 and info.threads <= 1):
         return True
     return info.tasks > 1 and phases is not None and phases.rule in MEETINGS
 
