@@ -18,8 +18,8 @@ from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
-from ensembles.structure.phases.inner_waits import MEETINGS, tasks_meet
 from ensembles.structure.library_time import CLOCK_S, LIBRARIES, recorder_cost_s
+from ensembles.structure.phases.inner_waits import MEETINGS, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Case:
         return len(self.rows["n"])
 
     def _without_recorder_ns(self) -> np.ndarray:
-        """Take the time of the recorder off rows: in calls of libraries also what it takes between inner ones."""
+        """Take the time of the recorder off rows, and off calls of libraries what it takes between inner ones."""
         count, rank = self.rows["n"], self.rows["rank"]
         left_ns = np.maximum(self.rows["time_ns"] - round(1e9 * CLOCK_S) * count, count)
         around = np.isin(self.layer, list(LIBRARIES)) & (self.rows["depth"] == 0)
@@ -318,7 +318,7 @@ class Case:
 
     @property
     def recorder_between_ns(self) -> np.ndarray:
-        """Time of the recorder between a call of each row and the call before, or of the call around it, ns."""
+        """Time of the recorder between a call of each row and the call before it or around it, in ns."""
         gaps, between_ns = self.evidence.gaps, max(self.recorder_ns - 1e9 * CLOCK_S, 0.0)
         most_ns = self.usual_ns(gaps, np.inf)
         stretch = np.minimum(self.stretch, np.maximum(most_ns / np.maximum(self.usual_ns(gaps), 1.0), 1.0))

@@ -277,8 +277,8 @@ ADVICE_OF_CALLS = {
     "mapping": "write a mapping back once a step instead of after each change (msync of all changed pages), "
     "or give the order without waiting (MS_ASYNC), where a crash may take the last changes",
     "stream": "flush a stream once a step, or when it is closed: a flush after each record makes a call of "
-    "each, whatever buffer the stream has (C++: '\\n' instead of std::endl; gfortran flushes at each PRINT or "
-    "WRITE to standard output: write more in each, or to a unit of OPEN)",
+    "each, whatever buffer the stream has (C++: '\\n' instead of std::endl; gfortran flushes at each PRINT "
+    "or WRITE to standard output: write more in each, or to a unit of OPEN)",
     "seek": "leave the seeks out where the next bytes follow: a seek of a stream throws its buffer away; "
     "pread and pwrite take the offset; Python's open() seeks too, and not in a file that stays open",
     "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "

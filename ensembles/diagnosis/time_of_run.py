@@ -101,7 +101,12 @@ def make_account(
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     most_s = float(exchanged.min()) if len(exchanged) else 0.0
     # A task that waits for a message of the task before it waits for its turn.
-    outside = [_recorder(case, path), Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
+    outside = [
+        _recorder(case, path),
+        Entry(TURNS, in_turns_s),
+        waiting,
+        Entry(MESSAGES, max(most_s - in_turns_s, 0.0)),
+    ]
     io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
     if late is not None and awaited_s > slow.time_s:

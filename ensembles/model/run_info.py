@@ -324,12 +324,13 @@ class RunInfo:
 
     @cached_property
     def live_together(self) -> bool:
-        """Whether all tasks live at one moment, as ranks do that wait for each other; True also if unknown."""
+        """Whether all tasks live at one moment, as ranks do that wait for others; True also if unknown."""
         lives: dict[int, list[int]] = {}
         for each in self.processes:
             if 0 < each.start_unix_ns < each.end_unix_ns:
                 lives.setdefault(each.rank, []).extend((each.start_unix_ns, each.end_unix_ns))
-        return len(lives) < self.tasks or max(map(min, lives.values())) < min(map(max, lives.values()))
+        first, last = max(map(min, lives.values()), default=0), min(map(max, lives.values()), default=0)
+        return len(lives) < self.tasks or first < last
 
     @property
     def libc_version(self) -> str:

@@ -169,15 +169,15 @@ def library_share_text(rows: Iterable[Mapping[str, Any]] | None) -> str:
 
 
 CALL_S = {"trace": (55e-9, 95e-9), "tail": (28e-9, 90e-9), "profile": (22e-9, 85e-9)}
-"""Time that the recorder takes for a short call by its mode, the least and the most that two machines show
+"""Time that the recorder takes for a short call by its mode, the least and the most on two machines
 (docs/reference/scaling.md)."""
 
 CLOCK_S = 20e-9
 """The part of it within the recorded duration: one reading of the clock (docs/reference/scaling.md)."""
 
 PYTHON_LINES_S = (6e-6, 15e-6)
-"""The same with ``ENSIO_PYTHON_LINES``: without functions of a library between the line and the call, and with
-three of them (docs/user/settings.md)."""
+"""The same with ``ENSIO_PYTHON_LINES``: without functions of a library between the line and the call, and
+with three of them (docs/user/settings.md)."""
 
 LEAST_RUN_SHARE = 0.01
 """Part of the run, for a task, from which this is worth a sentence."""
@@ -207,6 +207,6 @@ def recorder_text(info: RunInfo, calls: int, run_s: float) -> str:
     lines = "to read lines of Python " * (high_s == PYTHON_LINES_S[1])
     return (
         f"took about {seconds_text(low_s)} to {seconds_text(high_s)} {lines}for each of {calls:,} calls, "
-        f"{seconds_text(low_s * calls)} to {seconds_text(high_s * calls)} in all: most of it in the times between "
-        f"calls and of calls around others"
+        f"{seconds_text(low_s * calls)} to {seconds_text(high_s * calls)} in all: most of it in the times "
+        "between calls and of calls around others"
     )

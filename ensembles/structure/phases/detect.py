@@ -151,4 +151,6 @@ def _find(
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     steps = infer_phases(*calls.transfers)
-    return Phases.between(steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out, None, bool(meetings))
+    return Phases.between(
+        steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out, None, bool(meetings)
+    )

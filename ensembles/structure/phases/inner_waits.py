@@ -230,9 +230,9 @@ def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     """Check whether the slowest task of a phase is the one for which the others wait.
 
     Ranks of MPI do that live together, and so do those of simulations and of imported logs, as far as is
-    known. Programs of a script, processes without MPI, and threads may run one after the other, side by side, or in the background. That they pause
-    at the same time does not show that they wait for each other: only recorded barriers do, and phases that
-    several tasks named.
+    known. Programs of a script, processes without MPI, and threads may run one after the other, side by
+    side, or in the background. That they pause at the same time does not show that they wait for each other:
+    only recorded barriers do, and phases that several tasks named.
 
     Examples
     --------
@@ -246,18 +246,8 @@ def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     return info.tasks > 1 and phases is not None and phases.rule in MEETINGS
 
 
-def with_known_idle(run: RecordedRun, phases: Phases, totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
-    """Replace idle times by NaN if the run does not show that its tasks wait for each other (`tasks_meet`).
-
-    A single task is never idle.
-    """
-    if run.tasks <= 1 or tasks_meet(run.info, phases):
-        return list(totals)
-    return without_idle(totals)
-
-
 def without_idle(totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
-    """Replace idle times by NaN, as where only failed calls are known: others may have gone on meanwhile."""
+    """Replace idle times by NaN, where tasks do not meet (`tasks_meet`) or only failed calls are known."""
     return [replace(entry, lost_s=math.nan, lost_share=math.nan) for entry in totals]
 
 

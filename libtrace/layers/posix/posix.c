@@ -159,8 +159,7 @@ int ensio_linked(int result, int from_folder, const char *from, int folder, cons
     const uint32_t number = fd < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(fd);
     const int error = errno;
     if (number > ENSIO_LEFT_OUT)
-        ensio_file_linked(ensio_open_files[number].file,
-                          ensio_name_look_up(folder, path, (uint32_t)strlen(path)).file);
+        ensio_file_linked(ensio_open_files[number].file, ensio_name_look_up(folder, path, (uint32_t)strlen(path)).file);
     errno = error;
     return folder;
 }
