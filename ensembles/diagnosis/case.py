@@ -124,7 +124,7 @@ class Case:
         return len(self.rows["n"])
 
     def _without_recorder_ns(self) -> np.ndarray:
-        """Take the time of the recorder off rows, and off calls of libraries what it takes between inner ones."""
+        """Take the recorder's time off rows, and off calls of libraries that between the calls inside."""
         count, rank = self.rows["n"], self.rows["rank"]
         left_ns = np.maximum(self.rows["time_ns"] - round(1e9 * CLOCK_S) * count, count)
         around = np.isin(self.layer, list(LIBRARIES)) & (self.rows["depth"] == 0)

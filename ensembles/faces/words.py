@@ -407,8 +407,8 @@ WORDS = {
         "{time_s:s} more."
     ),
     "phases.idle_of_processes": (
-        "Idle times are not known: the tasks are processes without MPI and without barriers, or do not all run "
-        "at one time. Nothing recorded shows that they wait for each other."
+        "Idle times are not known: the tasks are processes without MPI and without barriers, or do not all "
+        "run at one time. Nothing recorded shows that they wait for each other."
     ),
     "phases.idle_of_failed": (
         "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile (ensio "
