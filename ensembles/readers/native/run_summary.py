@@ -23,7 +23,13 @@ from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, em
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_file_codec import decode_text
 from ensembles.readers.native.process_metadata import Member
-from ensembles.readers.native.process_summary import CARRIED, histogram_of_blocks, plain_columns, read_summary
+from ensembles.readers.native.process_summary import (
+    CARRIED,
+    histogram_of_blocks,
+    plain_columns,
+    read_summary,
+    sound_cells,
+)
 from ensembles.readers.native.spool import Spool, Window
 from ensembles.readers.native.spool_bytes import JobSummary
 from ensembles.readers.native.window_decoder import Decoding
@@ -204,7 +210,7 @@ def read_job_summary(
     except ValueError as error:
         raise EnsioError(f"{os.path.basename(place.path)} is damaged: {error}") from error
     cells = parts.cells
-    sound = _sound(cells, len(parts.counts))
+    sound = _sound(cells, parts.counts)
     summary = CellSummary(calls, files)
     if sound.any():
         summary.merge(_decoded(parts._replace(cells=cells[sound]), translation, calls, files))
@@ -244,17 +250,9 @@ def _paths(raw: bytes, position: int) -> dict[int, str]:
     return paths
 
 
-def _sound(cells: np.ndarray, blocks: int) -> np.ndarray:
+def _sound(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Test which cells have possible values: bool, shape (cells,)."""
-    sound = (cells["count"] > 0) & (cells["count"] < 1 << 60) & (cells["longest"] <= LARGEST)
-    sound &= cells["blocks"].max(axis=1, initial=0) <= blocks
-    for name in ("min_ns", "max_ns"):
-        sound &= cells[name] <= LARGEST_NS
-    for name in ("time_ns", "inner_ns", "moved"):
-        sound &= cells[name] < HALF_INT64
-    for name in ("errors", "nested_count", "without_bin"):
-        sound &= cells[name] <= cells["count"]
-    sound &= (cells["carried_moved"] <= cells["moved"]) & (cells["nested_ns"] <= cells["time_ns"])
+    sound = sound_cells(cells, counts) & (cells["count"] > 0) & (cells["longest"] <= LARGEST)
     for name in ("first_start_ns", "last_end_ns"):
         sound &= (cells[name] >= 0) & (cells[name] <= HALF_INT64)
     for name in _MOMENTS:
