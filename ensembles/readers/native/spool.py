@@ -525,7 +525,8 @@ def _window(window: Any, first: int, room: int) -> Window:
     slots = room // EVENT.size
     if window.kind != _CODED:
         return Window(first, slots, window.thread, min(window.summarised, slots), window.rate)
-    coded = min(window.coded, max(room - PART_BYTES, 0) // LEAST_EVENT_BYTES)
+    # Of a file that is cut, the slots hold what follows the blocks that are missing.
+    coded = min(window.coded, max(min(window.bytes, _LARGE_BYTES) - PART_BYTES, 0) // LEAST_EVENT_BYTES)
     slots = 0 if window.summarised == CODED_SLOTS else min(slots, PART_BYTES // EVENT.size)
     summarised = coded + min(window.summarised, slots)
     return Window(first, coded + slots, window.thread, summarised, window.rate, True)

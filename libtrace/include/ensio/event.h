@@ -207,8 +207,8 @@ struct ensio_account {
     struct ensio_excluded_bytes excluded;
     uint64_t own_read; /* bytes of the recorder itself */
     uint64_t own_written;
-    uint64_t
-        facts; /* ENSIO_ACCOUNT_..., and from bit 32 on the sum of the rest but `excluded` (spool.md); stored last */
+    /* ENSIO_ACCOUNT_..., and from bit 32 on the sum of the rest but `excluded` (spool.md); stored last */
+    uint64_t facts;
 };
 
 /* Flags of flights. */
