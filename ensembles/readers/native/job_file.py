@@ -95,12 +95,13 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     if len(beginning) < _SUMMED_HEAD_BYTES:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = JOB.unpack(beginning.ljust(JOB.size, b"\0"))
-    if (head.version, head.spool_version) not in VERSIONS or head.event_bytes != EVENT.size:
+    if (head.version, head.spool_version) not in VERSIONS:
         raise EnsioError(
             f"{path} has layout version {head.version}.{head.spool_version}, not "
             f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: {OTHER_VERSION}"
         )
-    if head.version == _SUMMED and head.checksum != zlib.crc32(beginning[:_SUMMED_HEAD_BYTES]):
+    is_as_written = head.version != _SUMMED or head.checksum == zlib.crc32(beginning[:_SUMMED_HEAD_BYTES])
+    if head.event_bytes != EVENT.size or not is_as_written:
         raise _damaged(path)
     if size < head.bytes:
         raise EnsioError(

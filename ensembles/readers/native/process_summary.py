@@ -8,7 +8,7 @@ from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.readers.native.spool import BLOCK_BYTES, Spool, sum_words
 from ensembles.readers.native.window_decoder import Decoding, decode, sound
-from ensembles.summaries.bins import bin_low_ns
+from ensembles.summaries.bins import bin_edges_s
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
@@ -85,19 +85,15 @@ def sound_cells(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
     sound &= (cells["time_ns"] < HALF_INT64) & (cells["inner_ns"] < HALF_INT64)
     sound &= (cells["nested_ns"] <= cells["time_ns"]) & (cells["min_requested"] <= cells["max_requested"])
     row, bins, n = histogram_of_blocks(cells[sound], counts)
+    edges_ns, kinds = bin_edges_s() * 1e9, np.count_nonzero(sound)
     binned, least_ns, most_ns = (
-        np.bincount(row, n * each, np.count_nonzero(sound)) for each in (1.0, *_bin_ends(bins))
+        np.bincount(row, n * each, kinds) for each in (1.0, edges_ns[bins], edges_ns[bins + 1])
     )
     of = cells[sound]
     rest_ns = (np.maximum(of["count"] - binned, 0) + 1) * of["max_ns"]
-    fits = (binned <= of["count"] + 1.0) & (of["time_ns"] + 1.0 * of["max_ns"] >= least_ns)
+    fits = (binned <= of["count"] + 1.0) & (of["time_ns"] + 1.0 * of["max_ns"] >= least_ns * (1 - 1e-9))
     sound[sound] = fits & (of["time_ns"] <= (most_ns + rest_ns) * (1 + 1e-9))
     return sound
-
-
-def _bin_ends(bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    low = np.append(bin_low_ns().astype(float), 2.0**64)
-    return low[bins], low[bins + 1]
 
 
 def _decoded(
