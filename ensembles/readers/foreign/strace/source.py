@@ -320,7 +320,7 @@ class StraceImport(ForeignTrace):
         metadata.tasks = self._tasks.number_of_tasks(self._processes)
         metadata.threads = sum(process.threads for process in processes)
         left_out = sum(self._counts[what] for what in ("lines", "resumed", "endings"))
-        metadata.left_out = left_out or -bool(self._counts["endless"])
+        metadata.left_out = -1 if self._counts["endless"] or self._counts["zeros"] else left_out
         metadata.clock_error_s = 0.0
         metadata.clock_step_s = 1e-6
         self._tell()
