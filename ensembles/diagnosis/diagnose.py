@@ -189,14 +189,14 @@ _IN_IO = "in-io"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 
-def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
+def diagnose(run: Run, rules: Sequence[Rule] | None = None) -> Diagnosis:
     """Find the causes of slow I/O in a run.
 
     Parameters
     ----------
     run : Run
         The run.
-    rules : sequence of Rule
+    rules : sequence of Rule, optional
         Rules to apply. Default: all.
 
     Returns
@@ -230,11 +230,11 @@ class DiagnosisPass:
         Summaries that the rules need. If it is empty, no pass is necessary.
     """
 
-    def __init__(self, run: Run, rules: Sequence[Rule] = RULES) -> None:
-        self._run, self._rules = run, rules
+    def __init__(self, run: Run, rules: Sequence[Rule] | None = None) -> None:
+        self._run, self._rules = run, RULES if rules is None else rules
         self._refused: dict[str, NotApplicable] = {}
         self._wanted: list[Rule] = []
-        for rule in rules:
+        for rule in self._rules:
             try:
                 if not run.reading.has_calls:
                     raise NotApplicable(run.reading.lacks)
