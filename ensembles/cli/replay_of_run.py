@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING
 from ensembles.cli.options import parse_path, warn
 from ensembles.cli.replay_program import (
     INTERRUPTED,
-    PROGRAM,
     find_launcher,
+    find_program,
     interrupt_on_signals,
     mpi_environment,
     run_launcher,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text
-from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class Replay:
         environment = {"ENSIO_BANNER": "none", **mpi_environment(directory, layers)}
         try:
             plan.write(path, self.places.of, self.seed)
-            command = [str(installed(f"bin/{PROGRAM}")), "--as-recorded", str(path)]
+            command = [find_program(layers), "--as-recorded", str(path)]
             if self.found.tasks > 1 or self.launcher != "mpiexec":
                 command = [*find_launcher(self.launcher), "-n", str(self.found.tasks), *command]
             status, _ = run_launcher(command, environment, quiet)

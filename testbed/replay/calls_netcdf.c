@@ -20,8 +20,13 @@ const struct layer netcdf_layer = {
 
 #include <mpi.h>
 #include <netcdf.h>
+#include <netcdf_meta.h>
 #include <netcdf_par.h>
 #include <stdlib.h>
+
+#if !NC_HAS_PARALLEL4
+#error this NetCDF is serial: build.sh looks for another one
+#endif
 
 struct netcdf_file {
     int file; /* negative: closed */
