@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from ensembles.cli import docs
 from ensembles.cli.options import add_filter_arguments, warn
 from ensembles.cli.questions import QUESTIONS
 from ensembles.cli.terminal import show_progress
@@ -170,7 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(*_COLLECTION)
     try:
         if page is not None and page not in COMMANDS:
-            return docs.show_page(page)
+            from ensembles.cli.docs import show_page
+
+            return show_page(page)
         args = build_parser(named).parse_args(arguments)
         if named[0] not in _OTHERS_TERMINAL:
             show_progress()

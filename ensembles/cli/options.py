@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -318,6 +317,8 @@ def warn(sentence: str) -> None:
     text = f"ensio: {sanitize_text(sentence)}"
     try:
         if sys.stderr.isatty():  # elsewhere a message stays in one line, for searching
+            import shutil
+
             width = shutil.get_terminal_size().columns
             text = textwrap.fill(text, max(width, 40), break_long_words=False, break_on_hyphens=False)
         print(text, file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
 from ensembles.model.holds import Holds
-from ensembles.model.lustre import Striping, decode_layout
 from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.sites import Site
 from ensembles.model.units import count_text
+
+if TYPE_CHECKING:
+    from ensembles.model.lustre import Striping
 
 _COMMAND = "ENSIO_COMMAND"
 _SIMULATED = "ENSIO_SIMULATED_"
@@ -387,7 +389,11 @@ class RunInfo:
         None: the file is not on Lustre, or its layout is unknown.
         """
         layout = self.file_facts.get(path, {}).get("lustre.lov")
-        return decode_layout(layout) if layout else None
+        if not layout:
+            return None
+        from ensembles.model.lustre import decode_layout
+
+        return decode_layout(layout)
 
     @property
     def program(self) -> str:

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
@@ -81,6 +80,8 @@ def _described(thing: Any) -> str:
     if isinstance(thing, (set, frozenset)):
         return f"{{{', '.join(sorted(map(_described, thing)))}}}"
     if isinstance(thing, np.ndarray):
+        from hashlib import blake2b
+
         digest = blake2b(thing.tobytes(), digest_size=_DIGEST_BYTES).hexdigest()
         return f"{thing.dtype.str}{thing.shape}{digest}"
     if is_dataclass(thing) and not isinstance(thing, type):
@@ -132,6 +133,8 @@ def name_of(identity: bytes, key: str) -> str:
 
 
 def _checksum(identity: bytes, key: str, data: bytes) -> bytes:
+    from hashlib import blake2b  # with OpenSSL
+
     digest = blake2b(digest_size=_DIGEST_BYTES)
     for part in (identity, key.encode("utf-8", "surrogatepass")):
         digest.update(_HEAD.pack(len(part)) + part)

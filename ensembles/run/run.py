@@ -19,13 +19,13 @@ from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import S
 from ensembles.readers.common.source import EventSource
 from ensembles.run.reading import RunReading
-from ensembles.run.selection import Filters, Selection
 from ensembles.summaries.cells import CellSummary
 
 if TYPE_CHECKING:
     from ensembles.model.counters import Counters
     from ensembles.model.events import Call
     from ensembles.passes.spec import PassRun
+    from ensembles.run.selection import Filters, Selection
     from ensembles.structure.phases.result import Phases
     from ensembles.structure.unseen import Unseen
 
@@ -241,6 +241,8 @@ class Run:
 
     def select(self, **filters: Unpack[Filters]) -> Events:
         """Read the events that match filters, as `ensembles.Run.select` documents."""
+        from ensembles.run.selection import Selection
+
         return self.reading.chosen_by(Selection.parse(**filters).for_run(self))
 
     @cached_property

@@ -19,7 +19,7 @@ from ensembles.model.units import bytes_text, count_text, number_text, seconds_t
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.late_entry import late_entry
-from ensembles.structure.phases.inner_waits import tasks_meet
+from ensembles.structure.phases.result import tasks_meet
 from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.summed_case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
-from ensembles.structure.phases.inner_waits import tasks_meet
+from ensembles.structure.phases.result import tasks_meet
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

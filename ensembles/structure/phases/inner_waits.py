@@ -19,12 +19,11 @@ from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.phases.barriers import MESSAGE_LAYER
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.result import Phases
+from ensembles.structure.phases.result import Phases, tasks_meet
 from ensembles.structure.phases.table import CriticalCall, PhaseTable, PhaseTotals
 from ensembles.summaries.active_time import MOST_EXACT
 
 if TYPE_CHECKING:
-    from ensembles.model.run_info import RunInfo
     from ensembles.structure.recorded_run import RecordedRun
 
 
@@ -218,30 +217,6 @@ def _call_before(
     table = PhaseTable(phases)
     table.add(run.select(rank=task, time=f"0..{moment_s!r}"))
     return next((entry.last_call for entry in table.totals() if entry.phase == number), None)
-
-
-MEETINGS = ("named", "barriers")
-"""Rules whose phases all tasks end together, whatever started the tasks."""
-
-
-def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
-    """Check whether the slowest task of a phase is the one for which the others wait.
-
-    Ranks of MPI do, and so do those of simulations and of imported logs, as far as is known. Processes
-    without MPI, and threads, may run one after the other, side by side, or in the background. That they pause
-    at the same time does not show that they wait for each other: only recorded barriers do, and phases that
-    several tasks named.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.inner_waits import tasks_meet
-    >>> run = en.open("ensio-ior")
-    >>> tasks_meet(run.info, run.phases)
-    True
-    """
-    if not info.has_plain_processes or (info.tasks == 1 and info.threads <= 1):
-        return True
-    return info.tasks > 1 and phases is not None and phases.rule in MEETINGS
 
 
 def with_known_idle(run: RecordedRun, phases: Phases, totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.spans import find_spans
 from ensembles.model.units import HALF_INT64
 from ensembles.passes.reading import Ranges, ascending_ranges
+
+if TYPE_CHECKING:
+    from ensembles.model.run_info import RunInfo
 
 _FIRST_NS, _LAST_NS = -HALF_INT64, (1 << 63) - 2
 """No call starts before the first, or after the last of these moments."""
@@ -225,3 +229,26 @@ _SENTENCES = {
     "gaps": f"{_NO_BARRIER}; phases were inferred from idle gaps in the I/O (low confidence)",
     "none": f"{_NO_BARRIER}, and the I/O has neither ranks in lockstep nor wide gaps",
 }
+
+MEETINGS = ("named", "barriers")
+"""Rules whose phases all tasks end together, whatever started the tasks."""
+
+
+def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
+    """Check whether the slowest task of a phase is the one for which the others wait.
+
+    Ranks of MPI do, and so do those of simulations and of imported logs, as far as is known. Processes
+    without MPI, and threads, may run one after the other, side by side, or in the background. That they pause
+    at the same time does not show that they wait for each other: only recorded barriers do, and phases that
+    several tasks named.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.result import tasks_meet
+    >>> run = en.open("ensio-ior")
+    >>> tasks_meet(run.info, run.phases)
+    True
+    """
+    if not info.has_plain_processes or (info.tasks == 1 and info.threads <= 1):
+        return True
+    return info.tasks > 1 and phases is not None and phases.rule in MEETINGS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import has_message_layer, is_message_of_calls
 from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.late_calls import LateCalls, LateInPhase
 from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
+
+if TYPE_CHECKING:
+    from ensembles.structure.phases.late_calls import LateCalls, LateInPhase
 
 
 @dataclass(frozen=True)
