@@ -39,7 +39,6 @@ from ensembles.diagnosis.rules import (
     imbalance,
     lock_contention,
     metadata_storm,
-    misaligned,
     node_serialisation,
     not_io,
     o_sync,
@@ -173,9 +172,9 @@ RULES: tuple[Rule, ...] = (
     redundant_reads.rule,
     collective_coordination.rule,
     aggregation_mismatch.rule,
-    misaligned.rule,
+    one_run.misaligned,
     close_cost.rule,
-    *one_run.rules,
+    *one_run.others,
     node_serialisation.rule,
 )
 """All rules. Of those that explain the same calls, the more specific ones come first."""
