@@ -11,7 +11,7 @@ from glob import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.calls_of_findings import INSIDE, OUTERMOST, CallsOfRows
+from ensembles.diagnosis.calls_of_findings import CallsOfRows
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.model.calls import OPS
 from ensembles.model.sanitize_text import sanitize_text
@@ -85,7 +85,7 @@ def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, Sit
         base = Selection.parse(file=[escape(name) for name in where.files] if where.files else None)
         base = base.for_run(run)
         rows = partial(CallsOfRows, base, finding.rows, run.phases)
-        selections += [rows(OUTERMOST), rows(INSIDE)] if finding.not_inside else [rows()]
+        selections += [rows(inside=False), rows(inside=True)] if finding.not_inside else [rows()]
         if finding.not_inside:
             selections.append(Selection.parse(call=list(finding.not_inside)).for_run(run))
         first.append(len(selections))

@@ -15,6 +15,7 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
+from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import seconds_text
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 TOGETHER = ("named", "barriers", "steps")
 """Rules of phases at whose ends tasks wait for each other."""
 
-MOST_STEPS_UNKNOWN = 3
-"""With fewer phases that move data, steps without a barrier may lie within a phase."""
 
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
@@ -38,20 +37,6 @@ LEAST_ABSORBED_BYTES_PER_NS = 0.1
 MOST_AROUND_NS = 1_000_000
 """Time of what a library or an interpreter does around a call, some thousand steps: longer is computing."""
 
-SMALL_CLASS = 18
-"""Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
-
-MOST_RATIO = 1.25
-"""Ratio of the bytes of two tasks, or before two syncs, up to which their calls are the same."""
-
-LEAST_CALLS = 8
-"""Calls of a task, in a phase or long ones in all, from which on they are a habit."""
-
-DRAWS, LEVEL = 400, 0.01
-"""Permutations of a test, and the p-value up to which chance is excluded."""
-
-_FAR_MEAN = 3.0
-"""Ratio of the mean to the median from which a mean describes no call."""
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 
@@ -133,7 +118,7 @@ class Case:
     def phases_are_steps(self) -> bool:
         """Whether several phases move data, as those of a program that works in steps."""
         data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
-        return len(np.unique(self.window[data])) >= MOST_STEPS_UNKNOWN
+        return len(np.unique(self.window[data])) >= LEAST_PHASES
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
@@ -396,7 +381,7 @@ def how_long(case: Case, rows: np.ndarray) -> str:
     count = int(case.rows["n"][rows].sum())
     each_s = float(case.rows["time_ns"][rows].sum()) / max(count, 1) * 1e-9
     usual_s = case.median_ns(rows) * 1e-9 if count else each_s
-    if each_s < _FAR_MEAN * usual_s or not usual_s:
+    if each_s < FAR * usual_s or not usual_s:
         return f"take {seconds_text(each_s)} each"
     return f"take {seconds_text(each_s)} each on average, usually {seconds_text(usual_s)}"
 

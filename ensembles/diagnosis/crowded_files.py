@@ -9,11 +9,9 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import tasks_at_once
 from ensembles.diagnosis.finding import NotApplicable
+from ensembles.diagnosis.limits import FEW, LEAST_UNITS, WIDE_BYTES
 from ensembles.model.distinct import distinct_rows
 
-LEAST_TASKS = 4
-LEAST_AT_ONCE = 2.0
-LEAST_BYTES = 16 << 20
 WIDER = 8
 """Stripes of the remedy whose gain is predicted."""
 
@@ -49,7 +47,7 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
     number, written = table["file"][uses], table["file"][writes]
     users = np.bincount(distinct_rows(number, table["rank"][uses])[0][0], minlength=len(counts))
     moved = np.bincount(written, table["bytes"][writes], len(counts))
-    shared = (users >= LEAST_TASKS) & (moved >= LEAST_BYTES)
+    shared = (users >= LEAST_UNITS) & (moved >= WIDE_BYTES)
     # One large write is for as many targets as it has stripes.
     stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
     of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
@@ -63,17 +61,15 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
     )
     every, early = _targets_with_more_stripes(table, uses, writes, stripes)
     at_once = np.minimum(at_once, every)
-    crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
+    crowded = shared[number] & (at_once >= FEW)
     if not crowded.any():
         return None
     makers = len(np.unique(table["rank"][writes & shared[table["file"]]]))
-    sure = makers >= LEAST_TASKS and bool(
-        np.average(by_tasks[crowded], weights=time_ns[crowded]) >= LEAST_AT_ONCE
-    )
+    sure = makers >= LEAST_UNITS and bool(np.average(by_tasks[crowded], weights=time_ns[crowded]) >= FEW)
     chosen = uses.copy()
     chosen[uses] = crowded
     # No more targets help than there is work at once.
-    useful = float(np.clip(np.average(at_once[crowded], weights=time_ns[crowded]), LEAST_AT_ONCE, WIDER))
+    useful = float(np.clip(np.average(at_once[crowded], weights=time_ns[crowded]), FEW, WIDER))
     least = float(np.average(np.minimum(at_once, early)[crowded], weights=time_ns[crowded]))
     return Crowded(chosen, writes, useful, least, makers, sure)
 

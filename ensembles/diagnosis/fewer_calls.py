@@ -13,9 +13,10 @@ from posixpath import dirname
 import numpy as np
 
 from ensembles.diagnosis.accounting import Mended
-from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
+from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding
+from ensembles.diagnosis.limits import LEAST_CALLS, MOST, SMALL_CLASS
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
@@ -73,9 +74,6 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
 WITHOUT_BYTES = ("open", "meta", "seek")
 """Operations of storage whose cost is none of bytes; a sync or close may have to write some."""
 
-_MOSTLY_LEFT = 0.5
-"""Share of the time of calls that findings leave from which on no finding explains them."""
-
 
 def with_fewer_calls(
     findings: Sequence[Finding], mended: Mended, case: Case, uses: FileUses, libraries: frozenset[str]
@@ -109,7 +107,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     rows = (share > 0) & (calls >= LEAST_CALLS)
     likely_ns = case.habitual_ns(rows)
     left = np.maximum(1 - mended_ns / np.maximum(likely_ns, 1.0), 0.0)
-    rows &= left >= _MOSTLY_LEFT
+    rows &= left >= MOST
     if not rows.any():
         return None
     share = np.where(rows, share * left * (1 - 1 / calls), 0.0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import phases_of_calls
+from ensembles.diagnosis.limits import SMALL_BYTES
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
@@ -108,17 +109,16 @@ it may be a chunk of data that HDF5 held in its cache (`chunks_from_cache`)."""
 NOT_READ_BY_PROGRAM = (SIEVED, READ_TO_WRITE, READ_IN_WRITE)
 """Kinds of reads that a library makes in order to write."""
 
-MOST_METADATA_BYTES = 1 << 16
 _SURELY_METADATA_BYTES = 1 << 12
 """Chunks of data are rarely as small."""
 
-_MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = 1, 2, 4, 8, 16
+_MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = (1 << bit for bit in range(5))
 _READ, _WRITE, _SEEK = (OPS.index(op) for op in ("read", "write", "seek"))
 
 LIBRARY_OPENS = frozenset(["H5Fopen", "MPI_File_open", "fopen", "nc_open", "nc_open_par", "ncmpi_open"])
 """Functions of libraries that open a file: what they do inside belongs to it."""
 
-_IN_OPEN, _WITH_OPEN = 1, 2
+_IN_OPEN, _WITH_OPEN = range(1, 3)
 _OF_LIBRARIES = ("opens", "opening_ns", "with_open_ns", "opening_bytes")
 
 _FAR = np.iinfo(np.int64).max
@@ -262,7 +262,7 @@ def _kinds(rows: Rows, op: np.ndarray, posix: np.ndarray) -> np.ndarray:
     kind = np.zeros(len(op), np.int64)
     around = rows["around"]
     reads, transfers = posix & (op == _READ), posix & ((op == _READ) | (op == _WRITE))
-    small = transfers & (rows["requested"] < MOST_METADATA_BYTES)
+    small = transfers & (rows["requested"] < SMALL_BYTES)
     kind[reads & ((around & _LIBRARY_WRITE) != 0)] = READ_IN_WRITE
     structure = small & ((around & _HDF5) != 0) & ((around & _HDF5_DATA) == 0)
     kind[structure] = METADATA

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS
+from ensembles.diagnosis.limits import LEAST_CALLS, LOW
 from ensembles.model.units import bytes_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
 
-LIKELY_PART = 0.5
-"""Likely part of HDF5's work on bytes that it moves again: filters run for each chunk, the choice of elements
-for each call, and one run does not show their parts."""
 
 FILTER_NS_PER_BYTE = 5.0
 """From this time on, the work is that of filters: copies of elements take less, compression takes more."""
@@ -48,7 +45,7 @@ def parts_of_work(own_ns: float, moved_bytes: float) -> tuple[float, float]:
     >>> parts_of_work(1e9, 4e9), parts_of_work(1e9, 2e7)
     ((0.0, 0.5), (0.5, 0.9))
     """
-    return FILTERED if own_ns >= FILTER_NS_PER_BYTE * moved_bytes else (0.0, LIKELY_PART)
+    return FILTERED if own_ns >= FILTER_NS_PER_BYTE * moved_bytes else (0.0, LOW)
 
 
 def bytes_of_files(

@@ -23,8 +23,8 @@ from ensembles.diagnosis.finding import (
     rate_confidence,
     rate_severity,
 )
+from ensembles.diagnosis.limits import LOW, MARGIN
 from ensembles.diagnosis.principles import cause_of
-from ensembles.diagnosis.with_meetings import MARGIN
 from ensembles.model.spans import MOST_SPANS, find_spans
 
 
@@ -55,9 +55,6 @@ class Remedy:
     outside_s: float = 0.0  # What tasks wait between the calls at most
 
 
-LOW = 0.5
-"""Part of a saving at its lower end, where one run does not show how much of it is gained."""
-
 SHORTER_QUEUES = (1.0, 1.3)
 """`Remedy.parts` where calls go that queue at servers: the calls that stay are faster then, too.
 
@@ -71,9 +68,6 @@ With a call go its entry into the kernel, its misses in the caches and its part 
 between its two time stamps. Of 13 measured gains of real programs above the upper end, 9 were above by less
 than a tenth.
 """
-
-_OF_PROCESSORS = 0.5
-"""Part of the lower bound that is gained at least where it is time of shared processors."""
 
 
 def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
@@ -116,7 +110,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
         )
     if remedy.of_processors:
-        interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
+        interval = (max(interval[0], min(LOW * case.gain_s(low), gain_s)), interval[1])
     interval = (interval[0], max(interval[1], min(remedy.outside_s, case.run_s)))
     most_s = interval[1] - loop_s
     worth_s = max(most_s if interval[0] >= LEAST_LOW * most_s else gain_s, remedy.outside_s)

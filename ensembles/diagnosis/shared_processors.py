@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.limits import LEAST_CALLS
 
 LEAST_INTERRUPTED = 16
 """Calls beyond `OUTLIER` times the median from which a mean shows how often calls lose the processor."""

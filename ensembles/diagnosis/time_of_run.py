@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.calls_of_findings import ROW
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.collective_calls import collective_calls
 from ensembles.diagnosis.division import divide
 from ensembles.diagnosis.finding import (
@@ -23,6 +23,7 @@ from ensembles.diagnosis.finding import (
     NotApplicable,
 )
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES
+from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -37,7 +38,7 @@ from ensembles.diagnosis.principles import (
 )
 from ensembles.diagnosis.remedy import severity_of, where_of
 from ensembles.diagnosis.small_calls import formatted_calls, small_calls
-from ensembles.diagnosis.with_meetings import MARGIN, Path
+from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
 from ensembles.statistics.distributions import chi_square_exceeds

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
+from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
+from ensembles.diagnosis.limits import LEVEL
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS
-from ensembles.diagnosis.remedy import LOW, Remedy
+from ensembles.diagnosis.limits import LEAST_CALLS, LOW
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import SummedCase, refuse, summed_finding
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, seconds_text

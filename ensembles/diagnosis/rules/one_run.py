@@ -13,13 +13,11 @@ import numpy as np
 from ensembles.diagnosis.cannot_tell import CannotTell, transfers, transfers_of_shared_files
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.limits import FEW
 from ensembles.model.distinct import distinct_rows
 
 MANY_WRITERS = 64
 """Tasks with one file from which their number may matter."""
-
-FEW_CALLS = 2
-"""Calls of a task in a phase with so few of which the slowest call of all tasks decides."""
 
 
 def _cached(case: Case) -> np.ndarray:
@@ -46,7 +44,7 @@ def _few(case: Case) -> np.ndarray:
     """Find transfers of tasks that make one or two of them before they wait for the others."""
     rows = transfers(case)
     count = case.by_cell(np.where(rows, case.rows["n"], 0))
-    rows &= case.of_cells(count <= FEW_CALLS) & (len(case.windows) > 1)
+    rows &= case.of_cells(count <= FEW) & (len(case.windows) > 1)
     return rows
 
 

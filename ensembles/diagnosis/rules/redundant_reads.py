@@ -14,7 +14,8 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.remedy import LOW, SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.limits import FAR, FEW, LOW
+from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.small_calls import DENSE
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
@@ -40,9 +41,6 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
     bytes_ = np.bincount(where, uses["bytes"][reads], names.shape[1]).astype(np.int64)
     return {"file": names[0], "rank": names[1], "bytes": bytes_, "low": low, "high": high}
 
-
-LEAST_TIMES = 3.0
-"""Bytes read, as a multiple of their range in the file, from which reading again is a habit."""
 
 KEEP = (
     "read the bytes once and keep them in memory, where they fit; of a file that does not fit, finish all "
@@ -72,7 +70,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
     np.maximum.at(high, pair[placed], table["high"][placed])
     once = np.maximum(high - low, 0) + written[names[0]] + _of_streams(table, pair, rows & ~placed, op, layer)
     times = bytes_ / np.maximum(once, 1)
-    found = times >= LEAST_TIMES
+    found = times >= FAR
     if not found.any():
         return None
     part = np.where(rows & found[pair], 1 - 1 / np.maximum(times[pair], 1), 0.0)
@@ -111,8 +109,6 @@ def _of_streams(
     return found
 
 
-LEAST_REDUNDANCY = 2.0
-
 MESSAGE_BYTES_PER_NS = (0.5, 1.0, 4.0)
 """Rates at which a task gets from another one what it does not read, for the least, likely and greatest gain:
 reads that memory serves are no slower."""
@@ -141,7 +137,7 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     read = np.bincount(where, np.where(dense, np.minimum(table["bytes"], width), 0), len(files))
     redundancy = read / np.maximum(high - low, 1)
     several = np.bincount(where, minlength=len(files)) >= 2
-    found = (redundancy >= LEAST_REDUNDANCY) & several
+    found = (redundancy >= FEW) & several
     if not found.any():
         return None
     total = np.bincount(where, table["bytes"], len(files))

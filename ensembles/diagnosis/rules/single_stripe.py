@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import CountedCase, counted_case, counted_finding
-from ensembles.diagnosis.crowded_files import LEAST_AT_ONCE, LEAST_BYTES, LEAST_TASKS, WIDER, find_crowded
+from ensembles.diagnosis.crowded_files import WIDER, find_crowded
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
+from ensembles.diagnosis.limits import FEW, LEAST_UNITS, LOW, MOST, MOST_RATIO, SMALL_CLASS, WIDE_BYTES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import count_text, number_text, share_text
 
@@ -47,11 +48,11 @@ def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
     counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
     lasts_s = np.nan_to_num(files["end_s"] - files["start_s"])
     at_once = (files["read_s"] + files["write_s"]) / np.maximum(lasts_s, 1e-9)
-    chosen = (counts == 1) & (files["is_shared"] > 0) & (files["bytes_written"] >= LEAST_BYTES)
-    chosen &= (at_once >= LEAST_AT_ONCE) & (run.tasks >= LEAST_TASKS)
+    chosen = (counts == 1) & (files["is_shared"] > 0) & (files["bytes_written"] >= WIDE_BYTES)
+    chosen &= (at_once >= FEW) & (run.tasks >= LEAST_UNITS)
     if not chosen.any():
         return None
-    useful = np.clip(at_once, LEAST_AT_ONCE, WIDER)
+    useful = np.clip(at_once, FEW, WIDER)
     saved = np.where(chosen, case.time_s * (1 - 1 / useful), 0.0)
     most = float(at_once[chosen].max())
     number = int(chosen.sum())
@@ -84,7 +85,7 @@ def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
 def _aggregator(posix: CountedCase, numbers: np.ndarray) -> Check | None:
     """Say that one task moves the bytes of all, if the calls of POSIX in these files show it."""
     files = posix.files
-    here = np.isin(files["file"], numbers) & (files["bytes_read"] + files["bytes_written"] >= LEAST_BYTES)
+    here = np.isin(files["file"], numbers) & (files["bytes_read"] + files["bytes_written"] >= WIDE_BYTES)
     spent_s = (files["read_s"] + files["write_s"] + files["meta_s"])[here]
     slowest_s = posix.time_s[here]
     if not len(spent_s) or slowest_s.sum() < _ONE_TASK * spent_s.sum():
@@ -98,12 +99,8 @@ def _aggregator(posix: CountedCase, numbers: np.ndarray) -> Check | None:
     )
 
 
-_MOST_SMALL = 0.5
-_UNSURE = 0.5  # of the gain, where it is between nothing and all
 _LEAST_WIDER = 4
 """Targets that serve the same work at the lower end of the gain: client and network may limit it then."""
-_LEAST_SPREAD = 1.25
-"""Targets with work at once below which no gain is certain."""
 
 
 def _find(case: Case, summary: FileUses) -> Remedy | None:
@@ -132,7 +129,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
             f"{tasks} tasks use them, with work for {number_text(useful)} targets at once",
         ),
     ]
-    if of_small > _MOST_SMALL:
+    if of_small > MOST:
         text = (
             f"{share_text(of_small)} of the time is in requests below 256 KiB, which may wait "
             "for themselves only"
@@ -145,7 +142,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     most = saved if found.sure else time_ns * (1 - 1 / WIDER)
     return Remedy(
         share > 0,
-        saved if found.sure else _UNSURE * saved,
+        saved if found.sure else LOW * saved,
         f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
         tuple(checks),
         {
@@ -154,7 +151,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
             "files": len(files),
             "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
         },
-        np.where(small | (not found.sure or least < _LEAST_SPREAD), 0.0, time_ns * (1 - 1 / least)),
+        np.where(small | (not found.sure or least < MOST_RATIO), 0.0, time_ns * (1 - 1 / least)),
         most,
         names,
     )
