@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.comparison.model import is_alike
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
 from ensembles.comparison.times import time_changes
 from ensembles.comparison.totals import Total, make_total
@@ -120,11 +121,7 @@ def _judged(found: Comparison, blocked: Total, posts: Sequence[float], others: s
         f"{others}, {times} instead of {seconds_text(blocked.typical[0])}"
     )
     ratios = [ratio for ratio in blocked.ratios if ratio is not None]
-    beyond = {
-        SLOWER if ratio > 1 else FASTER
-        for ratio in ratios
-        if not 1 - found.margin < ratio < 1 / (1 - found.margin)
-    }
+    beyond = {SLOWER if ratio > 1 else FASTER for ratio in ratios if not is_alike(ratio, found.margin)}
     return replace(
         found,
         verdict=DIFFERENT,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import classed_bytes, phases_of_calls, size_classes
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import numbered_together
 from ensembles.run.selection import Selection
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class CallsOfRows:
             size_classes(classed_bytes(chunk)[at]),
             ~chunk.outermost[at],
         )
-        count = self.rows.shape[1]
-        number = distinct_rows(
-            *(np.concatenate([mine, part]) for mine, part in zip(self.rows, parts, strict=True))
-        )[1]
-        mask[at] = np.isin(number[count:], number[:count])
+        rows, calls = (dict(zip(ROW, columns, strict=True)) for columns in (self.rows, parts))
+        wanted, mine, _ = numbered_together(ROW, rows, calls)
+        mask[at] = np.isin(mine, wanted)
         return mask

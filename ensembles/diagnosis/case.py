@@ -17,7 +17,7 @@ from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
 from ensembles.structure.phases.inner_waits import MEETINGS, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -120,6 +120,11 @@ class Case:
         data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
         return len(np.unique(self.window[data])) >= LEAST_PHASES
 
+    def paths(self, cost: np.ndarray) -> tuple[str, ...]:
+        """Return the paths of the files with some cost, by number, the most costly first."""
+        order = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
+        return tuple(self.run.files[number] for number in order.tolist())
+
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
         return self._cells.sums(values)
@@ -158,29 +163,30 @@ class Case:
 
     def quartile_ns(self, share: float = 0.25, of: KeyedSums | None = None) -> np.ndarray:
         """Look up a lower quantile of the durations, or gaps, of each row's function and size class, ns."""
-        table = (of or self.evidence.durations).columns()
-        key = table["call"] * 128 + table["size"]
-        wanted = self.rows["call"] * 128 + self.rows["size"]
-        names, begin = np.unique(key, return_index=True)
-        end = np.append(begin[1:], len(key))
-        found = np.empty(len(names))
-        for number, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        table, kind, of_rows, kinds = self._by_kind(of)
+        found = np.zeros(kinds)
+        for number in np.unique(kind).tolist():  # rows of a kind follow each other
+            first, last = np.searchsorted(kind, [number, number + 1])
             counts = np.cumsum(table["n"][first:last])
             at = int(np.searchsorted(counts, share * counts[-1]))
             found[number] = self.evidence.bin_ns(table["bin"][first + at])
-        return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
+        return found[of_rows]
+
+    def _by_kind(
+        self, of: KeyedSums | None = None
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, int]:
+        """Return a table of durations, and the numbers of function and size class of its rows and of mine."""
+        table = (of or self.evidence.durations).columns()
+        return table, *numbered_together(("call", "size"), table, self.rows)
 
     def durations_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Look up the durations of the calls of some rows together: rising ones, and numbers of calls.
 
         Calls of each function and size class count as often as the rows have them.
         """
-        table = self.evidence.durations.columns()
-        key = self.rows["call"] * 128 + self.rows["size"]
-        names, at = np.unique(key, return_inverse=True)
-        wanted = np.bincount(at, np.where(rows, self.rows["n"], 0), len(names))
-        place = np.minimum(np.searchsorted(names, table["call"] * 128 + table["size"]), len(names) - 1)
-        every = np.maximum(np.bincount(place, table["n"], len(names)), 1)
+        table, place, of_rows, kinds = self._by_kind()
+        wanted = np.bincount(of_rows, np.where(rows, self.rows["n"], 0), kinds)
+        every = np.maximum(np.bincount(place, table["n"], kinds), 1)
         order = np.argsort(table["bin"], kind="stable")
         weight = (table["n"] * (wanted / every)[place])[order]
         return self.evidence.bin_ns(table["bin"][order]), weight
@@ -202,17 +208,12 @@ class Case:
         Calls of more than `outlier` times the median wait for something else than the call: a processor, or
         the disk. Gaps are looked at alike (`of`).
         """
-        table = (of or self.evidence.durations).columns()
-        key = table["call"] * 128 + table["size"]
-        names, where = np.unique(key, return_inverse=True)
-        if not len(names):
-            return np.zeros(len(self))
-        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
-        median = np.zeros(len(names))
+        table, where, at, kinds = self._by_kind(of)
+        median = np.zeros(kinds)
         median[at] = self.quartile_ns(0.5, of)
         each_ns = self.evidence.bin_ns(table["bin"])
         usual = table["n"] * (each_ns <= outlier * median[where])
-        mean = np.bincount(where, usual * each_ns) / np.maximum(np.bincount(where, usual), 1)
+        mean = np.bincount(where, usual * each_ns, kinds) / np.maximum(np.bincount(where, usual, kinds), 1)
         found: np.ndarray = mean[at]
         return found
 
@@ -256,17 +257,14 @@ class Case:
     @cached_property
     def absorbed_share(self) -> np.ndarray:
         """Which share of the calls of each row's function and size class memory may have absorbed."""
-        table = self.evidence.durations.columns()
-        key = table["call"] * 128 + table["size"]
-        names, where = np.unique(key, return_inverse=True)
-        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
-        calls = np.maximum(np.bincount(at, self.rows["n"], len(names)), 1)
-        mean_bytes = np.bincount(at, self.rows["bytes"], len(names)) / calls
+        table, where, at, kinds = self._by_kind()
+        calls = np.maximum(np.bincount(at, self.rows["n"], kinds), 1)
+        mean_bytes = np.bincount(at, self.rows["bytes"], kinds) / calls
         fast = mean_bytes[where] >= LEAST_ABSORBED_BYTES_PER_NS * self.evidence.bin_ns(table["bin"])
         fast |= (
             table["size"] <= SMALL_CLASS
         )  # their time is a cost of each call, which does not depend on the bytes
-        share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
+        share = np.bincount(where, table["n"] * fast, kinds) / np.bincount(where, table["n"], kinds)
         found: np.ndarray = share[at]
         return found
 
@@ -339,10 +337,9 @@ class Case:
         """
         table = self.evidence.quarters.columns()
         names = ("phase", "rank", "call", "size", "depth")
-        whole = [np.concatenate([self.rows[name][chosen], table[name]]) for name in names]
-        number = distinct_rows(*whole)[1]
-        count = len(number) - len(table["n"])
-        mine = np.isin(number[count:], number[:count])
+        wanted = {name: self.rows[name][chosen] for name in names}
+        wanted_rows, of_quarters, _ = numbered_together(names, wanted, table)
+        mine = np.isin(of_quarters, wanted_rows)
         rows = {name: column[mine] for name, column in table.items()}
         keys = [rows[name] for name in ("phase", "call", "size", "depth", "quarter")]
         window = np.unique(4 * rows["phase"] + rows["quarter"], return_inverse=True)[1].reshape(-1)

@@ -15,7 +15,7 @@ import numpy as np
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding
+from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding, matters
 from ensembles.diagnosis.limits import LEAST_CALLS, MOST, SMALL_CLASS
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
@@ -47,7 +47,7 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
     named = costliest(np.bincount(case.rows["call"], saved_ns))
     saved_ns[~np.isin(case.rows["call"], named)] = 0.0
     saved_s = case.divided(saved_ns)
-    if not named or case.gain_s(saved_s) < FROM_SHARE["warning"] * case.run_s:
+    if not named or not matters(case.gain_s(saved_s), case.run_s):
         return []
     sums = [np.bincount(case.rows["call"], case.rows[name] * rows) for name in ("n", "own_ns")]
     functions = [
@@ -84,7 +84,7 @@ def with_fewer_calls(
     for finding in [] if remedy is None else make_finding(case, FEWER_CALLS, remedy):
         before_s = mended.gain_s()
         share_s = mended.gain_s(finding.saved_ns) - before_s
-        likely = share_s >= FROM_SHARE["warning"] * case.run_s
+        likely = matters(share_s, case.run_s)
         if likely or finding.loop_s >= FROM_SHARE["critical"] * case.run_s:
             mended.add(finding.saved_ns)
             found.append(replace(finding, share_s=share_s))
@@ -117,8 +117,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     functions = [(case.run.calls[at], _said(case, rows & (case.rows["call"] == at), at)) for at in named]
     chosen = np.isin(table["call"], named)
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
-    paths = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
-    files = tuple(case.run.files[at] for at in paths.tolist())
+    files = case.paths(cost)
     or_more = " or more" * bool(case.run.info.calls_on_other_paths)
     title, checks, advice = told(functions, files, or_more, case.run.files, reads_folders(case))
     return Remedy(

@@ -10,7 +10,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
 from ensembles.diagnosis.limits import MOST_RATIO, SMALL_BYTES
 from ensembles.diagnosis.target_load import busiest_share
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -46,11 +46,9 @@ def bytes_to_flush(case: Case, uses: FileUses) -> np.ndarray:
     first = np.flatnonzero(starts)
     since = before + written - before[first[np.cumsum(starts) - 1]]
     rows = flushes[used]
-    names = ("phase", "rank", "call")
-    _, number = distinct_rows(*(np.concatenate([table[name][used[rows]], case.rows[name]]) for name in names))
-    theirs, mine = number[: int(rows.sum())], number[int(rows.sum()) :]
-    whole = np.bincount(theirs, since[cell[rows]], int(number.max()) + 1)
-    count = np.bincount(theirs, table["n"][used[rows]], int(number.max()) + 1)
+    flushed_rows = {name: column[used[rows]] for name, column in table.items()}
+    theirs, mine, size = numbered_together(("phase", "rank", "call"), flushed_rows, case.rows)
+    whole, count = (np.bincount(theirs, each, size) for each in (since[cell[rows]], flushed_rows["n"]))
     found: np.ndarray = (whole / np.maximum(count, 1))[mine]
     return found
 

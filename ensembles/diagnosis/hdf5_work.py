@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.limits import LEAST_CALLS, LOW
+from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def bytes_of_files(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Add up bytes of each file: asked for by the program, moved by storage calls, and needed at most."""
     asked, moved = (np.bincount(table["file"][rows], table["bytes"][rows], files) for rows in (data, disk))
-    low, high = np.full(files, np.iinfo(np.int64).max), np.full(files, -1)
-    np.minimum.at(low, table["file"][disk], table["low"][disk])
-    np.maximum.at(high, table["file"][disk], table["high"][disk])
+    low, high = extents(*(table[name][disk] for name in ("file", "low", "high")), files)
     return asked, moved, np.maximum(asked, np.maximum(high - low, 0))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ensembles.diagnosis.finding import (
 from ensembles.diagnosis.limits import LOW, MARGIN
 from ensembles.diagnosis.principles import cause_of
 from ensembles.model.spans import MOST_SPANS, find_spans
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
 
 
 @dataclass
@@ -72,15 +75,19 @@ than a tenth.
 
 def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
     """Return the place of the chosen rows: bool, shape (n,)."""
-    rows = {name: column[chosen] for name, column in case.rows.items()}
-    ops, layers, names = (np.unique(column[chosen]) for column in (case.op, case.layer, case.name))
-    phases = case.run.phases
-    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if phases is not None else None
-    named = phases.names if phases is not None else None
+    return place_of_calls(case.run, {name: column[chosen] for name, column in case.rows.items()}, files)
+
+
+def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, ...]) -> Where:
+    """Return the place of rows with ``call``, ``rank``, ``phase`` (0: none), ``start_ns`` and ``end_ns``."""
+    calls = [run.calls[number] for number in np.unique(rows["call"]).tolist()]
+    ops, layers = ({getattr(call, name) for call in calls} for name in ("op", "layer"))
+    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if run.phases is not None else ()
+    named = run.phases.names if run.phases is not None else None
     return Where(
-        op=str(ops[0]) if len(ops) == 1 else None,
-        layer=str(layers[0]) if len(layers) == 1 else None,
-        calls=tuple(names.tolist()),
+        op=ops.pop() if len(ops) == 1 else None,
+        layer=layers.pop() if len(layers) == 1 else None,
+        calls=tuple(sorted({call.name for call in calls})),
         files=files[:MOST_FILES],
         file_count=len(files),
         tasks=len(np.unique(rows["rank"])),

@@ -11,9 +11,9 @@ import numpy as np
 from ensembles.diagnosis.case import Case, p_of_largest
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.flushes import flushes_alike
-from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, NEARLY_ALL, NORMAL_90
+from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST_RATIO, NEARLY_ALL, NORMAL_90
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import check_straggler
 from ensembles.diagnosis.target_load import load_of_targets
@@ -40,8 +40,6 @@ _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 """With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
 
-
-_LEAST_FACTOR_OF_FEW = 1.3
 
 _LEAST_P = 1e-9  # no distribution is normal so far out
 _MATES = 0.4
@@ -166,7 +164,7 @@ def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | 
     others = full[full != worst]
     beyond = by_node - by_node[:, others].mean(axis=1, keepdims=True)
     effect = float(beyond[:, worst].mean())
-    if effect < np.log(_LEAST_FACTOR_OF_FEW):
+    if effect < np.log(MOST_RATIO):
         return None
     mean = slower.mean(axis=0)
     left = mean - by_node.mean(axis=0)[node]
@@ -412,7 +410,7 @@ def _refuse_if_undecided(
         mine = _made_by_others(case, _members(case, node if by_node else None, found.worst))
         mine &= (case.op != "seek") & alike
         gain_s = case.gain_s(np.where(mine, case.rows["time_ns"] * -np.expm1(-found.effect), 0.0))
-        if gain_s >= FROM_SHARE["warning"] * case.run_s:
+        if matters(gain_s, case.run_s):
             unit = "a node" if by_node else "a task"
             raise NotApplicable(
                 f"{unit} looks slower ({np.exp(found.effect):.2f} times, {found.z:.1f} standard deviations "

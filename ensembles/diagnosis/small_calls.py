@@ -13,7 +13,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.limits import (
     FEW,
@@ -27,7 +27,7 @@ from ensembles.diagnosis.limits import (
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.shared_processors import usual_where_shared_ns, with_shared_processors
 from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.units import bytes_text, seconds_text
 
 EXCHANGE_NS = (10_000, 3_000, 500)
@@ -132,7 +132,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     most_s, likely_s = case.gain_s(high), case.gain_s(saved)
     # Calls that take no longer than their bytes are not what is slow, whatever their size.
     rows = rows & (high > 0) if high.any() else rows
-    if likely_s <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
+    if likely_s <= 0 and matters(most_s, case.run_s):
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
             "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests",
@@ -144,7 +144,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     each_s, mean_s, usual_s = (
         float(np.average(values[rows], weights=weights)) * 1e-9 for values in (each_ns, mean_ns, usual_ns)
     )
-    if likely_s <= _NO_ANSWER * most_s and likely_s < FROM_SHARE["warning"] * case.run_s <= most_s:
+    if likely_s <= _NO_ANSWER * most_s and matters(most_s, case.run_s) and not matters(likely_s, case.run_s):
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {calls_text} take "
             f"{seconds_text(mean_s)} each; {seconds_text(each_s)} of it is "
@@ -216,9 +216,7 @@ def between_others(case: Case, uses: FileUses) -> np.ndarray:
     step = np.where(table["n"][moved] > 1, table["phase"][moved], -1)
     names, group = distinct_rows(*(table[name][moved] for name in ("file", "rank", "call")), step)
     bytes_ = np.bincount(group, table["bytes"][moved])
-    low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
-    np.minimum.at(low, group, table["low"][moved])
-    np.maximum.at(high, group, table["high"][moved])
+    low, high = extents(group, table["low"][moved], table["high"][moved], len(bytes_))
     users = np.bincount(distinct_rows(names[0], names[1])[0][0])
     apart = (bytes_ < DENSE * (high - low)) & (users[names[0]] > 1)
     chosen = np.zeros(len(table["n"]), bool)
@@ -236,11 +234,9 @@ def _without_inner_calls(case: Case) -> np.ndarray:
 def jumps(case: Case, least: int = 1) -> np.ndarray:
     """Find the rows of reads most of which do not begin where the one before ended; 2: they lie before it."""
     table = case.evidence.order.columns()
-    names = ("phase", "rank", "call", "size")
-    _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
-    mine, theirs = number[len(table["n"]) :], number[: len(table["n"])]
-    count = np.bincount(theirs, table["n"], int(number.max()) + 1)
-    jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), int(number.max()) + 1)
+    theirs, mine, size = numbered_together(("phase", "rank", "call", "size"), table, case.rows)
+    count = np.bincount(theirs, table["n"], size)
+    jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), size)
     found: np.ndarray = (jumped >= _JUMPS * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
     return found
 

@@ -14,14 +14,13 @@ import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.division import divide
-from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable, Where
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, refuse_if_it_matters
 from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.principles import BYTES, CALLS, LATE_TASK, MESSAGES, SLOW_TASK
 from ensembles.diagnosis.remedy import finding_of_bounds
 from ensembles.diagnosis.time_of_run import messages_s
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.spans import MOST_SPANS, find_spans
-from ensembles.model.units import seconds_text
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
@@ -58,13 +57,7 @@ def check_coordination(run: Run) -> Finding | None:
 
 def refuse(case: SummedCase, at_most_s: float, why: str) -> None:
     """Refuse a run of which a cause could take a notable part."""
-    if at_most_s >= FROM_SHARE["warning"] * case.run_s:
-        raise NotApplicable(
-            f"it could cost up to {seconds_text(at_most_s)} of this run, and {why}: "
-            f"{case.run.info.how_to_keep_calls}",
-            at_most_s,
-            suspected=False,
-        )
+    refuse_if_it_matters(at_most_s, case.run_s, f", and {why}: {case.run.info.how_to_keep_calls}", False)
 
 
 class SummedCase:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
 from ensembles.diagnosis.flushes import Flush, flush_of_closes
 from ensembles.diagnosis.limits import FEW, LEAST_CALLS, LEAST_RATIO, MOST
@@ -34,7 +34,7 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
             at_most_s,
             suspected=False,
         )
-    if case.gain_s(likely) < FROM_SHARE["warning"] * case.run_s:
+    if not matters(case.gain_s(likely), case.run_s):
         raise NotApplicable(
             f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
             "before, and a close that follows writes also flushes them: record a run that keeps its files "
@@ -75,7 +75,7 @@ def _find(case: Case) -> Remedy | None:
     rows = (case.op == "close") & (case.layer == "posix")
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     at_most_s = case.most_s(time_ns)
-    if at_most_s < FROM_SHARE["warning"] * case.run_s:
+    if not matters(at_most_s, case.run_s):
         return None
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")

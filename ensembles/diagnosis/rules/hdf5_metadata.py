@@ -7,7 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_from_cache, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.limits import LARGE_BYTES, MOST
@@ -68,7 +68,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
     busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
     are_few = count < LEAST_CALLS or count < MOST * transfers
-    if are_few and (len(case.ranks) < 2 or busiest_s < FROM_SHARE["warning"] * case.run_s):
+    if are_few and (len(case.ranks) < 2 or not matters(busiest_s, case.run_s)):
         return None
     tasks = len(np.unique(table["rank"][chosen]))
     size = float(table["bytes"][chosen].sum()) / count
@@ -82,9 +82,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         for cost in fixed_costs_ns(mean_bytes, floors)
     )
     each_s = float(table["time_ns"][chosen].sum()) / count * 1e-9
-    files = np.unique(table["file"][chosen])
-    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen])
-    names = tuple(case.run.files[number] for number in files[np.argsort(-cost[files])].tolist())
+    names = case.paths(np.bincount(table["file"][chosen], table["time_ns"][chosen]))
     checks = (
         Check(
             "inside-hdf5",

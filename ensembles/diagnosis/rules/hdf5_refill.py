@@ -85,7 +85,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         # The first write of a page takes longer than the next one.
         0.1 * saved + least * again,
         1.5 * saved + np.where(again > 0, case.rows["time_ns"] - saved, 0.0),
-        tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if found[number]),
+        case.paths(cost * found),
         not_inside=other_data_calls(case, table["call"][work > 0]),
         advice=refill_advice(case, "write_bytes" in evidence, "read_back_bytes" in evidence),
     )

@@ -88,7 +88,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     time_ns, read = (float((table[name] * (part > 0)).sum()) for name in ("opening_ns", "opening_bytes"))
     by = ", ".join(np.unique(functions[outermost]).tolist())
     cost = np.bincount(table["file"], table["opening_ns"] * part)
-    files = tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0)
+    files = case.paths(cost)
     reads = f", in which {bytes_text(round(read))} are read" if read >= LARGE_BYTES else ""
     title = (
         f"{count:,} opens of {count_text(len(files), 'file')} by {by}, {times:,} of them of a file that the "

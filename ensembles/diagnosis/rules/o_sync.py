@@ -127,8 +127,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
     saved = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
-    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(facts))
-    names = tuple(case.run.files[number] for number in files[np.argsort(-cost[files])].tolist())
+    names = case.paths(np.bincount(table["file"][chosen], table["time_ns"][chosen]))
     flags = " and ".join(sorted({facts[number] for number in files.tolist()}))
     sync = "SYNC" in flags
     return Remedy(

@@ -116,7 +116,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
-    names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
+    names = case.paths(np.where(np.isin(np.arange(len(moved)), files), moved, 0))
     tasks = len(np.unique(table["rank"][chosen]))
     files_text = count_text(len(files), "shared file")
     small = (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)

@@ -10,7 +10,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, SMALL_CLASS
@@ -219,7 +219,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     try:
         found = join_calls(case, "small-requests", "small requests", between_others(case, uses))
     except NotApplicable:
-        if of_library is None or case.gain_s(of_library.saved_ns) < FROM_SHARE["warning"] * case.run_s:
+        if of_library is None or not matters(case.gain_s(of_library.saved_ns), case.run_s):
             raise
         return of_library
     if of_library is None or (

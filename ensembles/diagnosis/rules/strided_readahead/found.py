@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
+from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.principles import cause_of
-from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.remedy import place_of_calls, severity_of
 from ensembles.diagnosis.rules.strided_readahead.checks import Verdict
 from ensembles.diagnosis.rules.strided_readahead.cost import estimate_loss
 from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns
 from ensembles.model.events import Events
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
-from ensembles.structure.strides import LAYERS, StridedReads
+from ensembles.structure.strides import StridedReads
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -28,7 +29,7 @@ def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
     slow = rows[rows["position"] > HEALTHY_READS]
     phase = _phases(run, rows)
     loss = estimate_loss(rows, runs, rows["run"] if phase is None else phase, reads.share)
-    slow_phase = None if phase is None else phase[rows["position"] > HEALTHY_READS]
+    slow_phase = np.zeros(len(slow)) if phase is None else phase[rows["position"] > HEALTHY_READS]
     strides, counts = np.unique(rows["stride_bytes"], return_counts=True)
     stride = int(strides[np.argmax(counts)])
     size = int(np.median(rows["bytes"][rows["position"] <= HEALTHY_READS]))
@@ -89,26 +90,9 @@ def _phases(run: Run, rows: np.ndarray) -> np.ndarray | None:
     return np.asarray(phases.phase_index(Events.partly(columns, run.calls, run.files)))
 
 
-def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:
-    files, where = np.unique(slow["file"], return_inverse=True)
-    time = np.bincount(where.reshape(-1), slow["duration_ns"].astype(float))
-    most = files[np.argsort(-time, kind="stable")[:MOST_FILES]]
-    numbers = None
-    if phase is not None:
-        numbers = tuple(np.unique(phase[phase > 0]).tolist())
-    names = run.phases.names if numbers and run.phases is not None else None
-    return Where(
-        op="read",
-        layer=LAYERS[int(slow["layer"][0])],
-        calls=tuple(sorted({run.calls[number].name for number in np.unique(slow["call"]).tolist()})),
-        files=tuple(run.files[number] for number in most.tolist()),
-        file_count=len(files),
-        tasks=len(np.unique(slow["rank"])),
-        ranks=find_spans(slow["rank"], MOST_SPANS),
-        phases=numbers,
-        phase_names=None
-        if names is None or numbers is None
-        else tuple(dict.fromkeys(names[n - 1] for n in numbers)),
-        ordinals=find_spans(slow["ordinal"], MOST_SPANS),
-        times_s=(float(slow["start_ns"].min()) * 1e-9, float(slow["end_ns"].max()) * 1e-9),
-    )
+def _where(run: Run, slow: np.ndarray, phase: np.ndarray) -> Where:
+    time_ns = np.bincount(slow["file"], slow["duration_ns"])
+    order = np.argsort(-time_ns, kind="stable")[: np.count_nonzero(time_ns)]
+    columns = {name: slow[name] for name in ("call", "rank", "start_ns", "end_ns")} | {"phase": phase}
+    where = place_of_calls(run, columns, tuple(run.files[number] for number in order.tolist()))
+    return replace(where, ordinals=find_spans(slow["ordinal"], MOST_SPANS))
