@@ -8,7 +8,7 @@ from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS
+from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS, LOW
 from ensembles.diagnosis.path_calls import (
     MOVING,
     REMOVING,
@@ -56,9 +56,8 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
     return share, names, Check("same-files-by-all", True, sentence)
 
 
-LOW, _LOW_OF_REMOVED = 0.75, 0.5
-"""Parts of the saving at the lower end: what an open reads, the program may need later; a file that is kept
-has to be emptied instead."""
+KEPT = 0.75
+"""Part of the saving at the lower end: what an open reads, the program may need later."""
 
 
 REWRITE = (
@@ -131,7 +130,8 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         advice = ADVICE_OF_CALLS["scan"]
     anew = "" if removes else written_anew(case, uses, counted)
     advice = REWRITE if anew else advice
-    low = np.where(temporary.share > asked, _LOW_OF_REMOVED, LOW) * saved
+    # A file that is kept has to be emptied instead.
+    low = np.where(temporary.share > asked, LOW, KEPT) * saved
     return Remedy(
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
         counted & rows if (counted & rows).any() else rows,

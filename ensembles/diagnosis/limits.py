@@ -9,6 +9,9 @@ from __future__ import annotations
 MOST = 0.5
 """Part of a whole from which something is most of it."""
 
+LITTLE = 0.05
+"""Part of a whole up to which it is little, and not worth a name."""
+
 LOW = 0.5
 """Part of a saving at its lower end, where one run does not show how much of it is gained."""
 

@@ -20,6 +20,7 @@ from ensembles.diagnosis.limits import (
     LARGE_BYTES,
     LEAST_CALLS,
     LEAST_UNITS,
+    LITTLE,
     MARGIN,
     NEARLY_ALL,
     SMALL_CLASS,
@@ -32,9 +33,6 @@ from ensembles.model.units import bytes_text, seconds_text
 
 EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
-
-_NO_ANSWER = 0.05
-"""Part of the upper end of a gain up to which a best estimate below 2 % of the run leaves open what to do."""
 
 _OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
 
@@ -144,7 +142,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     each_s, mean_s, usual_s = (
         float(np.average(values[rows], weights=weights)) * 1e-9 for values in (each_ns, mean_ns, usual_ns)
     )
-    if likely_s <= _NO_ANSWER * most_s and matters(most_s, case.run_s) and not matters(likely_s, case.run_s):
+    if likely_s <= LITTLE * most_s and matters(most_s, case.run_s) and not matters(likely_s, case.run_s):
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {calls_text} take "
             f"{seconds_text(mean_s)} each; {seconds_text(each_s)} of it is "

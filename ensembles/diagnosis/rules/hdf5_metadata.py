@@ -10,7 +10,7 @@ from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_fro
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import other_data_calls
-from ensembles.diagnosis.limits import LARGE_BYTES, MOST
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, MOST
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -34,7 +34,6 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     return found
 
 
-LEAST_CALLS = 64
 _PARTS = (0.7, 2.0)  # of the estimate: transfers that stay queue less, or as long (9 of 11 drawn runs)
 
 ADVICE = (

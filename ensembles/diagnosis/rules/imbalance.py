@@ -12,7 +12,7 @@ from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.flushes import later_flushes_ns
-from ensembles.diagnosis.limits import FAR, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import FAR, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import SummedCase, summed_finding, without_order
 from ensembles.model.spans import find_spans, some_spans_text
@@ -35,8 +35,8 @@ ADVICE_ONE = (
     "let every task move its own part (MPI_File_write_at_all, parallel HDF5 or NetCDF, or a file for each "
     "node); where one task must write, let the others go on meanwhile (a thread, or a task that only writes)"
 )
-_LIKELY, _LEAST = 0.5, 0.2
-"""Parts of the bound: tasks that share a disk or a server are slower together than one alone."""
+_LEAST = 0.2
+"""Part of the bound: tasks that share a disk or a server are slower together than one alone."""
 
 
 def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
@@ -81,7 +81,7 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
     )
     return Remedy(
         rows,
-        _LIKELY * most,
+        LOW * most,
         f"task {late.rank} alone of {run.tasks:,} moves data in {phases}, {amount} in all, and the others "
         f"wait for it in {late.call}",
         checks,

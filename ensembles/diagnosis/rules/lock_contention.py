@@ -10,7 +10,7 @@ from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import LEVEL, MOST_RATIO
+from ensembles.diagnosis.limits import LEAST_CALLS, LEVEL, MOST_RATIO
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events
@@ -158,9 +158,6 @@ def _effect(value: np.ndarray, taken: np.ndarray) -> float:
     return float(value[taken].mean() - value[~taken].mean()) if taken.any() and not taken.all() else 0.0
 
 
-LEAST_WRITES = 32
-
-
 def _check(run: Run) -> None:
     if not any("lustre.lov" in facts for facts in run.info.file_facts.values()):
         raise NotApplicable("the stripes of the files are not known: record the run on Lustre")
@@ -177,7 +174,7 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
         raise NotApplicable("the nodes of some tasks are not known: record all tasks with ensio")
     rows = summary.to_arrays()
     follows, taken, effect, p = alternation(rows, case.ranks, nodes)
-    if len(follows) < LEAST_WRITES:
+    if len(follows) < LEAST_CALLS:
         return None
     if taken.all():
         raise NotApplicable(

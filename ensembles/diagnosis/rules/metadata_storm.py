@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import LOW, REWRITE, leave_out_calls, written_anew
+from ensembles.diagnosis.avoidable_calls import KEPT, REWRITE, leave_out_calls, written_anew
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS, MOST
+from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS, LOW, MOST
 from ensembles.diagnosis.path_calls import (
     CHANGING,
     ON_DESCRIPTORS,
@@ -97,7 +97,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     sentence = f"tasks open {count_text(len(files), 'file')} {times:,} times more than once each"
     return OpenedAgain(
         rows,
-        np.minimum(LOW * opening, 1.0),
+        np.minimum(KEPT * opening, 1.0),
         np.minimum(opening + besides, 1.0),
         np.minimum(opening + closing, 1.0),
         title,
@@ -141,7 +141,6 @@ def find_counted(run: Run) -> Finding | None:
     )
 
 
-_LOW_OF_SUMS = 0.6
 NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
 
 
@@ -176,7 +175,7 @@ def find_summed(run: Run) -> Finding | None:
         f"{seconds_text(spent / count)} each",
         (check,),
         {"repeated": again, "mean_s": spent / count},
-        (_LOW_OF_SUMS * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),
+        (LOW * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),
     )
 
 

@@ -11,7 +11,7 @@ from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, NEARLY_ALL, SMALL_BYTES
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, NEARLY_ALL, SMALL_BYTES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.small_calls import flushed_records, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
@@ -19,8 +19,6 @@ from ensembles.model.units import bytes_text, seconds_text
 
 COUNTERS = {"write": ("write_calls", "written_by_calls"), "read": ("read_calls", "read_by_calls")}
 """Counters of the calls and of the bytes, by operation."""
-
-_MOST_PART = 1.5
 
 
 def pieces_below(
@@ -32,7 +30,7 @@ def pieces_below(
     below = moved - float(case.rows["bytes"][recorded].sum())
     expected = float(case.rows["bytes"][chosen].sum())
     # Transfers of other files, which are not recorded, may be among them.
-    if not NEARLY_ALL * expected <= below <= _MOST_PART * expected:
+    if not NEARLY_ALL * expected <= below <= LEAST_RATIO * expected:
         return None
     count -= float(case.rows["n"][recorded].sum())
     return (below / count, count) if count > 0 else None

@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_RATIO, LEVEL
+from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_RATIO, LEVEL, LITTLE
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.events import OPS, Events
 from ensembles.model.units import count_text, number_text, share_text
@@ -84,9 +84,6 @@ def memory_of_nodes(run: Run) -> tuple[np.ndarray, list[tuple[np.ndarray, np.nda
     return node, memory
 
 
-LEAST_SHARE = 0.05
-"""Share of dirty pages in the memory that programs could have, below which no writer waits."""
-
 _NEAR = 0.7
 
 
@@ -103,7 +100,7 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     _, memory = memory_of_nodes(case.run)
     ends = [np.concatenate([share, share[-1:]]) for _, share in memory]
     before = [np.concatenate([share[:1], share]) for _, share in memory]
-    if not len(table["node"]) or max(float(share.max()) for share in ends) < LEAST_SHARE:
+    if not len(table["node"]) or max(float(share.max()) for share in ends) < LITTLE:  # no writer waits
         return None
     pairs = list(zip(table["node"].tolist(), table["interval"].tolist(), strict=True))
     level = np.array([(ends[node][at] + before[node][at]) / 2 for node, at in pairs])
