@@ -11,7 +11,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_PHASES, LOW
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_PHASES, LOW
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import SummedCase, summed_finding
@@ -49,7 +49,7 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     pairs = distinct_rows(table["file"], table["rank"])[1]
     synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
     written = np.bincount(pairs, table["bytes"] * (case.ops[table["call"]] == "write"))
-    anew = (synced >= LEAST_CALLS) & (written[pairs] <= LARGE_BYTES * synced)
+    anew = (synced >= LEAST_SYNCS_WITHOUT_PHASES) & (written[pairs] <= LARGE_BYTES * synced)
     before = syncs & (moved > 0) & (synced <= moved) & ~anew
     rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
     return rows
@@ -61,7 +61,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     syncs, writes = case.of_tasks("n", ("sync",), "posix"), case.of_tasks("n", ("write",), "posix")
     moved = case.of_tasks("bytes", ("write",), "posix")
     few = (writes <= MOST_WRITES * syncs) | (moved <= LARGE_BYTES * syncs)
-    often = (syncs >= LEAST_CALLS) & (writes > 0) & few
+    often = (syncs >= LEAST_SYNCS_WITHOUT_PHASES) & (writes > 0) & few
     if not often.any():
         return None
     time_s = case.of_tasks("own_ns", ("sync",), "posix") * 1e-9
@@ -104,6 +104,9 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
     return f"{syncs} syncs after every write{size}"
 
 
+LEAST_SYNCS_WITHOUT_PHASES = 12
+"""Without such phases, a program may sync once in each of its steps: ten checkpoints are no habit."""
+
 MOST_WRITES = 4
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
@@ -126,7 +129,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     # What goes to files that are never synced does not wait for these syncs.
     synced = to_synced_files(case, uses)
     written = case.by_cell(np.where(writes, case.rows["n"] * synced["n"], 0))
-    least = LEAST_PHASES if case.phases_are_steps else LEAST_CALLS
+    least = LEAST_PHASES if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
     # A task that writes other things too (a header) syncs as often as the others.
     usual = _median_of_windows(written, (count >= least) & (written > 0))
     moved = case.by_cell(np.where(writes, case.rows["bytes"] * synced["bytes"], 0))
@@ -135,7 +138,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     rows = syncs & case.of_cells(often)
     if not rows.any():
         few = (count > 0) & (written > 0) & (moved <= LARGE_BYTES)
-        refuse_syncs_of_steps(case, syncs & case.of_cells(few), LEAST_CALLS)
+        refuse_syncs_of_steps(case, syncs & case.of_cells(few), LEAST_SYNCS_WITHOUT_PHASES)
         return None
     number = case.of_cells(np.maximum(count, 1))
     saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / number), 0.0)
