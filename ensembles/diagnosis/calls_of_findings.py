@@ -47,7 +47,7 @@ class CallsOfRows:
             size_classes(classed_bytes(chunk)[at]),
             ~chunk.outermost[at],
         )
-        rows, calls = (dict(zip(ROW, columns, strict=True)) for columns in (self.rows, parts))
-        wanted, mine, _ = numbered_together(ROW, rows, calls)
+        rows = dict(zip(ROW, self.rows, strict=True))
+        wanted, mine, _ = numbered_together(ROW, rows, dict(zip(ROW, parts, strict=True)))
         mask[at] = np.isin(mine, wanted)
         return mask

@@ -170,7 +170,8 @@ class Case:
             counts = np.cumsum(table["n"][first:last])
             at = int(np.searchsorted(counts, share * counts[-1]))
             found[number] = self.evidence.bin_ns(table["bin"][first + at])
-        return found[of_rows]
+        of_each: np.ndarray = found[of_rows]
+        return of_each
 
     def _by_kind(
         self, of: KeyedSums | None = None

@@ -54,7 +54,7 @@ def bytes_of_files(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Add up bytes of each file: asked for by the program, moved by storage calls, and needed at most."""
     asked, moved = (np.bincount(table["file"][rows], table["bytes"][rows], files) for rows in (data, disk))
-    low, high = extents(*(table[name][disk] for name in ("file", "low", "high")), files)
+    low, high = extents(table["file"][disk], table["low"][disk], table["high"][disk], files)
     return asked, moved, np.maximum(asked, np.maximum(high - low, 0))
 
 

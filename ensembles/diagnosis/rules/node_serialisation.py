@@ -84,8 +84,8 @@ class PhasesInTurns:
         if not alike.any():
             return None
         phase = np.unique(case.rows["phase"][alike], return_inverse=True)[1].reshape(-1)
-        times = (case.rows[name][alike] for name in ("start_ns", "end_ns"))
-        begin, end = extents(phase, *times, int(phase.max()) + 1)
+        start_ns, end_ns = (case.rows[name][alike] for name in ("start_ns", "end_ns"))
+        begin, end = extents(phase, start_ns, end_ns, int(phase.max()) + 1)
         moved = np.bincount(phase, case.rows["bytes"][alike])
         comparable = moved >= np.median(self.bytes_per_phase(case))
         rate = moved / (1e-9 * np.maximum(end - begin, 1))
