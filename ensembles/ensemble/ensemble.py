@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ensembles.statistics.modes.modes import Modes
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
-    from ensembles.statistics.moments.robust import Robust
     from ensembles.statistics.samples.histogram import Histogram
     from ensembles.statistics.sums.split import Split
 
@@ -206,32 +205,6 @@ class Ensemble(EnsembleCalls):
         from ensembles.statistics.moments.moments import compute_moments
 
         return noting((*self.left_out, *self.unsettled), compute_moments(self.atoms, level=level, seed=seed))
-
-    def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
-        """Compute median, median absolute deviation and L-moments, each with an interval.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level of the intervals, between 0 and 1.
-        seed : int
-            Seed of the bootstrap.
-
-        Returns
-        -------
-        Robust
-            Formulas and sources: `ensembles.statistics.moments.robust.compute_robust`.
-
-        Examples
-        --------
-        The median does not depend on how slow the slowest call is:
-
-        >>> en.Ensemble([1.0, 2.0, 3.0, 4.0, 500.0]).robust().median_s.value
-        3.0
-        """
-        from ensembles.statistics.moments.robust import compute_robust
-
-        return noting((*self.left_out, *self.unsettled), compute_robust(self.atoms, level=level, seed=seed))
 
     def quantiles(
         self, quantiles: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9

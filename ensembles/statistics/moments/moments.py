@@ -20,43 +20,6 @@ from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimate
 from ensembles.statistics.samples.level import check_level
 from ensembles.summaries.moments import LEAST_FOR_KURTOSIS, LEAST_FOR_SKEWNESS
 
-L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
-
-
-def l_moments(value: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Compute sample L-moments and their ratios.
-
-    The unbiased probability-weighted moments are ``b_r = mean of x_(j) (j-1)...(j-r) / ((n-1)...(n-r))``. The
-    terms of equal values are added up in closed form: the sum of ``(j-1)...(j-r)`` from j = 1 to k is ``k
-    (k-1) ... (k-r) / (r+1)``.
-    """
-    after = np.cumsum(count, axis=-1)
-    n = after[..., -1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.ones_like(after)
-        b = []
-        for order in range(4):
-            share = share * (after - order) / (n - order)
-            weight = np.diff(share, axis=-1, prepend=0.0) / (order + 1)
-            b.append(weight @ value)
-        first, second = b[0], 2 * b[1] - b[0]
-        third = 6 * b[2] - 6 * b[1] + b[0]
-        fourth = 20 * b[3] - 30 * b[2] + 12 * b[1] - b[0]
-        n = n[..., 0]
-        second = np.where(n >= 2, second, np.nan)
-        flat = second <= 1e-14 * np.abs(first)
-        return np.stack(
-            [
-                first,
-                np.where(flat, np.where(n >= 2, 0.0, np.nan), second),
-                np.where(flat, np.where(n >= 2, 0.0, np.nan), second / first),
-                np.where(flat | (n < 3), np.nan, third / second),
-                np.where(flat | (n < 4), np.nan, fourth / second),
-            ],
-            axis=-1,
-        )
-
-
 LARGEST_PART = 0.2
 """If one unit contributes a larger part of the variance of skewness or kurtosis, the units do not show what
 other units may contribute: the interval is unbounded on that side.
