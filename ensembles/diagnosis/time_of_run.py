@@ -40,7 +40,7 @@ from ensembles.diagnosis.small_calls import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import MARGIN, Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
-from ensembles.statistics.distributions import chi_square_exceeds
+from ensembles.statistics import special
 from ensembles.structure.late_entry import LEVEL, LateEntry
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
@@ -306,5 +306,5 @@ def _in_turns_s(case: Case) -> float:
             fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
             log_p += (len(order) - 1) * np.log(max(1 - fills, 1e-9))
     # The p-values of all phases, 1 of those in which tasks overlap, by R. A. Fisher's method.
-    is_sure = all_windows > 0 and chi_square_exceeds(-2 * log_p, 2 * all_windows) < LEVEL
+    is_sure = all_windows > 0 and float(special.chdtrc(2 * all_windows, -2 * log_p)) < LEVEL
     return 1e-9 * found_ns if is_sure and 2 * in_turns > all_windows else 0.0

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.statistics.distributions import chi_square_exceeds
+from ensembles.model.fields import Fields
+from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
@@ -53,7 +54,7 @@ class CallAttributes:
 
 
 @dataclass(frozen=True)
-class Factor:
+class Factor(Fields):
     """Test of the dependence of durations on one attribute.
 
     Attributes
@@ -72,6 +73,10 @@ class Factor:
     groups: int
     p_value: float
     share: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, with the name of the attribute as ``by``."""
+        return {"by" if name == "name" else name: value for name, value in super().to_json().items()}
 
     @property
     def breaks(self) -> bool:
@@ -107,13 +112,6 @@ class Exchangeability:
     def breaks(self, *names: str) -> bool:
         """Return whether one of the named factors matters."""
         return any(one.name in names for one in self.broken_by)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the factors that matter, for JSON."""
-        return [
-            {"by": one.name, "p_value": one.p_value, "share": one.share, "groups": one.groups}
-            for one in self.broken_by
-        ]
 
 
 def check_exchangeability(
@@ -173,7 +171,7 @@ def _rank_test(scores: np.ndarray, group: np.ndarray, rng: np.random.Generator) 
 
     found = spread(centred)
     if size.mean() >= 5:
-        return chi_square_exceeds(found, len(size) - 1)
+        return float(special.chdtrc(len(size) - 1, found))
     shuffled = np.array([spread(rng.permutation(centred)) for _ in range(_PERMUTATIONS)])
     return float((1 + np.sum(shuffled >= found)) / (_PERMUTATIONS + 1))
 
@@ -213,7 +211,7 @@ def by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
     if variance > 0:
         if size.mean() >= 5:
             spread = float((np.bincount(group, sample.count * scores) ** 2 / size).sum()) / variance
-            p_value = chi_square_exceeds(spread, len(size) - 1)
+            p_value = float(special.chdtrc(len(size) - 1, spread))
         else:
             part = slice(None, None, max(1, sample.total // _MOST_CALLS))
             p_value = _rank_test(
@@ -264,7 +262,7 @@ def _concentration(sample: CountedDurations, depth: float, rng: np.random.Genera
     chance = ((drawn - expected) ** 2 / expected).sum(1)
     # A scaled chi-square with the mean and variance of the permutations extrapolates their tail.
     scale = chance.var() / (2 * chance.mean())
-    p_value = chi_square_exceeds(found / scale, chance.mean() / scale) if scale > 0 else 1.0
+    p_value = float(special.chdtrc(chance.mean() / scale, found / scale)) if scale > 0 else 1.0
     rate = total / sample.total
     squares = sample.total * rate * (1 - rate)
     return p_value, _component(size, float(((slow - size * rate) ** 2 / size).sum()), squares)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
@@ -46,13 +47,14 @@ def _all_left_out(n: np.ndarray, tasks: int, longest: np.ndarray) -> np.ndarray:
 
 def _log_left_out(n: np.ndarray, tasks: int, longest: np.ndarray) -> np.ndarray:
     """Return the logarithm of ``(n - r)! (n - N)! / ((n - r - N)! n!)``; -inf: some must be drawn."""
-    from ensembles.statistics.special import gammaln
-
     rest, left = n - tasks, n - tasks - longest
     possible = left >= 0
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = (
-            gammaln(n - longest + 1) - gammaln(n + 1) + gammaln(rest + 1) - gammaln(np.maximum(left, 0.0) + 1)
+            special.gammaln(n - longest + 1)
+            - special.gammaln(n + 1)
+            + special.gammaln(rest + 1)
+            - special.gammaln(np.maximum(left, 0.0) + 1)
         )
         # Log Γ of large numbers has no digits left for the chance of a single call.
         stirling = (

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
+from ensembles.statistics import special
 from ensembles.statistics.samples.estimate import MOST_WIDTH
 
 FEWEST_BEFORE = 8
@@ -34,7 +36,7 @@ _RESTART = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class NextPhase:
+class NextPhase(Fields):
     """The slowest call of the next phase, and how predictions of the past phases fared.
 
     Attributes
@@ -71,10 +73,8 @@ class NextPhase:
     refused: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the numbers by name, with the transforms counted in tenths."""
-        found = {name: value for name, value in vars(self).items() if name != "pit"}
-        found["pit"] = np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()
-        return found
+        """Return the fields, with the transforms counted in tenths."""
+        return super().to_json() | {"pit": np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()}
 
 
 def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
@@ -154,12 +154,10 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
 
 def _quantiles(errors: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return quantiles of one more error: order statistics, and Student's t beyond them."""
-    from ensembles.statistics.special import stdtrit
-
     n = len(errors)
     ordered = np.sort(errors)
     found = np.interp(levels * (n + 1) - 1, np.arange(n), ordered)
-    student = errors.mean() + errors.std(ddof=1) * np.sqrt(1 + 1 / n) * stdtrit(n - 1, levels)
+    student = errors.mean() + errors.std(ddof=1) * np.sqrt(1 + 1 / n) * special.stdtrit(n - 1, levels)
     outside = np.minimum(levels, 1 - levels) * (n + 1) < 1
     wider = np.where(levels < 0.5, np.minimum(student, ordered[0]), np.maximum(student, ordered[-1]))
     # Of few errors the extreme ones are not quantiles: Student's t alone, as for phases.

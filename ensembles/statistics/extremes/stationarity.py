@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.phase_maxima import longest_log_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -108,8 +109,6 @@ def _chances(means: np.ndarray, times: np.ndarray) -> np.ndarray:
     The number of independent stretches is that of an autoregression of the residuals; its correlation is
     corrected for bias, and one standard error is added.
     """
-    from ensembles.statistics.special import stdtr
-
     n, place, chances = len(means), np.arange(len(means)), []
     for shape in (*(place >= n - k for k in _LAST), times):
         change = shape - shape.mean()
@@ -121,5 +120,5 @@ def _chances(means: np.ndarray, times: np.ndarray) -> np.ndarray:
         memory = np.clip(likely + np.sqrt(max(1 - likely**2, 0.0) / n), 0.0, 0.95)
         share = (1 - memory) / (1 + memory)
         student = abs(size) * np.sqrt(change @ change * share * (n - 2) / squares)
-        chances.append(2 * float(stdtr(max(n * share - 2, 1.0), -student)))
+        chances.append(2 * float(special.stdtr(max(n * share - 2, 1.0), -student)))
     return np.array(chances)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.samples.clock_step import multiples_in_bins
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
@@ -320,13 +321,11 @@ class Smoother:
     """
 
     def __init__(self, cells: LogCells, at: np.ndarray, bandwidth: float) -> None:
-        from ensembles.statistics.special import ndtr
-
         reach = _REACH * bandwidth
         low = max(int(np.searchsorted(cells.edges, at[0] - reach)) - 1, 0)
         high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
         self._cells = slice(low, high)
-        within = np.diff(ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
+        within = np.diff(special.ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
         self._widths = cells.widths[low:high]
         self._kernel = within / self._widths[:, None]
 

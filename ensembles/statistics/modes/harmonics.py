@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.fields import Fields
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 
 ORDERS = (2, 4, 8)
@@ -32,7 +32,7 @@ _DRAWS = 1999
 
 
 @dataclass(frozen=True)
-class Harmonics:
+class Harmonics(Fields):
     """Modes at whole fractions of the duration of a slower mode.
 
     Attributes
@@ -55,10 +55,6 @@ class Harmonics:
     deviation: float
     chance: float
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return {**vars(self), "orders": list(self.orders), "modes": list(self.modes)}
-
     def __str__(self) -> str:
         places = ", ".join("R" if order == 1 else f"R/{order}" for order in self.orders)
         return (
@@ -68,7 +64,7 @@ class Harmonics:
 
 
 @dataclass(frozen=True)
-class FairShare:
+class FairShare(Fields):
     """An even division of a limit among tasks, compared with modes.
 
     Attributes
@@ -93,10 +89,6 @@ class FairShare:
     bytes_per_call: float
     duration_s: float
     speed: tuple[float, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return {**vars(self), "speed": list(self.speed)}
 
     def __str__(self) -> str:
         speeds = ", ".join(map(number_text, self.speed))

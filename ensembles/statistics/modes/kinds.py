@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import seconds_text, share_text
+from ensembles.statistics import special
 from ensembles.statistics.modes.clusters import (
     THRESHOLD,
     cells_to_look_at,
@@ -63,7 +64,7 @@ def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.
 
 
 @dataclass(frozen=True)
-class Bump:
+class Bump(Fields):
     """A cluster that few phases made, so that the next run may not show it: not a mode."""
 
     # low_s, high_s: Range of its durations, in seconds
@@ -78,10 +79,6 @@ class Bump:
     peak_share: float | None = None
     time_share: float | None = None  # Share of the time of all calls; None: unknown, as of times per MiB
     of_phases: int | None = None  # Number of phases with calls of the ensemble; None: not given
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         what = (
@@ -157,7 +154,7 @@ def peak_of(sample: CountedDurations, low_s: float, high_s: float) -> tuple[floa
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(Fields):
     """Calls whose density of log time has no peak: it is even, or rises or falls throughout."""
 
     # low_s, high_s: Range of these durations, in seconds
@@ -169,10 +166,6 @@ class Spread:
     share_high: float
     shape: str  # ``even``, ``rising`` (uniform durations rise in log time) or ``falling``
     time_share: float | None = None  # Share of the time of all calls; None: unknown, as of times per MiB
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         return (
@@ -386,10 +379,8 @@ def _comes_back(inside: np.ndarray, between: np.ndarray, width_ratio: float) -> 
     inside, between : ndarray, shape (p,)
         Number of calls of each phase in the cluster and in the antimode.
     """
-    from ensembles.statistics.special import betainc
-
     odds = DEPTH_RATIO * width_ratio
-    p_even = np.where(inside > 0, betainc(np.maximum(inside, 1), between + 1, odds / (1 + odds)), 1.0)
+    p_even = np.where(inside > 0, special.betainc(np.maximum(inside, 1), between + 1, odds / (1 + odds)), 1.0)
     return bool(2 * np.count_nonzero(p_even <= _P_OF_A_PHASE) > len(inside))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.modes.density import (
     LogCells,
     Smoother,
@@ -149,10 +150,8 @@ def _stretch(phases: int, level: float) -> float:
     """Return the factor by which percentiles of so many resampled phases are too near; 0 phases: calls."""
     if not phases:
         return 1.0
-    from ensembles.statistics.special import ndtri, stdtrit
-
     end = 0.5 + 0.5 * level
-    return float(stdtrit(phases - 1, end) / ndtri(end) * np.sqrt(phases / (phases - 1)))
+    return float(special.stdtrit(phases - 1, end) / special.ndtri(end) * np.sqrt(phases / (phases - 1)))
 
 
 def _with_interval(values: np.ndarray, level: float, stretch: float) -> np.ndarray:

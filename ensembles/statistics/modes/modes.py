@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import count_text
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
 from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
@@ -35,7 +36,7 @@ _RANGE = np.array([0.01, 0.99])
 
 
 @dataclass(frozen=True)
-class Mode:
+class Mode(Fields):
     """A mode: a significantly dense interval of log duration, located by its maximum.
 
     Attributes
@@ -76,13 +77,9 @@ class Mode:
     to_s: float = 0.0
     time_share: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
-class Modes:
+class Modes(Fields):
     """Modes of an ensemble, in the order of their durations.
 
     Each call is in one mode, bump or spread: their weights and shares add up to 1.
@@ -155,26 +152,9 @@ class Modes:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio modes --json`` prints."""
-        return {
-            "n": self.n,
-            "phases": self.phases,
-            "modes": [{**mode.to_json(), "mode": number} for number, mode in enumerate(self.modes, 1)],
-            "harmonics": self.harmonics and self.harmonics.to_json(),
-            "time_slices": self.time_slices and self.time_slices.to_json(),
-            "turns": self.turns and self.turns.to_json(),
-            "level": self.level,
-            "p_one_mode": self.p_one_mode,
-            "least_share": self.least_share,
-            "resolution_s": self.resolution_s,
-            "bumps": [bump.to_json() for bump in self.bumps],
-            "spread": [part.to_json() for part in self.spread],
-            "shoulders": [shoulder.to_json() for shoulder in self.shoulders],
-            "far_calls": self.far_calls and self.far_calls.to_json(),
-            "sizes": [size.to_json() for size in self.sizes],
-            "fair_share": self.fair_share and self.fair_share.to_json(),
-            "refused": self.refused,
-            "unsettled": self.unsettled,
-        }
+        modes = [mode.to_json() | {"mode": number} for number, mode in enumerate(self.modes, 1)]
+        found = super().to_json() | {"modes": modes, "least_share": self.least_share}
+        return {name: value for name, value in found.items() if name not in ("name", "per")}
 
     @property
     def least_share(self) -> float:

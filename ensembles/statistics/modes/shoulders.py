@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.density import LogCells
 
@@ -19,16 +19,12 @@ _LEAST_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Shoulder:
+class Shoulder(Fields):
     """A shoulder: calls that are probably of another kind than those of the mode beside them."""
 
     t_s: float  # Duration at which it stands out most, in seconds
     share: float  # Share of all calls that lie beyond the bend between it and the mode
     mode: int  # Number of the mode on whose flank it is, from 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         return (

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, share_text
-from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, original
+from ensembles.statistics.moments.bootstrap_t import NAMES, ResamplingUnits, original
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
-from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines, finite
+from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines
 from ensembles.statistics.samples.level import check_level
 from ensembles.summaries.moments import LEAST_FOR_KURTOSIS, LEAST_FOR_SKEWNESS
 
@@ -36,7 +37,7 @@ ONE_PHASE = "there is one phase: intervals hold for calls of this phase, but not
 
 
 @dataclass(frozen=True)
-class Moments(Printed):
+class Moments(Printed, Fields):
     """Moments of an ensemble.
 
     Attributes
@@ -81,13 +82,6 @@ class Moments(Printed):
     def estimates(self) -> dict[str, Estimate]:
         """Return the estimates by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Estimate)}
-
-    def to_json(self) -> dict[str, object]:
-        """Return the object that ``--json`` prints; each estimate has value, low and high."""
-        plain = {"n": self.n, "phases": self.phases, "level": self.level, "method": self.method}
-        ends = {"min_s": finite(self.min_s), "max_s": finite(self.max_s)}
-        estimates = {name: value.to_json() for name, value in self.estimates().items()}
-        return plain | ends | estimates | {"notes": list(self.notes)}
 
     def __str__(self) -> str:
         if not self.n:

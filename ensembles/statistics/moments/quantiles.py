@@ -13,19 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.fields import Fields, plain
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.moments.moments import moment_notes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
-from ensembles.statistics.samples.estimate import Estimate, finite, interval_text
+from ensembles.statistics.samples.estimate import Estimate, interval_text
 from ensembles.statistics.samples.level import check_level
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
-class Quantiles(Printed):
+class Quantiles(Printed, Fields):
     """Quantiles of an ensemble.
 
     Attributes
@@ -59,11 +60,12 @@ class Quantiles(Printed):
     def to_json(self) -> dict[str, object]:
         """Return the object that ``--json`` prints; ``quantiles`` is a list of objects."""
         rows = [
-            {"quantile": q, "t_s": finite(e.value), "low_s": finite(e.low), "high_s": finite(e.high)}
+            plain({"quantile": q, "t_s": e.value, "low_s": e.low, "high_s": e.high})
             for q, e in zip(self.quantiles, self.estimates, strict=True)
         ]
-        plain = {"n": self.n, "phases": self.phases, "level": self.level, "method": self.method}
-        return plain | {"quantiles": rows, "notes": list(self.notes)}
+        found = super().to_json() | {"quantiles": rows}
+        del found["estimates"]
+        return found
 
     def __str__(self) -> str:
         if not self.n:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ensembles as en
+from ensembles.statistics.moments.bootstrap_t import ResamplingUnits, bandwidth, nodes
 from ensembles.statistics.moments.quantiles import compute_quantiles
-from ensembles.statistics.resampling.bootstrap_t import ResamplingUnits
-from ensembles.statistics.resampling.smoothed_bootstrap import bandwidth, nodes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import MOST_GROUPS, WeightedValues
 from ensembles.summaries.moments import CentralMoments
