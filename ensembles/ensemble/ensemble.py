@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_event
 from ensembles.ensemble.calls import EnsembleCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
+from ensembles.ensemble.splitting import found_before
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 
@@ -179,8 +181,9 @@ class Ensemble(EnsembleCalls):
         ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or resolution_s
         return ensemble
 
-    def __getstate__(self) -> dict[str, object]:  # with the ordinals in place of the events
-        return {**self.__dict__, "ordinal": self.ordinal, "_events": None}
+    def __getstate__(self) -> dict[str, object]:  # with ordinals and an answer in place of events and run
+        why = self._why_not_split and partial(found_before, self._why_not_split())
+        return {**self.__dict__, "ordinal": self.ordinal, "_events": None, "_why_not_split": why}
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Compute mean, standard deviation, skewness and kurtosis, each with an interval.

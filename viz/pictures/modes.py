@@ -75,7 +75,7 @@ def _rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> l
     """Return the clusters of few phases, the calls without a peak, and the shoulders."""
     rejected = []
     for bump in found.bumps:
-        t_s = bump.peak_s or _fullest_s(edges_s, amounts, bump.low_s, bump.high_s)
+        t_s = _fullest_s(edges_s, amounts, bump.low_s, bump.high_s)
         label = _mode_label("no mode", share_text(bump.share, 1), bump.share, bump.time_share)
         place = (t_s, bump.low_s, bump.high_s, _at(edges_s, amounts, t_s))
         rejected.append(Rejected(*place, label, _of_few(bump), _sentence(bump), True, bump.share))

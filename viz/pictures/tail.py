@@ -18,9 +18,9 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
-from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
-from ensembles.statistics.extremes.slowest_of_n import check_tasks
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
 from ensembles.statistics.extremes.tail import METHODS, Tail
+from ensembles.statistics.samples.level import check_level
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
@@ -41,6 +41,7 @@ from ensembles.viz.common.style import NEUTRAL, SERIES, op_colour, time_hover
 _HEIGHT = 360
 _MOST_PHASES = 2000
 _SHOWN = (0.001, 0.999)
+_CHANCES = (0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99)
 
 
 @of_several
@@ -50,7 +51,6 @@ def tail(
     *,
     title: str | None = None,
     level: float = 0.9,
-    curve: PredictiveCdf | None = None,
 ) -> figure | Column:
     """Draw the predicted cumulative distribution function (CDF) of the slowest of N calls.
 
@@ -69,8 +69,6 @@ def tail(
     title : str, optional
     level : float
         Probability of the shaded prediction interval.
-    curve : PredictiveCdf, optional
-        Result of ``PredictiveCdf.from_sample(...)``, if it is already computed.
 
     Returns
     -------
@@ -101,9 +99,8 @@ def tail(
     if isinstance(tasks, Iterable):
         return order_statistic(ensemble, tasks, title, level)
     tasks = tasks_of(data, ensemble) if tasks is None else tasks
-    curve = curve or PredictiveCdf.from_sample(ensemble.sample, ensemble.calls, tasks, level)
-    answer = curve.answer
-    x_range = _range_of_durations(ensemble, curve)
+    answer, duration_s, chance = predicted_curve(ensemble, tasks, level)
+    x_range = _range_of_durations(ensemble, answer.tasks, duration_s)
     fig = new_figure(
         title or _title(ensemble, answer),
         _HEIGHT,
@@ -121,11 +118,22 @@ def tail(
     method = f"No prediction: {answer.refused}." if answer.refused else f"Method: {METHODS[answer.method]}."
     subtitle(fig, method)
     say_what_is_left_out(fig, ensemble)
-    items = _predicted(fig, curve, op_colour(ensemble.op))
+    items = _predicted(fig, answer, duration_s, chance, op_colour(ensemble.op))
     items += _equation1(fig, ensemble, answer)
     items += _observed_maximum(fig, ensemble, answer)
     horizontal_legend(fig, items)
     return fig
+
+
+def predicted_curve(ensemble: Ensemble, tasks: int, level: float) -> tuple[Tail, np.ndarray, np.ndarray]:
+    """Return the prediction, and durations (s) with the chances that the slowest call is faster."""
+    tasks, level = check_tasks(tasks), check_level(level)
+    model = SlowestOfN.fit(ensemble.sample, calls=ensemble.calls)
+    found = model.tail(tasks, level)
+    if found.refused:
+        return found, np.empty(0), np.empty(0)
+    chance = np.unique([*_CHANCES, (1 - level) / 2, (1 + level) / 2])
+    return found, np.asarray(model.at(tasks, chance, level).quantiles_s), chance
 
 
 def tasks_of(data: Any, ensemble: Ensemble) -> int:
@@ -143,17 +151,18 @@ def _title(ensemble: Ensemble, answer: Tail) -> str:
     return f"{what}: {100 * answer.level:g} % prediction interval {between}"
 
 
-def _range_of_durations(ensemble: Ensemble, curve: PredictiveCdf) -> Range1d:
+def _range_of_durations(ensemble: Ensemble, tasks: int, duration_s: np.ndarray) -> Range1d:
     if not ensemble.n:
         return Range1d(start=1e-6, end=1.0)
-    shown = [float(ensemble.sample.max_s.max()), *curve.duration_s.tolist()]
-    edges_s, chance = maximum_distribution(ensemble.sample, curve.answer.tasks)
+    shown = [float(ensemble.sample.max_s.max()), *duration_s.tolist()]
+    edges_s, chance = maximum_distribution(ensemble.sample, tasks)
     shown += [float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in _SHOWN]
     return Range1d(start=max(min(shown), _LEAST_S) / 1.25, end=max(max(shown), 2 * _LEAST_S) * 1.25)
 
 
-def _predicted(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendItem]:
-    answer = curve.answer
+def _predicted(
+    fig: figure, answer: Tail, duration_s: np.ndarray, chance: np.ndarray, colour: str
+) -> list[LegendItem]:
     if answer.refused or answer.low_s is None or answer.high_s is None or answer.median_s is None:
         return []
     level = f"{100 * answer.level:g} %"
@@ -167,7 +176,7 @@ def _predicted(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendIte
         line_alpha=0,
         name="interval",
     )
-    source = ColumnDataSource({"t": np.maximum(curve.duration_s, _LEAST_S), "p": curve.chance})
+    source = ColumnDataSource({"t": np.maximum(duration_s, _LEAST_S), "p": chance})
     line = fig.line(x="t", y="p", source=source, line_color=colour, line_width=2.4, name="ours")
     points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
     fig.add_tools(_hover(points, "maximum at most"))

@@ -49,13 +49,13 @@ class Coverage(Fields):
     """
 
     kind: str
-    coverage: float | None
-    below: float | None
-    above: float | None
-    trials: int
-    refused: int
-    width: float | None
-    reason: str | None
+    coverage: float | None = None
+    below: float | None = None
+    above: float | None = None
+    trials: int = 0
+    refused: int = 0
+    width: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def run_backtest(
             sample, calls = (sample, calls) if blocks is None else (blocks, None)
         if sample.total > len(sample.n) and np.median(sample.n) < 2:
             reason = "most phases have a single call, so that they have no maximum of several"
-            nothing = Coverage("phases", None, None, None, 0, len(sample.n), None, reason)
+            nothing = Coverage("phases", refused=len(sample.n), reason=reason)
             return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [
             _counted("phases", _phases_left_out(sample, rng), tasks, level, rng, sample),
@@ -180,7 +180,7 @@ def _next_phases(
 def _of_next(found: NextPhase | None, sample: CountedDurations) -> Coverage:
     if found is None:
         reason = f"at least {FEWEST_IN_TIME} phases with as many calls are needed"
-        return Coverage("next phase", None, None, None, 0, len(sample.n), None, reason)
+        return Coverage("next phase", refused=len(sample.n), reason=reason)
     return Coverage(
         "next phase", found.coverage, found.below, found.above, found.trials, 0, found.width, None
     )
@@ -245,7 +245,7 @@ def _counted(
         few = f"at least {_FEWEST_PHASES} phases and 4 ranks are needed"
         if kind == "calls":
             few = f"without phases, --tasks and at least {_FEWEST_CALLS} calls are needed"
-        return Coverage(kind, None, None, None, 0, refused, None, reason or few)
+        return Coverage(kind, refused=refused, reason=reason or few)
     below, within, above = np.concatenate(inside, axis=1).mean(1)
     trials = sum(part.shape[1] for part in inside)
     return Coverage(

@@ -85,20 +85,8 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     log_s : ndarray of float64, shape (p,)
         Logarithms of the slowest call of each phase in seconds, in the order of time.
 
-    Notes
-    -----
-    Seven forecasts of the centre compete: the mean of all phases, exponential smoothing by 0.1, 0.3 and 0.7,
-    a first-order autoregression, the mean since the last step, and the last phase. The one whose errors in
-    the last 100 phases have the narrowest interval is taken, and the interval is made of these errors. Each
-    miss below or above lowers the level of that end by gamma (1 - a), and no miss raises it by gamma a, with
-    a the nominal level of that end.
-
-    References
-    ----------
-    I. Gibbs and E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021.
-
-    A. Angelopoulos, E. Candès and R. Tibshirani, "Conformal PID control for time series prediction", NeurIPS
-    2023, whose two separate sides are used.
+    Seven forecasts of the centre compete, and the errors of the best are its interval, at levels that misses
+    move (Gibbs and Candès 2021; docs/reference/methods/tail.md, The next phase).
 
     Examples
     --------

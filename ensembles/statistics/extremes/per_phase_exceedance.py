@@ -79,10 +79,7 @@ def _variance(value: np.ndarray, weight: np.ndarray) -> float:
 def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw each phase's share of slow calls, shape (p, parts), from its posterior.
 
-    The prior is a beta distribution, and each part has one drawn from the posterior of its mean and weight
-    (a + b) on a grid, with priors flat in the mean and in the root of 1 / weight (A. Gelman et al., "Bayesian
-    Data Analysis", 2013, section 5.3). Few phases leave much doubt about the share of phases without any slow
-    call, which the moments of shares do not show.
+    It is a beta distribution, with one draw of its mean and weight for each part (Gelman et al. 2013, 5.3).
     """
     n = calls.astype(np.float64)
     mean = float(number.sum() / n.sum()) * np.exp(_MEANS)[:, None]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ensembles.statistics import special
-from ensembles.statistics.extremes.mean_of_maxima import mean_of_maxima_s
+from ensembles.statistics.extremes.mean_of_maxima import log_left_out, mean_of_maxima_s
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
 from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -73,15 +73,8 @@ class PhaseMaxima:
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Return quantiles for a new phase, in seconds.
 
-        They are Student's t interval for one more value of log maxima, unless these contradict a normal
-        distribution (Shapiro and Francia, at 5 %, of at least 20 phases). Then the quantile q is at the
-        position q (p + 1) of the sorted phases, which is exact for any distribution (S. S. Wilks,
-        "Determination of sample sizes for setting tolerance limits", Annals of Mathematical Statistics 12,
-        1941), and Student's t beyond the positions 1 and p.
-
-        A phase that is slower than the others by far (F. E. Grubbs, "Procedures for detecting outlying
-        observations in samples", Technometrics 11, 1969, at 1 %) widens the interval upwards only: below the
-        median, the interval is that of the other phases if it is narrower.
+        They are those of Student's t for one more value of log maxima, or of order statistics where these
+        contradict a normal distribution (docs/reference/methods/tail.md, Phases are the sample).
         """
         levels = np.asarray(levels, dtype=np.float64)
         student = self._student(levels)
@@ -248,18 +241,8 @@ def shapiro_francia_p(values: np.ndarray) -> float:
 def effective_number(values: np.ndarray) -> float:
     """Return the effective number of independent values of a series.
 
-    It is ``p / (1 + 2 sum of autocorrelations)`` of normal scores; the sum ends with the first pair of
-    autocorrelations whose sum is not positive. Series whose first autocorrelation is not significant
-    (|r| < 2 / sqrt(p)) count as independent.
-
-    Parameters
-    ----------
-    values : ndarray, shape (p,)
-        In the order of time.
-
-    References
-    ----------
-    C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
+    It is ``p / (1 + 2 sum of autocorrelations)`` of normal scores, which are summed while pairs are positive
+    (Geyer 1992). Series whose first autocorrelation is not significant count as independent.
 
     Examples
     --------
@@ -293,17 +276,14 @@ def _of_fewer(sample: CountedDurations, tasks: int) -> np.ndarray:
 def _longest_drawn(calls: np.ndarray, tasks: int, level: np.ndarray) -> np.ndarray:
     """Return the rank, among n calls, of the longest of N drawn without replacement: a quantile of it.
 
-    The r longest calls are all left out with probability ``(n - r)! (n - N)! / ((n - r - N)! n!)``. The
-    rank is one more than the largest r of which this probability is at least the level.
+    The rank is one more than the largest r of which the r longest calls are all left out with a probability
+    of at least the level.
     """
     n = np.broadcast_to(np.asarray(calls, dtype=np.float64), np.broadcast_shapes(calls.shape, level.shape))
     low, high = np.zeros(n.shape), n - tasks + 1
-    whole = special.gammaln(n + 1) - special.gammaln(n - tasks + 1)
     while (high - low > 1).any():
         r = np.floor(0.5 * (low + high))
-        left_out = special.gammaln(n - r + 1) - special.gammaln(
-            np.maximum(n - r - tasks, 0) + 1
-        ) - whole >= np.log(level)
+        left_out = log_left_out(n, tasks, r) >= np.log(level)
         low, high = np.where(left_out, r, low), np.where(left_out, high, r)
     rank: np.ndarray = low + 1.0
     return rank

@@ -76,12 +76,7 @@ def predict_slowest(
         Attributes of each call. With them, exchangeability is also tested for ranks, nodes, ordinals and
         time, and the exact durations of the longest calls are used.
 
-    Notes
-    -----
-    Five or more phases are the sample, each as one observation (`phase_maxima`), and fewer if they differ.
-    Other calls are exchangeable unless they change with time: order statistics as far as they reach
-    (`order_statistics.max_tasks`), beyond that a tail fitted above the last mode (`pareto_tail`). The answer
-    for N is never below that for fewer calls. docs/reference/methods/tail.md has the rules.
+    docs/reference/methods/tail.md has the rules.
 
     Examples
     --------

@@ -71,10 +71,8 @@ def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> st
 def unsettled(*series: np.ndarray) -> str | None:
     """Test whether a run has settled.
 
-    Ranks of the phases are averaged in 16 consecutive stretches. The last 1, 2, 4, 8 and 12 stretches
-    are compared with those before them by Student's t test, and all are tested for a trend; what correlations
-    between neighbours leave of 16 independent stretches is estimated. With two series these are twelve tests
-    (Bonferroni). Fewer than 16 phases are not tested.
+    Student's t compares the last stretches of time with those before them, and looks for a trend
+    (docs/reference/methods/tail.md, Has the run settled?).
     """
     tested = [one for one in series if len(one) >= FEWEST_PHASES and np.ptp(one) > 0]
     chances = np.array([_chances(_means(_ranks(one)), _means(np.arange(len(one)))) for one in tested])

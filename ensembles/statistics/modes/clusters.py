@@ -87,16 +87,8 @@ def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tu
     beyond : float
         Standard errors of the deepest antimode beyond its threshold.
 
-    Notes
-    -----
-    The bandwidth is that of Silverman for all calls, which is wide, so that few places are compared and a
-    shallow antimode between two modes of similar width suffices. Blocks find modes that are narrow or far
-    away.
-
-    References
-    ----------
-    B. W. Silverman, Density Estimation, 1986, section 3.4. J. S. Marron and P. Chaudhuri, "SiZer for
-    exploration of structures in curves", Journal of the American Statistical Association 94, 1999.
+    The bandwidth is that of Silverman (1986, section 3.4) for all calls, which is wide, so that few places
+    are compared. Blocks find modes that are narrow or far away.
     """
     inside = (cells.edges[1:] > low) & (cells.edges[:-1] < high)
     counts = np.where(inside, cells.counts, 0).astype(np.float64)

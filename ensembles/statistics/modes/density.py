@@ -82,16 +82,8 @@ class Evidence:
 def evidence(blocks: CellBlocks, total: float) -> Evidence:
     """Compare blocks in pairs.
 
-    Notes
-    -----
-    Given the sum of two counts, the first is binomial. Z is the signed root of the log-likelihood ratio
-    against "at most `DEPTH_RATIO` times as dense". The evidence is ``Z - sqrt(2 log(e total / (calls of
-    both)))``: small pairs are many, so that they need a larger Z (multiscale penalty).
-
-    References
-    ----------
-    L. Dümbgen and V. G. Spokoiny, "Multiscale testing of qualitative hypotheses", Annals of Statistics 29,
-    2001. L. Dümbgen and G. Walther, "Multiscale inference about a density", Annals of Statistics 36, 2008.
+    Z is the signed root of the log-likelihood ratio against "at most `DEPTH_RATIO` times as dense", and the
+    evidence is ``Z - sqrt(2 log(e total / (calls of both)))`` (Dümbgen and Spokoiny 2001).
     """
     density = blocks.calls / blocks.width
     least = max(LEAST_CALLS, LEAST_SHARE * total)
@@ -268,14 +260,8 @@ def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.ran
     -------
     ndarray of float64, shape (size, cells)
 
-    Notes
-    -----
-    With five or more known phases, whole phases are drawn with replacement, because calls of a phase are
-    dependent; more than 512 phases are first put into 512 random groups. Otherwise calls are drawn.
-
-    References
-    ----------
-    A. C. Davison and D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
+    With five or more known phases, whole ones are drawn, because their calls are dependent (Davison and
+    Hinkley 1997, section 3.8); more than 512 are first put into 512 random groups. Otherwise calls are drawn.
     """
     phases = resampled_phases(sample)
     if not phases:
@@ -311,13 +297,7 @@ class Smoother:
     at : ndarray of float64, shape (g,)
         Positions in log time, increasing.
 
-    Notes
-    -----
-    The kernel is integrated over each cell, in which calls are assumed to be spread evenly.
-
-    References
-    ----------
-    M. P. Wand and M. C. Jones, Kernel Smoothing, 1995, section 2.8.
+    The kernel is integrated over each cell, in which calls are spread evenly (Wand and Jones 1995, 2.8).
     """
 
     def __init__(self, cells: LogCells, at: np.ndarray, bandwidth: float) -> None:

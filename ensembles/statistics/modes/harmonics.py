@@ -110,11 +110,8 @@ def find_harmonics(
 ) -> Harmonics | None:
     """Find harmonics among modes.
 
-    A mode of order k lies within 10 % of 1/k of the fundamental, which is a mode too. Its score is 1 plus the
-    logarithm of the ratio of tolerance to distance; distances less than the intervals count as the intervals.
-    The p-value is the share of 1,999 random placements of as many modes whose score is at least as high.
-    Positions are uniform in log time over the range of the calls, at distances at which modes of these widths
-    are distinguished. Without these distances the p-value would be too small.
+    The p-value is the share of 1,999 random placements of as many modes, as far apart as such modes are,
+    whose score is at least as high (docs/reference/methods/modes.md, Harmonics and fair share).
     """
     place = np.log(np.asarray(t_s, dtype=np.float64))
     if len(place) < 2:

@@ -19,7 +19,7 @@ from ensembles.statistics.modes.clusters import (
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
+from ensembles.summaries.bins import bin_edges_s
 
 _LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
@@ -73,10 +73,6 @@ class Bump(Fields):
     share: float  # Share of the calls
     phase: int  # Phase that made most of these calls; -1: calls outside of the phases
     effective_phases: float  # Effective number of phases that made them
-    # peak_s, peak_share: Duration near which these calls gather, within `PEAK_WIDTH`, and the share of all
-    # calls there. None: at no place are `PEAK_RATIO` times as many as if they were spread evenly in log time.
-    peak_s: float | None = None
-    peak_share: float | None = None
     time_share: float | None = None  # Share of the time of all calls; None: unknown, as of times per MiB
     of_phases: int | None = None  # Number of phases with calls of the ensemble; None: not given
 
@@ -92,65 +88,8 @@ class Bump(Fields):
         of = "" if self.of_phases is None else f" of {self.of_phases}"
         some = f"about {self.effective_phases:.0f}{of} phases"
         if self.of_phases is not None and self.effective_phases > 0.5 * self.of_phases:
-            return f"{what} are in {some}, but stand out in few of them; most are from {most}{self._peak}"
-        return (
-            f"{what} come from {some}, most from {most}, and are not typical of the other phases{self._peak}"
-        )
-
-    @property
-    def _peak(self) -> str:
-        if self.peak_s is None or self.peak_share is None:
-            return ""
-        share = share_text(self.peak_share, 1)
-        width = share_text(PEAK_WIDTH)
-        return f"; {share} of all calls stand within {width} at {seconds_text(self.peak_s)}"
-
-
-PEAK_WIDTH = 0.09
-"""Relative width of the place where calls of a bump gather: that of the bins of pictures."""
-
-PEAK_RATIO = 4.0
-
-_LEAST_AT_PEAK = 20
-
-
-def peak_of(sample: CountedDurations, low_s: float, high_s: float) -> tuple[float | None, float | None]:
-    """Find where calls of a range of durations gather.
-
-    Returns
-    -------
-    place_s, share : float or None
-        As `Bump.peak_s` and `Bump.peak_share`.
-
-    Examples
-    --------
-    >>> from ensembles.statistics.modes.kinds import peak_of
-    >>> from ensembles.statistics.samples.counted_durations import CountedDurations
-    >>> even_s = np.geomspace(1e-4, 1e-1, 400)
-    >>> place_s, share = peak_of(CountedDurations.from_durations(np.append(even_s, [4e-3] * 100)), 1e-4, 1e-1)
-    >>> round(place_s, 4), round(share, 2)
-    (0.004, 0.21)
-    >>> peak_of(CountedDurations.from_durations(even_s), 1e-4, 1e-1)
-    (None, None)
-    """
-    edges_s = bin_edges_s()
-    first = max(int(np.searchsorted(edges_s, low_s, side="right")) - 1, 0)
-    last = int(np.searchsorted(edges_s, high_s, side="left"))
-    if not 0 < low_s < high_s or last - first < 2:
-        return None, None
-    counts = np.bincount(sample.bin, sample.count, BIN_COUNT)[first:last]
-    lows, before = edges_s[first:last], np.append(0, np.cumsum(counts))
-    end = np.searchsorted(edges_s[first + 1 : last + 1], lows * (1 + PEAK_WIDTH), side="right")
-    end = np.maximum(end, np.arange(1, len(lows) + 1))
-    near = before[end] - before[:-1]
-    at = int(near.argmax())
-    even = counts.sum() * np.log1p(PEAK_WIDTH) / np.log(high_s / low_s)
-    if near[at] < max(PEAK_RATIO * even, _LEAST_AT_PEAK):
-        return None, None
-    inside = slice(at, int(end[at]))
-    middles_s = 0.5 * (edges_s[first:last][inside] + edges_s[first + 1 : last + 1][inside])
-    place_s = float(np.average(middles_s, weights=counts[inside]))
-    return place_s, float(near[at] / sample.total)
+            return f"{what} are in {some}, but stand out in few of them; most are from {most}"
+        return f"{what} come from {some}, most from {most}, and are not typical of the other phases"
 
 
 @dataclass(frozen=True)
@@ -194,17 +133,9 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     str or None
         ``even``, ``rising`` or ``falling``; None: there is a peak, or no reason to deny it.
 
-    Notes
-    -----
-    The shortest and the longest 1 %, at least one call each, are left out, and so are calls beyond a gap
-    that an even density would leave in 1 % of all cases: a few calls far away do not make a cliff a flank,
-    and the ends of the rest do not depend on its shape. A peak is a block that is significantly denser than
-    one before it and one after it; or, of few calls, a parabola fitted to the log density that is
-    significantly better than a line and has its vertex 1.2 times above both ends. A peak is denied only if a
-    line is significantly better than a bell whose ends are two standard deviations away. Without a peak, a
-    cluster is spread. Of several clusters, which antimodes separate, only one that rises no faster
-    than uniform durations do is spread: it ends on a cliff that log time makes. Durations within a factor of
-    1.65 are always a mode.
+    Without the shortest and the longest 1 %, and calls beyond a gap, there is no block significantly denser
+    than one before it and one after it, and a line fits better than a parabola with its vertex inside, and
+    than a bell (docs/reference/methods/modes.md, Calls without a peak).
     """
     first, last = np.searchsorted(cells.edges, [low, high], side="right") - 1
     counts = cells.counts[first : last + 1]
@@ -312,13 +243,9 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
     spans : list of (float, float)
         Intervals of log time that are high, low, high, ..., high.
 
-    Notes
-    -----
-    The difference between the densities of a cluster and an antimode is a sum over phases. It is divided by
-    the root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k.
-    A mode needs 2; of less than eight phases, the root of half their number. Or more than half of the phases,
-    each taken alone, have it denser than the antimode (binomial, p ≤ 0.1): then it comes back, in unequal
-    numbers of calls. The weakest cluster goes first, with the denser of its two antimodes.
+    The evidence of a cluster is its sum over phases by the root of the sum of squares: k equal phases give
+    the root of k (docs/reference/methods/modes.md, Clusters of few phases). The weakest cluster goes first,
+    with the denser of its two antimodes.
     """
     least = min(_MOST_EVIDENCE, float(np.sqrt(len(sample.phase) / 2)))
     spans, number, few = list(spans), list(range((len(spans) + 1) // 2)), []

@@ -18,7 +18,6 @@ from ensembles.statistics.modes.kinds import (
     calls_by_phase,
     effective_phases,
     find_clusters,
-    peak_of,
     shape_without_peak,
     time_shares,
 )
@@ -250,16 +249,8 @@ def fit_modes(
     resolution_s : float, optional
         Step of the clock in seconds. Default: that of the sample, or estimated from its bins.
 
-    Notes
-    -----
-    A mode is an interval of log time that is denser, by the factor `density.DEPTH_RATIO` and significantly,
-    than an antimode on each side that separates it from another mode. The number of modes is therefore a
-    lower bound for any density. Of ensembles with one mode, at most 1 % are reported with more.
-    docs/reference/methods/modes.md has the calibration.
-
-    References
-    ----------
-    L. Dümbgen and G. Walther, "Multiscale inference about a density", Annals of Statistics 36, 2008.
+    Of ensembles with one mode, at most 1 % are reported with more: docs/reference/methods/modes.md has the
+    method and its sources.
 
     Examples
     --------
@@ -350,8 +341,7 @@ def _bump(parts: ModeEstimates, number: int, sample: CountedDurations, cells: Lo
     phase = int(sample.phase[int(np.argmax(phases))])
     weight = float(parts.weight[number, 0])
     range_s = _range_s(sample, cells, *ends)
-    peak = peak_of(sample, *range_s)
-    return Bump(*range_s, weight, phase, effective_phases(phases), *peak, of_phases=len(phases))
+    return Bump(*range_s, weight, phase, effective_phases(phases), of_phases=len(phases))
 
 
 def _mode(parts: ModeEstimates, number: int, sample: CountedDurations, cells: LogCells) -> Mode:

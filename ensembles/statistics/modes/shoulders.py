@@ -38,10 +38,8 @@ def find_shoulders(
 ) -> list[Shoulder]:
     """Find shoulders to the left and to the right of a mode.
 
-    The density of log time of one kind of calls is nearly always log-concave, and so are the numbers of calls
-    in adjacent windows of one length (Prékopa): the square of the middle one is at least the product of its
-    neighbours. Where this fails significantly, by 15 % or more, calls of another kind begin; a heavier tail
-    does not end there. So a shoulder needs a significantly log-concave part beyond, and 2 % of the calls.
+    Numbers of calls in adjacent windows of one kind are log-concave (Prékopa 1973). Where this fails by 15 %
+    or more, and a log-concave part with 2 % of the calls lies beyond, calls of another kind begin.
     """
     total = float(cells.counts.sum())
     before = np.concatenate([[0.0], np.cumsum(cells.counts)])

@@ -57,10 +57,7 @@ def find_time_slices(
 ) -> TimeSlices | None:
     """Find modes at equal distances that are a tick of the scheduler.
 
-    Of a mode at t, the distance d to the nearest multiple of a slice s is uniform between 0 and s/2 if t has
-    nothing to do with s. So -ln(2 d/s) is exponential, and its sum over the modes from s/2 to 8.5 s has a
-    gamma distribution, which gives the p-value, times the number of ticks that are tried. Distances less than
-    half the confidence interval count as that. Two different multiples at least must be within a tenth of s.
+    docs/reference/methods/modes.md, Harmonics and fair share, has the p-value.
     """
     t, error = np.asarray(t_s, np.float64), (np.asarray(high_s) - np.asarray(low_s)) / 2
     found: list[TimeSlices] = []

