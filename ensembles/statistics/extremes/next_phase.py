@@ -30,7 +30,8 @@ WINDOW = 100
 STEP = 0.01
 """Step gamma by which a miss moves the level on its side."""
 
-_SMOOTHING = (0.1, 0.3, 0.7)
+_SMOOTHING = (0.0, 1.0, 0.1, 0.3, 0.7)
+"""Shares of the latest value: 0 is the mean of all values, 1 the last one."""
 _LEAST_LEVEL, _MOST_LEVEL = 0.002, 0.45
 _RESTART = 1.5
 
@@ -156,12 +157,10 @@ def _quantiles(errors: np.ndarray, levels: np.ndarray) -> np.ndarray:
 def _centres(values: np.ndarray) -> np.ndarray:
     """Return forecasts of each value from those before it, and of the next: shape (7, p + 1)."""
     p = len(values)
-    centres = np.empty((4 + len(_SMOOTHING), p + 1))
+    centres = np.empty((2 + len(_SMOOTHING), p + 1))
     centres[:, 0] = values[0]
-    mean, last, regressed, since = centres[:4]
-    mean[1:] = np.cumsum(values) / np.arange(1, p + 1)
-    last[1:] = values
-    for row, share in zip(centres[4:], _SMOOTHING, strict=True):
+    regressed, since, mean = centres[:3]
+    for row, share in zip(centres[2:], _SMOOTHING, strict=True):
         for t in range(p):
             row[t + 1] = row[t] + max(share, 1.0 / (t + 1)) * (values[t] - row[t])
     regressed[:] = mean

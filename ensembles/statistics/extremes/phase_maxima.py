@@ -206,12 +206,7 @@ def drawn_maxima(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the slowest of `tasks` calls from each phase of a usual number of calls, or take that of all.
 
-    Returns
-    -------
-    calls : ndarray of int64, shape (k,)
-        Number of calls of which each is the slowest.
-    log_s : ndarray of float64, shape (k,)
-        Logarithms of seconds, in the order of phases.
+    The numbers of calls, and the logarithms in seconds of the slowest of them, are in the order of phases.
     """
     typical = float(np.median(sample.n))
     if tasks is None or tasks >= typical:

@@ -139,14 +139,8 @@ def has_hill(blocks: CellBlocks, total: float, threshold: float) -> bool:
 def chain(found: Evidence, threshold: float) -> list[int]:
     """Find the longest chain of alternately high and low blocks.
 
-    Successive blocks differ significantly. Of chains of equal length, the one with the most evidence is
-    taken.
-
-    Returns
-    -------
-    list of int
-        Blocks: high, low, high, ..., high. The high ones belong to different modes. Empty: no antimode is
-        significant.
+    Successive blocks differ significantly. Of chains of equal length, the one with the most evidence is taken.
+    The high ones belong to different modes. Empty: no antimode is significant.
     """
     before = np.where(found.before >= threshold, found.before, -np.inf)
     after = np.where(found.after >= threshold, found.after, -np.inf)
@@ -254,11 +248,7 @@ _REACH = 5.0
 
 
 def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw counts as another run might have given them.
-
-    Returns
-    -------
-    ndarray of float64, shape (size, cells)
+    """Draw counts as another run might have given them: shape (size, cells).
 
     With five or more known phases, whole ones are drawn, because their calls are dependent (Davison and
     Hinkley 1997, section 3.8); more than 512 are first put into 512 random groups. Otherwise calls are drawn.
@@ -310,13 +300,7 @@ class Smoother:
         self._kernel = within / self._widths[:, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
-        """Return the densities of counts.
-
-        Returns
-        -------
-        ndarray of float64, shape (..., g)
-            Calls per unit of log time.
-        """
+        """Return the densities of counts in calls per unit of log time: shape (..., g)."""
         density: np.ndarray = counts[..., self._cells] @ self._kernel
         return density
 
@@ -328,12 +312,7 @@ class Smoother:
 
 
 def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Return the position of the maximum of each density, refined by a parabola.
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-    """
+    """Return the position of the maximum of each density, refined by a parabola."""
     top = np.clip(density.argmax(axis=-1), 1, len(at) - 2)[..., None]
     left, middle, right = (np.take_along_axis(density, top + k, axis=-1)[..., 0] for k in (-1, 0, 1))
     bend = left - 2 * middle + right
@@ -344,10 +323,7 @@ def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Return the position of the minimum of each density, or the middle of a flat one.
-
-    The shapes are those of `highest`.
-    """
+    """Return the position of the minimum of each density, or the middle of a flat one."""
     floor = density <= density.min(axis=-1, keepdims=True) + 1e-6 * density.max(axis=-1, keepdims=True)
     first = floor.argmax(axis=-1)
     last = len(at) - 1 - floor[..., ::-1].argmax(axis=-1)
@@ -381,12 +357,7 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
 
 
 def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> np.ndarray:
-    """Return positions in log time below which given numbers of calls lie.
-
-    Returns
-    -------
-    ndarray of float64, shape (r,)
-    """
+    """Return positions in log time below which given numbers of calls lie."""
     before = np.cumsum(counts, axis=1)
     cell = np.minimum((before < calls[:, None]).sum(axis=1), counts.shape[1] - 1)
     row = np.arange(len(counts))

@@ -42,15 +42,8 @@ def time_text(time_share: float | None) -> str:
 def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.0) -> np.ndarray:
     """Return what the calls of each cluster took of the time of all calls.
 
-    Parameters
-    ----------
-    bounds : ndarray of float64, shape (m + 1,)
-        Log times, in log s, between the clusters, and their ends.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        Calls of a bin of durations are taken to last as long as its middle. The sum is 1 if all calls count.
+    `bounds`: log times between the clusters, and their ends. Calls of a bin last as long as its middle; the
+    sum is 1 if all calls count.
     """
     edges_s = bin_edges_s()
     middles_s = 0.5 * (edges_s[:-1] + np.minimum(edges_s[1:], sample.max_s.max()))
@@ -126,12 +119,7 @@ _MOST_CELLS = 64
 
 
 def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) -> str | None:
-    """Return the shape of a cluster whose density has no peak.
-
-    Returns
-    -------
-    str or None
-        ``even``, ``rising`` or ``falling``; None: there is a peak, or no reason to deny it.
+    """Return how a cluster without a peak is: ``even``, ``rising`` or ``falling``; None: it has a peak.
 
     Without the shortest and the longest 1 %, and calls beyond a gap, there is no block significantly denser
     than one before it and one after it, and a line fits better than a parabola with its vertex inside, and
@@ -205,14 +193,8 @@ def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span]
 
     A cluster is not divided if a part of it would be based on few phases.
 
-    Returns
-    -------
-    spans : list of (float, float)
-        Intervals of log time that are high, low, high, ..., high.
-    few : list of int
-        Numbers of the clusters that are based on few phases.
-    chance : float
-        Upper bound of the p-value of the deepest antimode under a flat density; 1.0: few phases have it.
+    Returns intervals of log time that are high, low, high, ..., high; the numbers of clusters that are based
+    on few phases; and an upper bound of the p-value of the deepest antimode (1.0: few phases have it).
     """
     spans, deepest = highs_and_lows(cells)
     of_few = clusters_of_few_phases(sample, cells, spans)
@@ -237,11 +219,6 @@ def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span]
 
 def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: list[Span]) -> list[int]:
     """Return the clusters that are based on few phases.
-
-    Parameters
-    ----------
-    spans : list of (float, float)
-        Intervals of log time that are high, low, high, ..., high.
 
     The evidence of a cluster is its sum over phases by the root of the sum of squares: k equal phases give
     the root of k (docs/reference/methods/modes.md, Clusters of few phases). The weakest cluster goes first,
@@ -299,13 +276,7 @@ def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: 
 
 
 def _comes_back(inside: np.ndarray, between: np.ndarray, width_ratio: float) -> bool:
-    """Return whether most phases, each taken alone, have a cluster denser than an antimode.
-
-    Parameters
-    ----------
-    inside, between : ndarray, shape (p,)
-        Number of calls of each phase in the cluster and in the antimode.
-    """
+    """Return whether most phases, each taken alone, have a cluster denser than an antimode."""
     odds = DEPTH_RATIO * width_ratio
     p_even = np.where(inside > 0, special.betainc(np.maximum(inside, 1), between + 1, odds / (1 + odds)), 1.0)
     return bool(2 * np.count_nonzero(p_even <= _P_OF_A_PHASE) > len(inside))
