@@ -79,12 +79,7 @@ class NextPhase(Fields):
 
 
 def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
-    """Predict the next value of a series, and each past one from those before it.
-
-    Parameters
-    ----------
-    log_s : ndarray of float64, shape (p,)
-        Logarithms of the slowest call of each phase in seconds, in the order of time.
+    """Predict the next value of a series in the order of time, and each past one from those before it.
 
     Seven forecasts of the centre compete, and the errors of the best are its interval, at levels that misses
     move (Gibbs and Candès 2021; docs/reference/methods/tail.md, The next phase).

@@ -180,13 +180,7 @@ class SlowestOfN:
         return self._phase_calls if self._by_phase else max_tasks(self.sample.total, level)
 
     def at(self, tasks: int, levels: np.ndarray, level: float = 0.9) -> Prediction:
-        """Return quantiles of the slowest of `tasks` calls that never fall as `tasks` grows.
-
-        Parameters
-        ----------
-        levels : ndarray of float64, shape (k,)
-            Increasing probabilities.
-        """
+        """Return quantiles, at increasing levels, of the slowest call that never fall as `tasks` grows."""
         refused = _no_answer(self.sample) or self._too_far(tasks, level)
         if refused is not None:
             return Prediction(refused=refused)

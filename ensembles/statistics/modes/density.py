@@ -139,8 +139,8 @@ def has_hill(blocks: CellBlocks, total: float, threshold: float) -> bool:
 def chain(found: Evidence, threshold: float) -> list[int]:
     """Find the longest chain of alternately high and low blocks.
 
-    Successive blocks differ significantly. Of chains of equal length, the one with the most evidence is taken.
-    The high ones belong to different modes. Empty: no antimode is significant.
+    Successive blocks differ significantly; of equally long chains, the one with the most evidence is taken.
+    Empty: no antimode is significant.
     """
     before = np.where(found.before >= threshold, found.before, -np.inf)
     after = np.where(found.after >= threshold, found.after, -np.inf)
@@ -280,12 +280,7 @@ def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np
 
 
 class Smoother:
-    """Kernel estimate of a density at fixed positions from counts in cells.
-
-    Parameters
-    ----------
-    at : ndarray of float64, shape (g,)
-        Positions in log time, increasing.
+    """Kernel estimate of a density at increasing positions in log time, from counts in cells.
 
     The kernel is integrated over each cell, in which calls are spread evenly (Wand and Jones 1995, 2.8).
     """

@@ -252,11 +252,6 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
 def effective_phases(calls: np.ndarray) -> float:
     """Return the effective number of phases that made calls: (Σ calls)² / Σ calls².
 
-    Parameters
-    ----------
-    calls : ndarray, shape (p,)
-        Number of calls of each phase.
-
     Examples
     --------
     >>> effective_phases(np.array([10.0, 10.0, 10.0])), effective_phases(np.array([30.0, 0.0, 0.0]))

@@ -161,47 +161,20 @@ class Modes(Fields):
         return max(LEAST_CALLS / max(self.n, 1), LEAST_SHARE)
 
     def with_sizes(self, sizes: np.ndarray, durations_s: np.ndarray) -> Modes:
-        """Return the same modes with the calls of each size in each.
-
-        Parameters
-        ----------
-        sizes : ndarray of int, shape (n,)
-            Bytes of each call, above zero.
-        durations_s : ndarray of float64, shape (n,)
-            Durations per MiB of the same calls.
-        """
+        """Return the same modes with the calls of each size in each; `sizes`: bytes of each call, above 0."""
         ranges = [(mode.from_s, mode.to_s) for mode in self.modes]
         return replace(self, sizes=shares_by_size(sizes, durations_s, ranges))
 
     def with_fair_share(self, limit_bytes_per_s: float, tasks: int, bytes_per_call: float) -> Modes:
-        """Return the same modes with a comparison to the fair share of a limit.
-
-        Parameters
-        ----------
-        limit_bytes_per_s : float
-            Rate that all tasks share.
-        tasks : int
-            Number of tasks.
-        bytes_per_call : float
-            Bytes that each call moved.
-
-        Raises
-        ------
-        EnsioError
-            An argument is not positive.
-        """
+        """Return the same modes with a comparison to the fair share of a rate that all tasks share."""
         places = [mode.t_s for mode in self.modes]
         return replace(self, fair_share=find_fair_share(places, limit_bytes_per_s, tasks, bytes_per_call))
 
     def with_time_slices(self, moves_bytes: bool, crowded: str) -> Modes:
         """Return the same modes, with multiples of a time slice where these explain them.
 
-        Parameters
-        ----------
-        moves_bytes : bool
-            False: the calls move no bytes, so that no share of a rate makes harmonics.
-        crowded : str
-            Which tasks share processors; ``""``: none, or not known.
+        Calls that move no bytes have no share of a rate, which makes harmonics. `crowded`: which tasks share
+        processors.
         """
         harmonics = self.harmonics if moves_bytes else None
         low_s = [mode.low_s for mode in self.modes]
