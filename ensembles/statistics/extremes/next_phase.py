@@ -23,7 +23,6 @@ FEWEST_BEFORE = 8
 
 FEWEST_PHASES = 2 * FEWEST_BEFORE
 
-
 WINDOW = 100
 """Number of past errors from which an interval is made."""
 
@@ -105,7 +104,8 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     places = np.empty(p)
     for t in range(FEWEST_BEFORE, p + 1):
         past = errors[:, max(1, t - WINDOW) : t]
-        best = int(np.argmin(np.ptp(np.quantile(past, [side, 1.0 - side], axis=1), axis=0)))
+        widths = np.ptp(np.quantile(past, [side, 1.0 - side], axis=1), axis=0)
+        best = int(np.argmin(np.round(widths, 9)))  # of equal ones the first, whatever the last digits are
         low, high = np.clip(sides, _LEAST_LEVEL, _MOST_LEVEL)
         ends[t] = centres[best, t] + _quantiles(past[best], np.array([low, 1.0 - high]))
         if t < p:
@@ -154,10 +154,11 @@ def _centres(values: np.ndarray) -> np.ndarray:
     p = len(values)
     centres = np.empty((2 + len(_SMOOTHING), p + 1))
     centres[:, 0] = values[0]
-    regressed, since, mean = centres[:3]
-    for row, share in zip(centres[2:], _SMOOTHING, strict=True):
+    mean, (regressed, since) = centres[0], centres[-2:]
+    for row, share in zip(centres, _SMOOTHING, strict=False):
         for t in range(p):
-            row[t + 1] = row[t] + max(share, 1.0 / (t + 1)) * (values[t] - row[t])
+            latest = max(share, 1.0 / (t + 1))
+            row[t + 1] = (1.0 - latest) * row[t] + latest * values[t]
     regressed[:] = mean
     begin = 0
     since[1:] = mean[1:]

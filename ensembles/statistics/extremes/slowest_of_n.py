@@ -49,7 +49,6 @@ each, the tests have little power.
 MOST_STEP = 1024
 """Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
 
-
 _SHAPE = 0.5
 """Shape of the heaviest tail with a finite variance."""
 
