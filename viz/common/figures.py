@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -25,7 +24,6 @@ from bokeh.models import (
     DataRange1d,
     InlineStyleSheet,
     LogTicker,
-    Model,
     Node,
     NoOverlap,
     Plot,
@@ -428,19 +426,6 @@ def _button(item: LegendItem) -> Button:
     return button
 
 
-@contextmanager
-def legend_buttons_aside(models: Collection[Model]) -> Iterator[None]:
-    """Take the buttons out of figures for a page that has its own, and needs no widgets of Bokeh."""
-    whole = {model: model.elements for model in models if isinstance(model, Plot) and model.elements}
-    for fig, elements in whole.items():
-        fig.elements = [each for each in elements if _TAG not in getattr(each, "tags", ())]
-    try:
-        yield
-    finally:
-        for fig, elements in whole.items():
-            fig.elements = elements
-
-
-def is_legend_button(model: Model) -> bool:
-    """Whether a model is a button of a legend."""
-    return _TAG in model.tags
+def is_legend_button(model: Any) -> bool:
+    """Whether something is a button of a legend."""
+    return isinstance(model, Button) and _TAG in model.tags

@@ -27,6 +27,7 @@ from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
 from ensembles.run.tables import totals_by_file
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import of_several
@@ -169,8 +170,8 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
 
 def span_of_run(run: Run) -> tuple[int, int]:
     """Return the first moment of the calls of a run and the last, ns since its origin."""
-    ends = run.summary.cells
-    return int(ends["start_ns"].min()), int(ends["end_ns"].max())
+    table = run.summarize(ignoring_run(CallTable))
+    return table.start_ns or 0, table.end_ns or 0
 
 
 def _number(files: list[str] | Any, file: str, path: str) -> int:
@@ -182,11 +183,10 @@ def _number(files: list[str] | Any, file: str, path: str) -> int:
 
 def layer_of_run(run: Run) -> str | None:
     """Return the layer whose calls an access map shows: posix, or the one with the most bytes; None: none."""
-    cells, calls = run.summary.cells, run.summary.calls
     moved: dict[str, int] = {}
-    for number, count in zip(cells["call"].tolist(), cells["moved"].tolist(), strict=True):
-        if calls[number].op in DIRECTIONS and count:
-            moved[calls[number].layer] = moved.get(calls[number].layer, 0) + count
+    for call, totals in run.summarize(ignoring_run(CallTable)).totals.items():
+        if totals.bytes:
+            moved[call.layer] = moved.get(call.layer, 0) + totals.bytes
     return _LOWEST if _LOWEST in moved else max(moved, key=lambda name: moved[name], default=None)
 
 

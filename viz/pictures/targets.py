@@ -31,6 +31,7 @@ from ensembles.model.units import bytes_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.offset_map import transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
@@ -177,10 +178,9 @@ def load_request(
     layer = (layer or layer_of_run(run)) if known else None
     if layer not in LAYERS:
         return None
-    cells, calls = run.summary.cells, run.summary.calls
-    mine = np.array([call.layer == layer and call.op in DIRECTIONS for call in calls], bool)[cells["call"]]
-    moved = int(np.maximum(cells["moved"][mine], 0).sum())
-    if known.most_pieces(int(cells["count"][mine].sum()), moved) > most_pieces:
+    table = run.summarize(ignoring_run(CallTable)).totals.items()
+    mine = [each for call, each in table if call.layer == layer and call.op in DIRECTIONS]
+    if known.most_pieces(sum(each.count for each in mine), sum(each.bytes for each in mine)) > most_pieces:
         return None
     return SummaryRequest(ignoring_run(partial(TargetLoad, known, layer)))
 
