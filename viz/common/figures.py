@@ -43,23 +43,12 @@ from ensembles.viz.common.style import NEUTRAL, scaled_ticks, time_ticks, time_u
 LEFT_BORDER = 76
 """Width of the labels of the vertical axis, in pixels; equal in all figures, to align linked time axes."""
 
-RIGHT_BORDER = 18
-
 _LINE = 82
 _TITLE_LINE = 62
 """Characters in a line of text and of a title, which fit into a figure 700 pixels wide."""
 
-_LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
+_ENTRY_WIDTH, _CHARACTER_WIDTH = 48, 6.8
 """Pixels: a row of a legend in such a figure, what an entry takes besides its text, and a character."""
-
-_LEGEND_ROW, _TEXT_ROW = 25, 18
-"""Height of a row of a legend and of a line of text, pixels."""
-
-_PAGE_WIDTH, _TOOLS_WIDTH, _AXIS_WIDTH = 650, 58, 30
-"""Pixels: a figure on a page 700 pixels wide, its tools, and the label and ticks of its vertical axis."""
-
-_LABEL_CHARACTER, _TEXT_CHARACTER, _TITLE_CHARACTER = 6.3, 6.25, 7.6
-"""Pixels of a character of a label of an axis, of a text and of a title."""
 
 _UNIT = re.compile(
     r"(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTPE]?i?B)\b|%)"  # 3 s, 5 %
@@ -73,19 +62,8 @@ _WHEEL_JS = """
     if (wheel.dimensions !== wanted) wheel.setv({dimensions: wanted}, {sync: false});
 """
 
-_WIDE_TITLE, _WIDE_TEXT = 8.6, 6.8
-"""Pixels of a character of a title and of a text in a wide figure, with some room."""
-
-_WIDE = 760
-"""Pixels of a frame from which texts above it have longer lines, and legends more columns."""
-
-_LEAST_SPAN_S = 1e-6
-_LOG_TICKS = 12
 LABEL_GROUND: dict[str, Any] = {"background_fill_color": "#ffffff", "background_fill_alpha": 0.8}
 """Arguments of a text by which it can be read where lines and curves pass."""
-
-_HOURS = 10
-"""Summed times from so many hours on are drawn in hours."""
 
 
 def new_figure(title: str, height: int, **options: Any) -> figure:
@@ -100,7 +78,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         tools="pan,box_zoom,reset,save",
         active_drag="box_zoom",
         min_border_left=LEFT_BORDER,
-        min_border_right=RIGHT_BORDER,
+        min_border_right=18,
         **options,
     )
     for tool in fig.tools:
@@ -110,9 +88,9 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel
     wider = {
-        "least": _WIDE,
-        "title_px": _WIDE_TITLE,
-        "text_px": _WIDE_TEXT,
+        "least": 760,  # pixels of a frame that has longer lines, and legends with more columns
+        "title_px": 8.6,
+        "text_px": 6.8,
         "character_px": _CHARACTER_WIDTH,
         "entry_px": _ENTRY_WIDTH,
     }
@@ -130,7 +108,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         axis.major_label_policy = NoOverlap(min_distance=4)
         if isinstance(axis.ticker, LogTicker):
             # Below two decades, Bokeh's six ticks are at equal steps: the lower half of the axis has none.
-            axis.ticker.desired_num_ticks = _LOG_TICKS
+            axis.ticker.desired_num_ticks = 12
             shown = fig.x_range if axis in fig.xaxis else fig.y_range
             if isinstance(shown, Range1d) and ends(shown)[1] >= 100 * ends(shown)[0]:
                 # Over several decades only their ends have labels: small ticks at twice, three times, ….
@@ -177,9 +155,10 @@ def characters_beside(labels: Iterable[str]) -> tuple[int, int]:
 
     Long labels make the border wider, and titles begin where it ends.
     """
-    border = max(LEFT_BORDER, _AXIS_WIDTH + _LABEL_CHARACTER * max(map(len, labels), default=0))
-    width = _PAGE_WIDTH - border - _TOOLS_WIDTH
-    return min(_LINE, int(width / _TEXT_CHARACTER)), min(_TITLE_LINE, int(width / _TITLE_CHARACTER))
+    # Pixels: ticks and name of the axis, a page, its tools; of a character of a label, a text, a title.
+    border = max(LEFT_BORDER, 30 + 6.3 * max(map(len, labels), default=0))
+    width = 650 - border - 58
+    return min(_LINE, int(width / 6.25)), min(_TITLE_LINE, int(width / 7.6))
 
 
 def ends(axis: Range) -> tuple[float, float]:
@@ -203,7 +182,7 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     low, high = low_ns * 1e-9, high_ns * 1e-9
     if high_ns <= low_ns:
         return Range1d(start=0.0, end=1.0)
-    pad = max(0.01 * (high - low), (_LEAST_SPAN_S - (high - low)) / 2)
+    pad = max(0.01 * (high - low), (1e-6 - (high - low)) / 2)
     begin = low - pad if low < 0 or low > 0.3 * high else -pad
     return Range1d(start=begin, end=high + pad, min_interval=1e-9)
 
@@ -228,7 +207,7 @@ def label_duration_axis(fig: figure) -> None:
 def label_summed_time(fig: figure, what: str, most_s: float) -> None:
     """Label an axis of times in seconds that are summed over tasks, which may be days: then in hours."""
     unit_s, unit = time_unit(most_s)
-    if most_s >= _HOURS * 3600:
+    if most_s >= 10 * 3600:
         unit_s, unit = 3600.0, "h"
         # Half an hour, one, two, and ten times as many.
         fig.xaxis.ticker = AdaptiveTicker(base=10, mantissas=[1.8, 3.6, 7.2], num_minor_ticks=0)
@@ -268,7 +247,7 @@ def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:
 def _legend_columns(widths: list[float]) -> int:
     """Return the most columns of entries of these widths, row by row, that fit into a narrow figure."""
     for columns in range(len(widths), 1, -1):
-        if sum(max(widths[first::columns]) for first in range(columns)) <= _LEGEND_WIDTH:
+        if sum(max(widths[first::columns]) for first in range(columns)) <= 590:  # pixels of a row
             return columns
     return 1
 
@@ -286,7 +265,8 @@ def _text_of(item: LegendItem) -> str:
 def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
     """Add a legend above the figure, where it covers no data, in as many rows as a narrow figure needs."""
     columns = _legend_columns([_CHARACTER_WIDTH * len(_text_of(item)) + _ENTRY_WIDTH for item in items])
-    _grow(fig, _LEGEND_ROW * (-(-len(items) // columns) - 1))
+    row_px = 25
+    _grow(fig, row_px * (-(-len(items) // columns) - 1))
     legend = Legend(
         items=items,
         orientation="horizontal",
@@ -306,7 +286,8 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
     """Add a sentence between the title and the figure, in lines of so many characters."""
     text = textwrap.fill(keep_units(plain(sentence)), line, break_on_hyphens=False)
-    _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
+    line_px = 18
+    _grow(fig, line_px * (text.count("\n") + 1))
     fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
     speak_title(fig)
 

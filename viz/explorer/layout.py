@@ -225,9 +225,6 @@ FIELDS = {
 _WIDTHS = {"ranks": 120, "zoom_ranks": 120}
 """Pixels; other ranges have up to 24 characters."""
 
-_LONG = 20
-"""Characters of a range in view from which digits are left out that the pixels of the window do not show."""
-
 _OF_LINK = {
     "time_s": "marked-time",
     "ranks": "marked-ranks",
@@ -287,8 +284,8 @@ class Fields:
             ends = rows_of(ends, self._explorer.shown.run.tasks)
         if name in ("ranks", "zoom_ranks"):
             return f"{ends[0]}-{ends[1]}" if ends[0] < ends[1] else str(ends[0])
-        text = range_text(*ends)
-        return range_text(*rounded(*ends)) if name == "zoom_s" and len(text) > _LONG else text
+        text = range_text(*ends)  # of long ones in view, without the digits that no pixel shows
+        return range_text(*rounded(*ends)) if name == "zoom_s" and len(text) > 20 else text
 
     def _typed(self, name: str, attribute: str, old: str, new: str) -> None:
         if self._is_filling:

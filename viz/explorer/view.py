@@ -22,7 +22,6 @@ YES = "yes"
 """Value of these: only calls that failed; only calls that moved bytes, and histograms of seconds per MiB."""
 
 _MOST_CHARACTERS = 1000
-_MOST_FILES = 8
 
 Interval = tuple[float, float]
 Ranks = tuple[int, int]
@@ -260,7 +259,7 @@ def _filters(query: Mapping[str, str], prefix: str) -> dict[str, str]:
         if prefix and name == "time":
             continue  # The marked range of time, which _interval reads.
         text = query.get(prefix + name, "").strip()
-        if len(text) > _MOST_CHARACTERS * (_MOST_FILES if prefix and name == "file" else 1):
+        if len(text) > _MOST_CHARACTERS * (8 if prefix and name == "file" else 1):
             raise EnsioError(f"the filter {name} of the link has more than {_MOST_CHARACTERS} characters")
         if name in FLAGS and text not in ("", YES):
             raise EnsioError(f'"{text[:20]}" of the link is not a value of {name}: write {name}={YES}')

@@ -52,9 +52,6 @@ _BYTES_JS = """
     }
 """
 _MOST_PATH = 60
-_HEIGHT = 390
-_LEAST_PART, _LEAST_MIXED = 0.2, 0.01
-"""Share of the smaller direction in a pixel, and of such pixels, that makes the mixed colour be explained."""
 _BOTH = "#7a4f6e"
 """What the mapper mixes of as many bytes written as read: the mean of both colours."""
 
@@ -217,7 +214,7 @@ def _figure(
     title: str,
     stripe_bytes: int,
 ) -> figure:
-    fig = new_figure(title, _HEIGHT, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
+    fig = new_figure(title, 390, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
     data, most = offset_image(found, kind, shown)
     drawn = add_mixed(fig, data, mixer(shown))
     label_offsets(fig, stripe_bytes)
@@ -288,5 +285,6 @@ def _legend(fig: figure, found: OffsetMap, shown: list[str], mixed: bool) -> Non
 def _is_mixed(image: np.ndarray) -> bool:
     """Return whether a part of the picture that can be seen has the mixed colour."""
     whole = image.sum(axis=2, dtype=np.int64)
-    both = (image.min(axis=2) >= _LEAST_PART * whole) & (whole > 0)
-    return image.shape[2] > 1 and bool(both.sum() >= _LEAST_MIXED * (whole > 0).sum())
+    # Share of the smaller direction in a pixel, and of such pixels.
+    both = (image.min(axis=2) >= 0.2 * whole) & (whole > 0)
+    return image.shape[2] > 1 and bool(both.sum() >= 0.01 * (whole > 0).sum())

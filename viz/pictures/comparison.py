@@ -38,7 +38,6 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 
 _COLOURS = OVERLAID[:2]
 _LEAST_TICKS = 4
-_NEARLY_LINEAR = 4
 _BEYOND = 3.0
 """Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""
 
@@ -278,7 +277,7 @@ def _ratio_ticks(bottom: float, top: float) -> list[float]:
         ticks = ticks[(ticks >= bottom) & (ticks <= top)]
         if len(ticks) >= _LEAST_TICKS:
             break
-    if top < _NEARLY_LINEAR * bottom:
+    if top < 4 * bottom:
         steps = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
         step = next(step for step in steps if (top - bottom) / step >= _LEAST_TICKS)
         ticks = step * np.arange(np.ceil(bottom / step), np.floor(top / step) + 1)

@@ -52,8 +52,6 @@ from ensembles.viz.common.style import (
     time_unit,
 )
 
-_SPARSE = 0.1
-"""Part of the ranks: the bars of fewer have outlines."""
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
 
@@ -165,7 +163,7 @@ def _time_by_rank(module: ModuleCounters) -> figure:
     own = table["records"] > 0
     fig = new_figure(f"Time of each rank in its own files, {module.layer} ({module.module})", 260)
     ranks, span = table["rank"][own], int(np.ptp(table["rank"][own])) + 1
-    is_sparse = len(ranks) < _SPARSE * span
+    is_sparse = len(ranks) < 0.1 * span
     if is_sparse:
         subtitle(
             fig, f"{count_text(len(ranks), 'rank')} of ranks {ranks.min()} to {ranks.max()} had files alone."
@@ -263,10 +261,6 @@ def _with_legend(fig: figure) -> figure:
         fig.center.remove(legend)
         horizontal_legend(fig, [item for item in legend.items if isinstance(item, LegendItem)])
     return fig
-
-
-_HEIGHT, _LOW, _FEW_SAMPLES = 210, 175, 5
-"""Pixels of a figure, and of one with so few samples that it has no course to show."""
 
 
 class _Line(NamedTuple):
@@ -398,7 +392,7 @@ def _bytes_figure(title: str, name: str, lines: list[_Line], x_range: Range1d, p
 def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: float, unit: str) -> figure:
     """Draw levels as the points that were sampled, and rates as steps between two samples."""
     count = max(len(line.time_s) for line in lines)
-    fig = new_figure(title, _HEIGHT if count > _FEW_SAMPLES else _LOW, x_range=x_range, name=name)
+    fig = new_figure(title, 210 if count > 5 else 175, x_range=x_range, name=name)
     label_time_axis(fig)
     steps = name != "dirty_pages"
     items, hovered = [], []

@@ -29,7 +29,6 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
 
-_MOST = 40
 _MOST_NAME = 20
 _KINDS = {
     "write": ("writes", COLOURS["write"]),
@@ -81,7 +80,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         raise TypeError(f"a run or a PhasesAnswer is needed, not {type(data).__name__}")
     totals = [row for row in data.phases if row.calls]
     is_known = data.why_no_idle is None
-    shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:_MOST]
+    shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:40]
     shown.sort(key=lambda row: row.phase)
     rows = max(len(shown), 1)
     ends_ns = [

@@ -43,7 +43,6 @@ from ensembles.viz.common.style import (
     time_unit,
 )
 
-_MOST_BARS = 512
 _SEPARATE = 64
 """Up to this number of ranks, there is a gap between bars."""
 _MARGIN = 0.012
@@ -91,7 +90,7 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     count = max([row.rank for row in totals], default=0) + 1
     if isinstance(data, Run):
         count = max(count, data.tasks)
-    per_bar = -(-count // _MOST_BARS)
+    per_bar = -(-count // 512)
     # Marks of the first and the last rank are not cut by the frame.
     ends = (-max(0.5, _MARGIN * count), count - 1 + max(0.5, _MARGIN * count))
     shared = Range1d(start=ends[0], end=ends[1], bounds=ends)

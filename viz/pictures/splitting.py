@@ -33,12 +33,9 @@ from ensembles.viz.common.figures import (
 from ensembles.viz.common.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_ticks, time_unit
 from ensembles.viz.pictures.tail import tasks_of
 
-_BINS = 60
 _MOST = len(SERIES)
-_CROWDED, _LEAST_S = 30, 0.5e-9
+_LEAST_S = 0.5e-9
 """Ratio of the longest time to the least median from which on the axis is logarithmic, and its least time."""
-_CHARACTER, _NARROW = 6.4, 510
-"""Pixels of a character of a label, and of the frame of a narrow figure."""
 
 
 def splitting(
@@ -141,7 +138,7 @@ def _axis(
 ) -> tuple[Range1d, bool]:
     """Return the axis of times, and whether it is logarithmic, because curves would be at its left end."""
     middle_s = min(float(sample.quantile_s([0.5])[0]) for sample in times.values())
-    if not 0 < _CROWDED * middle_s < top_s:
+    if not 0 < 30 * middle_s < top_s:
         return Range1d(start=0.0, end=1.03 * top_s or 1.0), False
     least_s = min([float(sample.quantile_s([0.005])[0]) for sample in times.values()] + [*low_s])
     return Range1d(start=max(least_s, _LEAST_S) / 1.3, end=1.3 * top_s), True
@@ -170,7 +167,7 @@ def _times(
     items: list[LegendItem] = []
     lines, top = [], 0.0
     for (k, sample), colour in zip(times.items(), SERIES, strict=False):
-        found = compute_histogram(sample, "log" if is_log else "linear", None if is_log else _BINS)
+        found = compute_histogram(sample, "log" if is_log else "linear", None if is_log else 60)
         height = found.amounts / max(found.amounts.sum(), 1.0) if is_log else found.density
         edges_s = np.maximum(np.concatenate([found.edges_s[:1], found.edges_s]), _LEAST_S if is_log else 0.0)
         density = np.concatenate([[0.0], height, [0.0]])
@@ -287,7 +284,7 @@ def _place(one: SplitTime, text: str, axis_s: tuple[float, float], is_log: bool)
     to, back = (np.log10, lambda place: 10.0**place) if is_log else (float, float)
     start, end = (float(to(each)) for each in axis_s)
     low, high = (float(to(max(each or 0.0, axis_s[0]))) for each in (one.low_s, one.high_s))
-    width = (end - start) * _CHARACTER * len(text) / _NARROW
+    width = (end - start) * 6.4 * len(text) / 510  # pixels of a character, of a narrow frame
     if low + width <= end:
         return back(low), "left"
     return back(min(max(high, start + width), end)), "right"

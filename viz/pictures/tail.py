@@ -38,10 +38,6 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.style import NEUTRAL, SERIES, op_colour, time_hover
 
-_HEIGHT = 360
-_MOST_PHASES = 2000
-_SHOWN = (0.001, 0.999)
-
 
 @of_several
 def tail(
@@ -106,7 +102,7 @@ def tail(
     x_range = _range_of_durations(ensemble, curve)
     fig = new_figure(
         title or _title(ensemble, answer),
-        _HEIGHT,
+        360,
         x_range=x_range,
         y_range=Range1d(start=0, end=1.08),
         x_axis_type="log",
@@ -148,7 +144,9 @@ def _range_of_durations(ensemble: Ensemble, curve: PredictiveCdf) -> Range1d:
         return Range1d(start=1e-6, end=1.0)
     shown = [float(ensemble.sample.max_s.max()), *curve.duration_s.tolist()]
     edges_s, chance = maximum_distribution(ensemble.sample, curve.answer.tasks)
-    shown += [float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in _SHOWN]
+    shown += [
+        float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in (0.001, 0.999)
+    ]
     return Range1d(start=max(min(shown), _LEAST_S) / 1.25, end=max(max(shown), 2 * _LEAST_S) * 1.25)
 
 
@@ -218,7 +216,7 @@ def _observed_maximum(fig: figure, ensemble: Ensemble, answer: Tail) -> list[Leg
     phases = ensemble.sample
     # In phases with about N calls, the maximum is a sample of the maximum of N.
     alike = len(phases.n) and answer.tasks / 1.5 <= np.median(phases.n) <= answer.tasks * 1.5
-    if phases.phases_known and 1 < len(phases.phase) <= _MOST_PHASES and alike:
+    if phases.phases_known and 1 < len(phases.phase) <= 2000 and alike:
         slowest = np.sort(np.maximum(phases.max_s, _LEAST_S))
         chance = (np.arange(len(slowest)) + 0.5) / len(slowest)
         marks = fig.scatter(
@@ -239,10 +237,6 @@ def _hover(renderer: Any, what: str) -> HoverTool:
 
 _MOST = 6
 _LEAST_S = 0.5e-9
-_LEAST_BINS = 48
-_LEAST_SHARE = 0.0005
-_MOST_BEYOND = 4
-"""Of a prediction beyond so many times the longest call, the end is outside of the figure."""
 
 
 def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None, level: float) -> Column:
@@ -274,9 +268,9 @@ def _numbers(tasks: Iterable[int]) -> list[int]:
 def _range(ensemble: Ensemble, tails: dict[int, Tail]) -> Range1d:
     """Return the durations of curves and predictions, without the shortest of many calls."""
     edges_s, one = maximum_distribution(ensemble.sample, 1)
-    low = edges_s[max(int(np.searchsorted(one, _LEAST_SHARE)) - 1, 0)]
+    low = edges_s[max(int(np.searchsorted(one, 0.0005)) - 1, 0)]
     seen_s = float(ensemble.sample.max_s.max())
-    high = max([seen_s, *(min(tail.high_s or 0.0, _MOST_BEYOND * seen_s) for tail in tails.values())])
+    high = max([seen_s, *(min(tail.high_s or 0.0, 4 * seen_s) for tail in tails.values())])
     return Range1d(start=max(float(low), _LEAST_S) / 1.1, end=max(high, 2 * _LEAST_S) * 1.25)
 
 
@@ -293,7 +287,7 @@ def _edges(shared: Range1d) -> np.ndarray:
     """Return bins of the bin law: finer ones if the axis covers few octaves."""
     low, high = ends(shared)
     octaves = float(np.log2(high / low))
-    per_octave = next((each for each in (8, 16) if each * octaves >= _LEAST_BINS), 32)
+    per_octave = next((each for each in (8, 16) if each * octaves >= 48), 32)
     return coarse_bins(per_octave)
 
 

@@ -50,16 +50,6 @@ from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit, 
 from ensembles.viz.common.theme import TURNED
 from ensembles.viz.pictures.access_map import layer_of_run
 
-_DECADES, _FEW = 1e3, 0.05
-"""Calls in progress are drawn on a logarithmic scale, from a thousandth of the most, if most cells have fewer
-than this share of the most."""
-
-_CROWD, _LEAST_CROWD = 3.0, 8.0
-"""A target is crowded if it has as many times the calls of the median target, and as many calls at least."""
-
-_BAR_HEIGHT = 24
-"""What a bar of colours takes more than a legend, pixels."""
-
 _UNKNOWN = (
     "the layout of no file is known: it is recorded on Lustre, and is in Darshan logs with the module LUSTRE"
 )
@@ -268,9 +258,9 @@ def _crowd_text(load: TargetLoad, inside: np.ndarray) -> str:
     """Name the target at which calls crowd, if there are few at most others at the same time."""
     row, cell = np.unravel_index(int(inside.argmax()), inside.shape)
     most = float(inside[row, cell])
-    if load.rows < 2 or load.targets_per_row > 1 or most < _LEAST_CROWD:
+    if load.rows < 2 or load.targets_per_row > 1 or most < 8.0:
         return ""
-    if most < _CROWD * float(np.median(inside[:, cell])):
+    if most < 3.0 * float(np.median(inside[:, cell])):
         return ""
     when = seconds_text(float(load.edges_ns[cell]) * 1e-9)
     return f"; most, {_number(most)}, at OST {load.targets[row]} after {when}"
@@ -292,8 +282,8 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     # Few calls nearly have the colour of the page, light or dark.
     palette = list(reversed(Greys256[30:240]))
     mapper: LinearColorMapper | LogColorMapper
-    if len(some) and float(np.median(some)) < _FEW * top:
-        low = max(float(some.min()), top / _DECADES)
+    if len(some) and float(np.median(some)) < 0.05 * top:  # most cells would have the colour of the page
+        low = max(float(some.min()), top / 1e3)
         mapper = LogColorMapper(palette=palette, low=low, high=top, nan_color="#ffffff00", tags=[TURNED])
     else:
         mapper = LinearColorMapper(palette=palette, low=0, high=top, nan_color="#ffffff00", tags=[TURNED])
@@ -313,7 +303,7 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
         title_text_font_style="normal",
     )
     fig.add_layout(bar, "above")
-    fig.height = (fig.height or 0) + _BAR_HEIGHT
+    fig.height = (fig.height or 0) + 24  # what the bar takes more than a legend
     fig.add_tools(
         HoverTool(
             renderers=[drawn],

@@ -84,9 +84,6 @@ from ensembles.viz.pictures.trace_annotations import (
 )
 
 _SEPARATED_TASKS = 48
-_HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
-_EMPTY_HEIGHT = 90
-"""Of a layer without calls."""
 
 
 _TASKS_JS = """
@@ -279,7 +276,7 @@ def _of_layers(
         diagrams.append(fig)
     label_time_axis(diagrams[-1])
     diagrams[-1].xaxis.visible = True
-    diagrams[-1].height = (diagrams[-1].height or 0) + _AXIS_HEIGHT
+    diagrams[-1].height = (diagrams[-1].height or 0) + 42
     emphasis = [_emphasis(mapper)] if present and single is None else []
     return column([*emphasis, *diagrams], sizing_mode="stretch_width", name="trace")
 
@@ -349,13 +346,13 @@ def _diagram(
     raster, present, first = shown.raster, shown.present, shown.first
     low, high = view or (first, first + raster.tasks - 1)
     top, bottom = low - 0.5, high + 0.5
-    tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
+    tallest = 400 if shown.layer else 560
     is_empty = not (raster.present() if shown.layer else present)
     rows = high - low + 1
     height = int(np.clip(min(150 + 26 * rows, 104 + 38 * rows), 0, tallest))  # few bars are not thick ones
     fig = new_figure(
         title,
-        height=_EMPTY_HEIGHT if is_empty and shown.layer else height,
+        height=90 if is_empty and shown.layer else height,
         x_range=x_range,
         y_range=y_range or Range1d(start=bottom, end=top, bounds=(top, bottom)),
         name=f"trace_diagram_{shown.layer}" if shown.layer else "trace_diagram",

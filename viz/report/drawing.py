@@ -26,9 +26,6 @@ from ensembles.passes.progress import advance, announced
 from ensembles.viz.common.figures import is_legend_button
 from ensembles.viz.common.theme import legend_keys_program, spoken_title, theme_program
 
-_TABS_HEIGHT = 34
-"""Height of the titles of tabs, in pixels."""
-
 _WIDGETS, _TABLES = "bokeh.models.widgets.", "bokeh.models.widgets.tables"
 """Modules whose models are in separate parts of BokehJS."""
 
@@ -89,7 +86,9 @@ def embed_pictures(
     }
     library = _library(model for found in models.values() for model in found)
     # The data are a line each, and the programs all the rest.
-    packed = gzip.compress("\n".join([*data, library, theme_program(), legend_keys_program()]).encode(), 6, mtime=0)
+    packed = gzip.compress(
+        "\n".join([*data, library, theme_program(), legend_keys_program()]).encode(), 6, mtime=0
+    )
     places = json.dumps([[f"picture-{name}" for name in names] for names in groups])
     drawing = files("ensembles.viz").joinpath("report/drawing.js").read_text(encoding="utf-8")
     return (
@@ -123,7 +122,7 @@ def _height(picture: Any) -> int:
     """Height in pixels that is kept free for a picture."""
     if isinstance(picture, Tabs):
         children = [tab.child for tab in picture.tabs if isinstance(tab, TabPanel)]
-        return _TABS_HEIGHT + max((getattr(child, "height", None) or 0 for child in children), default=0)
+        return 34 + max((getattr(child, "height", None) or 0 for child in children), default=0)
     parts = [_height(part) for part in getattr(picture, "children", ())]
     return getattr(picture, "height", None) or sum(parts) or 300
 

@@ -311,10 +311,6 @@ def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[st
     return found or [(name, name.replace("_", " ")) for name in sorted(sections)[:3]]
 
 
-_MOST = 2
-_LEAST_SHARE = 0.02
-
-
 @dataclass(frozen=True)
 class Shown:
     """The section of a report about one function."""
@@ -413,8 +409,8 @@ def _calls_that_matter(table: CallTable) -> list[Call]:
     ordered = sorted(times_ns, key=lambda call: -times_ns[call])
     moving = [call for call in ordered if call.op in ("read", "write")]
     chosen = moving or ordered
-    least_ns = _LEAST_SHARE * max((times_ns[call] for call in chosen), default=0)
-    shown = [call for call in chosen if times_ns[call] >= least_ns][:_MOST]
+    least_ns = 0.02 * max((times_ns[call] for call in chosen), default=0)
+    shown = [call for call in chosen if times_ns[call] >= least_ns][:2]
     # Of the first one: a program that spends its time in fsync is not explained by its writes.
     return [call for call in ordered[:1] if call not in shown] + shown
 

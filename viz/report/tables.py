@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from ensembles.viz.report.data import ReportData
 
 
-_MOST_SITES = 15
 _MOST_FAILED = 3
-_MOST_ERRORS = 12
 
 DATA_LOST = "errors, files may lack data"
 """Name of the key figure of failed writes, syncs and closes, which is marked in the page."""
@@ -239,7 +237,7 @@ def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
     None: no call failed, or nothing is known of those that did.
     """
     rows = []
-    for row in failed_calls_json(failed, run.files)[:_MOST_ERRORS] if failed is not None else ():
+    for row in failed_calls_json(failed, run.files)[:12] if failed is not None else ():
         low, high = row["first_rank"], row["last_rank"]
         rows.append(
             (
@@ -287,7 +285,7 @@ def sites_html(run: Any, by_site: BySite | None) -> str:
     parts = site_parts(run, by_site.grouped(run.info.label_of_site))
     hints = [hint for hint in (*run.info.notes_on_calls, python_hint(run)) if hint]
     said = (Statement("sites.what"), *(Statement("sites.hint", {"hint": hint}) for hint in hints))
-    return keep_units(answer_html((*parts, said), _MOST_SITES, "ensio sites"))
+    return keep_units(answer_html((*parts, said), 15, "ensio sites"))
 
 
 def call_colours(summaries: ReportData) -> dict[str, str]:
