@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,12 @@ from bokeh.layouts import column
 from bokeh.models import (
     AdaptiveTicker,
     Column,
+    ColumnDataSource,
     ContinuousTicker,
     CustomJS,
+    CustomJSHover,
     DataRange1d,
+    HoverTool,
     InlineStyleSheet,
     LogTicker,
     Node,
@@ -38,7 +42,7 @@ from bokeh.models.widgets import Button
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.viz.common.style import NEUTRAL, scaled_ticks, time_ticks, time_unit
+from ensembles.viz.common.style import NEUTRAL, moment_hover, scaled_ticks, time_hover, time_ticks, time_unit
 
 LEFT_BORDER = 76
 """Width of the labels of the vertical axis, in pixels; equal in all figures, to align linked time axes."""
@@ -185,6 +189,72 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     pad = max(0.01 * (high - low), (1e-6 - (high - low)) / 2)
     begin = low - pad if low < 0 or low > 0.3 * high else -pad
     return Range1d(start=begin, end=high + pad, min_interval=1e-9)
+
+
+def add_hover(
+    fig: figure,
+    drawn: Any,
+    tooltips: Sequence[tuple[str, str]],
+    formatters: Mapping[str, CustomJSHover] = MappingProxyType({}),
+    **options: Any,
+) -> HoverTool:
+    """Add boxes of values to a renderer, to several, or to all (None).
+
+    A field that ends in ``{0}`` and has no formatter is a duration in seconds, in ``{at}`` a moment of a run.
+    """
+    known: dict[str, Any] = dict(formatters)
+    for kind, make in (("{0}", time_hover), ("{at}", moment_hover)):
+        fields = {name for _, text in tooltips for name in re.findall(rf"([@$]\w+){re.escape(kind)}", text)}
+        if fields := fields - known.keys():
+            known |= dict.fromkeys(sorted(fields), make())
+    if drawn is not None:
+        options["renderers"] = list(drawn) if isinstance(drawn, Sequence) else [drawn]
+    tool = HoverTool(tooltips=list(tooltips), formatters=known, **options)
+    fig.add_tools(tool)
+    return tool
+
+
+def add_intervals(fig: figure, columns: Mapping[str, Any], what: str, level: float) -> ColumnDataSource:
+    """Draw medians and intervals of predictions below each other, with a legend; return their source.
+
+    `columns`: ``y``, ``label``, ``low``, ``median``, ``high`` in seconds, and ``colour``.
+    """
+    source = ColumnDataSource(dict(columns))
+    at: dict[str, Any] = {"x0": "low", "x1": "high", "y0": "y", "y1": "y"}
+    bar = fig.segment(**at, source=source, line_color="colour", line_width=6, line_alpha=0.5)
+    look: dict[str, Any] = {"size": 9, "fill_color": "colour", "line_color": NEUTRAL["text"]}
+    point = fig.scatter(x="median", y="y", source=source, name="predictions", **look)
+    horizontal_legend(fig, [legend_item(f"median and {100 * level:g} % interval", point, bar)])
+    boxes = [(what, "@label"), ("median", "@median{0}"), ("interval", "@low{0} – @high{0}")]
+    add_hover(fig, [bar, point], boxes, visible=False)
+    return source
+
+
+def add_marks(fig: figure, places: Sequence[float], top: float, bottom: float = 0.0, **look: Any) -> Any:
+    """Draw upright lines over the height of a figure."""
+    count = len(places)
+    return fig.segment(x0=places, x1=places, y0=[bottom] * count, y1=[top] * count, **look)
+
+
+def stack(
+    draw: Callable[..., GlyphRenderer[Any]],
+    source: ColumnDataSource,
+    parts: Mapping[str, tuple[np.ndarray, str]],
+    **look: Any,
+) -> tuple[list[GlyphRenderer[Any]], float]:
+    """Draw bars on each other, of each part its heights and its colour; return them, and the highest end.
+
+    `draw`: a method of a figure, such as ``vbar``. The source gets a column ``NAME above`` for each part.
+    """
+    drawn: list[GlyphRenderer[Any]] = []
+    bottom: float | str = 0.0
+    end = np.zeros(1)
+    for name, (heights, colour) in parts.items():
+        top, end = f"{name} above", end + heights
+        source.data[top] = end
+        drawn.append(draw(bottom=bottom, top=top, source=source, fill_color=colour, line_color=None, **look))
+        bottom = top
+    return drawn, float(end.max())
 
 
 def label_time_axis(fig: figure, span_s: float | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import field
-from bokeh.models import CategoricalColorMapper, ColumnDataSource, HoverTool
+from bokeh.models import CategoricalColorMapper, ColumnDataSource
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
@@ -22,6 +22,8 @@ from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.target_load import LAYERS as LOCATED
+from ensembles.viz.common.figures import add_hover
+from ensembles.viz.common.mixed import EMPHASIS
 from ensembles.viz.common.style import COLOURS, darker
 
 MOST_CALLS = 2000
@@ -29,9 +31,6 @@ MOST_CALLS = 2000
 
 _PIXELS = 1000
 """Usual width of a diagram, and the most calls of a row shorter than a pixel that are seen one by one."""
-
-_ENHANCED = 0.4
-"""Power of the share of time that is the opacity of a pixel of the raster."""
 
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""
@@ -259,7 +258,7 @@ def _outlines(
     cell = cell.ravel()
     share = np.minimum(np.bincount(cell, duration_s * short)[cell] / max(pixel_s, 1e-12), 1.0)
     beside = np.maximum(np.bincount(cell, short)[cell], 1.0)
-    faint = 1 - (1 - np.minimum(share**_ENHANCED, 0.999)) ** (1 / beside)
+    faint = 1 - (1 - np.minimum(share**EMPHASIS, 0.999)) ** (1 / beside)
     return np.where(short & crowded, alpha * faint, alpha)
 
 
@@ -312,24 +311,22 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
     """Add hover boxes of single calls, from the columns of `call_columns`."""
     targets = [("storage targets", "@targets")] if knows_targets(info) else []
     sites = [("call site", "@site")] if knows_sites(info) else []
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            description="Single calls",
-            # The middle of a call that reaches beyond the window is outside: at it, no box would be shown.
-            point_policy="follow_mouse",
-            tooltips=[
-                ("call", "@call"),
-                ("task", "@task"),
-                ("file", "@file"),
-                ("offset", "@where"),
-                ("size", "@size"),
-                *targets,
-                ("start", "@when"),
-                ("duration", "@took"),
-                *sites,
-            ],
-        )
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("call", "@call"),
+            ("task", "@task"),
+            ("file", "@file"),
+            ("offset", "@where"),
+            ("size", "@size"),
+            *targets,
+            ("start", "@when"),
+            ("duration", "@took"),
+            *sites,
+        ],
+        description="Single calls",
+        point_policy="follow_mouse",
     )
 
 

@@ -43,7 +43,8 @@ from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Chosen, Interval, View
 
-_PALE = 0.18
+PALE = 0.18
+"""Opacity of what is not marked."""
 
 _PLACES = ("image", "x", "y", "dw", "dh")
 _SIDES = ("left", "right", "bottom", "top")
@@ -210,14 +211,14 @@ class TraceDiagram:
         part, drawn = self._single_calls(window)
         alpha: float | np.ndarray = 1.0
         if marked is not None and len(drawn):
-            alpha = np.where(_same_calls(drawn, marked.window(part).events), 1.0, _PALE)
+            alpha = np.where(_same_calls(drawn, marked.window(part).events), 1.0, PALE)
         layers = nested_layers(drawn)
         low_s, high_s = view.zoom_s or self._whole_s
         self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info, span_s=high_s - low_s)
         self._outline(view.chosen)
         for image in self._images:
             image.visible = not len(drawn)
-        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else _PALE, EMPHASIS)
+        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else PALE, EMPHASIS)
         self._box.visible = view.time_s is not None or view.ranks is not None
         self._box.left, self._box.right = view.time_s or self._whole_s
         top, bottom = view.ranks or (0, self._tasks - 1)

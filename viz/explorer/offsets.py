@@ -24,15 +24,13 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.mixed import add_mixed, mixer, opacities, swatches
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
+from ensembles.viz.explorer.diagram import PALE, add_box_select, marked_alphas, tell_new_opacity
 from ensembles.viz.explorer.view import View, rounded, rounded_offsets
 from ensembles.viz.pictures.access_map import label_offsets, offset_image
 from ensembles.viz.pictures.bars import plain_path
 
 _MOST_PATH = 60
 """Characters of a path in a title: those of a narrow page. The choice above it has all of it."""
-
-_PALE = 0.18
 
 
 class Offsets:
@@ -111,7 +109,7 @@ class Offsets:
         if self.figure is None:
             return
         # A new model would make Bokeh search the document again.
-        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else _PALE)
+        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else PALE)
         whole, some, is_empty = self._found, None, False
         if view.zoom_s is not None:
             low, high = view.zoom_s

@@ -31,6 +31,7 @@ from tornado.ioloop import IOLoop
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
+from ensembles.viz.common.mixed import EMPHASIS
 from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.common.theme import legend_keys_program, theme_program
@@ -261,10 +262,6 @@ class ExplorerServer:
         self._server.io_loop.call_later(again_s, self._refresh)
 
 
-_ENHANCED = 0.4
-"""Power of the opacity, as in the trace diagram."""
-
-
 def first_image(explorer: Explorer) -> str:
     """Return the address of the image of the first run, which has its bytes; empty: the run has no calls."""
     shares, classes = explorer.first_shares()
@@ -281,7 +278,7 @@ def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
     total = few.sum(axis=2)
     colours = np.array([[int(COLOURS[name][at : at + 2], 16) for at in (1, 3, 5)] for name in classes])
     mixed = few @ colours.astype(np.float32) / np.maximum(total, 1e-9)[:, :, None]
-    alpha = 255 * np.minimum(total / 255, 1) ** _ENHANCED
+    alpha = 255 * np.minimum(total / 255, 1) ** EMPHASIS
     pixels = np.rint(np.concatenate([mixed, alpha[:, :, None]], axis=2)).astype(np.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels, "RGBA").save(file, "PNG", compress_level=1)

@@ -15,7 +15,6 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJS,
     FixedTicker,
-    HoverTool,
     LinearColorMapper,
     NumeralTickFormatter,
 )
@@ -34,6 +33,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
     horizontal_legend,
     legend_item,
@@ -85,16 +85,15 @@ def over_runs(
         parts.append(fig.scatter("x", "y", source=source, color=colour, size=6, name="points"))
         drawn.append(parts[-1])
         items.append(legend_item(line.name, *parts))
-    fig.add_tools(
-        HoverTool(
-            renderers=drawn,
-            tooltips=[
-                ("", "@part"),
-                ("run", "@id, @start"),
-                ("duration", "@took"),
-                ("expected", "@expected"),
-            ],
-        )
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("", "@part"),
+            ("run", "@id, @start"),
+            ("duration", "@took"),
+            ("expected", "@expected"),
+        ],
     )
     # Above the picture, where it takes no width of a narrow one.
     horizontal_legend(fig, items, click_policy="hide")

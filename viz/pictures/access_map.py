@@ -14,7 +14,6 @@ from bokeh.models import (
     Column,
     CustomJSHover,
     CustomJSTickFormatter,
-    HoverTool,
     NumeralTickFormatter,
     Range1d,
 )
@@ -32,6 +31,7 @@ from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     empty_picture,
     horizontal_legend,
     label_time_axis,
@@ -238,13 +238,7 @@ def _figure(
         where = ("rank", "$x{0}")
     else:
         where = ("time", "$x{0,0.000} s")
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            tooltips=[where, ("offset", "$y{0}"), *shares],
-            formatters={"$y": place, "@image": share},
-        )
-    )
+    add_hover(fig, drawn, [where, ("offset", "$y{0}"), *shares], formatters={"$y": place, "@image": share})
     return fig
 
 

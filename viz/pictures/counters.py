@@ -16,7 +16,6 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJSHover,
     DataRange1d,
-    HoverTool,
     NumeralTickFormatter,
     Range1d,
 )
@@ -30,12 +29,14 @@ from ensembles.model.units import bytes_text, count_text, seconds_text, size_tex
 from ensembles.structure.surroundings import count_sampled, sum_levels, sum_rates
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
     annotate_empty,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
+    stack,
     subtitle,
     time_range,
 )
@@ -45,10 +46,8 @@ from ensembles.viz.common.style import (
     NEUTRAL,
     SERIES,
     byte_unit,
-    moment_hover,
     scaled_ticks,
     shade,
-    time_hover,
     time_unit,
 )
 
@@ -106,13 +105,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     fig.scatter(
         x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color=NEUTRAL["text"]
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[*bars],
-            tooltips=[*((name, f"@{name}{{0}}") for name in labels), ("slowest", "@text")],
-            formatters={f"@{name}": time_hover() for name in labels},
-        )
-    )
+    add_hover(fig, bars, [*((name, f"@{name}{{0}}") for name in labels), ("slowest", "@text")])
     longest = np.nanmax([sum(columns[label][row] for label in labels) for row in range(len(names))])
     unit_s, unit = time_unit(float(np.nanmax([longest, *columns["slowest"]])))
     fig.xaxis.axis_label = f"time ({unit})"
@@ -140,7 +133,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
             {"x": [(name, shift) for name in names], "count": heights, "text": [f"{n:,}" for n in heights]}
         )
         bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op], legend_label=op)
-        fig.add_tools(HoverTool(renderers=[bars], tooltips=[(op, "@text calls")]))
+        add_hover(fig, bars, [(op, "@text calls")])
     fig.yaxis.axis_label = "calls"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.y_range = DataRange1d(start=0)
@@ -168,30 +161,19 @@ def _time_by_rank(module: ModuleCounters) -> figure:
         subtitle(
             fig, f"{count_text(len(ranks), 'rank')} of ranks {ranks.min()} to {ranks.max()} had files alone."
         )
-    below = np.zeros(int(own.sum()))
-    for label, key in _PARTS:
-        top = below + table[key][own]
-        source = ColumnDataSource({"rank": table["rank"][own], "bottom": below, "top": top})
-        fig.vbar(
-            x="rank",
-            bottom="bottom",
-            top="top",
-            width=1.0,
-            source=source,
-            fill_color=COLOURS[label],
-            # A rank among thousands is narrower than a pixel: its outline is not.
-            line_color=COLOURS[label] if is_sparse else None,
-            line_width=3,
-            legend_label=label,
-        )
-        below = top
+    parts = {label: (table[key][own], COLOURS[label]) for label, key in _PARTS}
+    bars, top = stack(fig.vbar, ColumnDataSource({"rank": ranks}), parts, x="rank", width=1.0)
+    for bar, (_, colour) in zip(bars, parts.values(), strict=True):
+        if is_sparse:  # a rank among thousands is narrower than a pixel: its outline is not
+            bar.glyph.update(line_color=colour, line_width=3)
     fig.xaxis.axis_label = "rank"
     fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    unit_s, unit = time_unit(float(below.max(initial=0.0)))
+    unit_s, unit = time_unit(top)
     fig.yaxis.axis_label = f"time ({unit})"
     fig.yaxis.formatter = scaled_ticks(unit_s)
     fig.y_range = DataRange1d(start=0)
-    return _with_legend(fig)
+    horizontal_legend(fig, [legend_item(label, bar) for label, bar in zip(parts, bars, strict=True)])
+    return fig
 
 
 def _heat_map(name: str, found: HeatMap) -> Column:
@@ -246,7 +228,7 @@ def _rate_over_time(name: str, found: HeatMap, shared: Range1d) -> figure:
         )
         line = fig.step(x="x", y="y", mode="after", source=source, color=COLOURS[label])
         items.append(legend_item(label, line))
-        fig.add_tools(HoverTool(renderers=[line], tooltips=[("time", "@x s"), (label, "@text")]))
+        add_hover(fig, line, [("time", "@x s"), (label, "@text")])
     label_time_axis(fig)
     fig.yaxis.axis_label = f"data rate ({unit_name}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
@@ -420,13 +402,12 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
         " : (100 * value).toPrecision(3) + ' %';",
     )
     for label, samples in hovered:
-        fig.add_tools(
-            HoverTool(
-                renderers=[samples],
-                description=f"Values: {label}",
-                tooltips=[("", label), ("time", "@time{0}"), ("value", "@value{0}")],
-                formatters={"@time": moment_hover(), "@value": value},
-            )
+        add_hover(
+            fig,
+            samples,
+            [("", label), ("time", "@time{at}"), ("value", "@value{0}")],
+            formatters={"@value": value},
+            description=f"Values: {label}",
         )
     return fig
 

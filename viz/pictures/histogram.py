@@ -19,7 +19,6 @@ from bokeh.models import (
     CustomJSTickFormatter,
     DataRange1d,
     FixedTicker,
-    HoverTool,
     LinearAxis,
     LogAxis,
     NoOverlap,
@@ -38,6 +37,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.common.data_for import data_for, labelled_ensembles
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
     annotate_empty,
     horizontal_legend,
@@ -48,13 +48,12 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
+from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, SHORTEST_S, class_of_call, shade, time_ticks
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.progress import cdf
 
 _LEAST_LINEAR_BINS = 24
 
-_BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
@@ -329,7 +328,7 @@ def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
     if shown:
         return shown
     return {
-        key: (np.where(edges_s == 0, _BELOW_1_NS_S, edges_s), counts)
+        key: (np.where(edges_s == 0, SHORTEST_S, edges_s), counts)
         for key, (edges_s, counts) in counted.items()
     }
 
@@ -397,17 +396,16 @@ def _draw(
         left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
     )
     number = CustomJSHover(code="return Number(value.toFixed(1)).toLocaleString('en-US');")
-    fig.add_tools(
-        HoverTool(
-            renderers=[target],
-            visible=False,
-            tooltips=[
-                ("call", _unmarked(call.name)),
-                ("duration", "@left{0} – @right{0}"),
-                ("calls in the bin", "@n{0}"),
-            ],
-            formatters={"@left": time_hover(), "@right": time_hover(), "@n": number},
-        )
+    add_hover(
+        fig,
+        target,
+        [
+            ("call", _unmarked(call.name)),
+            ("duration", "@left{0} – @right{0}"),
+            ("calls in the bin", "@n{0}"),
+        ],
+        formatters={"@n": number},
+        visible=False,
     )
     return [area, line, target]
 
@@ -475,7 +473,7 @@ def _spans_decades(histogram: LogHistogram, shown: Sequence[Call]) -> bool:
     if not ends_s:
         return False
     least_s, most_s = min(low for low, _ in ends_s), max(high for _, high in ends_s)
-    return bool(most_s > 100.0 * max(least_s, _BELOW_1_NS_S))
+    return bool(most_s > 100.0 * max(least_s, SHORTEST_S))
 
 
 def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:

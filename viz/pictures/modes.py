@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from bokeh.models import AdaptiveTicker, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import AdaptiveTicker, ColumnDataSource, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -26,6 +26,8 @@ from ensembles.statistics.modes.time_slices import slice_text
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     LABEL_GROUND,
+    add_hover,
+    add_marks,
     annotate_empty,
     ends,
     ensemble_from,
@@ -38,7 +40,7 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.style import NEUTRAL, op_colour, time_hover
+from ensembles.viz.common.style import NEUTRAL, SHORTEST_S, op_colour
 
 _MOST_NAMED = 3
 """Of more calls outside of modes, the two largest are named above the figure."""
@@ -169,18 +171,10 @@ def _draw_rejected(
         **LABEL_GROUND,
         name="rejected_labels",
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[point, span],
-            visible=False,
-            tooltips=[("duration", "@low{0} – @high{0}"), ("not a mode", "@why")],
-            formatters={name: time_hover() for name in ("@low", "@high")},
-        )
-    )
+    add_hover(fig, [point, span], [("duration", "@low{0} – @high{0}"), ("not a mode", "@why")], visible=False)
     return legend_item("calls that are not a mode", span, point)
 
 
-_BELOW_1_NS_S = 0.5e-9
 _LEAST_WIDTH = 0.01
 _ROOT_2 = math.sqrt(2)
 _NARROW = 520
@@ -227,7 +221,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     ensemble = ensemble_from(data)
     found = ensemble.modes() if found is None else found
     counts = ensemble.histogram("log")
-    edges_s = np.where(counts.edges_s == 0, _BELOW_1_NS_S, counts.edges_s)
+    edges_s = np.where(counts.edges_s == 0, SHORTEST_S, counts.edges_s)
     empty = not ensemble.n
     low, high = (1e-6, 1.0) if empty else (edges_s[0] / 1.5, edges_s[-1] * 1.5)
     fig = new_figure(
@@ -423,20 +417,18 @@ def _draw_modes(
         **LABEL_GROUND,
         name="mode_labels",
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[point, line],
-            visible=False,
-            tooltips=[
-                ("mode", "@t{0}"),
-                (f"{level} confidence interval", "@low{0} – @high{0}"),
-                ("share of calls", "@share"),
-                *([("share of the time", "@time")] if has_times else []),
-                ("width", "@width"),
-                ("log-normal", "@fit"),
-            ],
-            formatters={name: time_hover() for name in ("@t", "@low", "@high")},
-        )
+    add_hover(
+        fig,
+        [point, line],
+        [
+            ("mode", "@t{0}"),
+            (f"{level} confidence interval", "@low{0} – @high{0}"),
+            ("share of calls", "@share"),
+            *([("share of the time", "@time")] if has_times else []),
+            ("width", "@width"),
+            ("log-normal", "@fit"),
+        ],
+        visible=False,
     )
     label = "log-normal with the weight and width of a mode"
     if any(misfits):
@@ -461,16 +453,8 @@ def _draw_rhythm(fig: figure, found: Modes, top: float) -> LegendItem:
         names = ["R" if order == 1 else f"R/{order}" for order in harmonics.orders]
         of = seconds_text(harmonics.fundamental_s)
         label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"
-    line = fig.segment(
-        x0=places,
-        x1=places,
-        y0=0,
-        y1=top,
-        line_color="#2ca02c",
-        line_width=1.4,
-        line_dash="dashed",
-        name="harmonics",
-    )
+    look: dict[str, Any] = {"line_color": "#2ca02c", "line_width": 1.4, "line_dash": "dashed"}
+    line = add_marks(fig, places, top, name="harmonics", **look)
     fig.text(
         x=places,
         y=[0.5 * top] * len(places),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from ensembles.answers.phases import PhasesAnswer, answer_phases, last_of
@@ -16,6 +16,7 @@ from ensembles.run.run import Run
 from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     annotate_empty,
     characters_beside,
     horizontal_legend,
@@ -27,7 +28,7 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
+from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES
 
 _MOST_NAME = 20
 _KINDS = {
@@ -174,19 +175,17 @@ def _draw(fig: figure, shown: list[PhaseTotals], syncs: Collection[int]) -> None
         # A phase that is shorter than a pixel stays visible.
         fig.scatter(x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour)
         items.append(legend_item(label, bar))
-        fig.add_tools(
-            HoverTool(
-                renderers=[bar, wait],
-                tooltips=[
-                    ("phase", "@phase"),
-                    ("from", "@start{0}"),
-                    ("time", "@time"),
-                    ("I/O", "@work"),
-                    ("waiting", "@waited"),
-                    ("slowest", "@slowest"),
-                ],
-                formatters={"@start": moment_hover()},
-            )
+        add_hover(
+            fig,
+            [bar, wait],
+            [
+                ("phase", "@phase"),
+                ("from", "@start{at}"),
+                ("time", "@time"),
+                ("I/O", "@work"),
+                ("waiting", "@waited"),
+                ("slowest", "@slowest"),
+            ],
         )
     grey = fig.quad(left=[0], right=[0], bottom=[0], top=[0], color=COLOURS["wait"], line_color=None)
     items.append(legend_item("mean wait for the slowest task", grey))

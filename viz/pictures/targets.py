@@ -13,7 +13,6 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJSHover,
     CustomJSTickFormatter,
-    HoverTool,
     LinearColorMapper,
     LogColorMapper,
     LogTicker,
@@ -37,16 +36,18 @@ from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     empty_picture,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
+    stack,
     subtitle,
     time_range,
 )
 from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
-from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit, moment_hover
+from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit
 from ensembles.viz.common.theme import TURNED
 from ensembles.viz.pictures.access_map import layer_of_run
 
@@ -240,16 +241,15 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
             return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2))) + '/s';
         """,
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            tooltips=[
-                ("", "$y{0}"),
-                ("time", "$x{0}"),
-                *((op, f"@image{{{number}}}") for number, op in enumerate(shown)),
-            ],
-            formatters={"$y": _target_hover(load), "$x": moment_hover(), "@image": share},
-        )
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("", "$y{0}"),
+            ("time", "$x{at}"),
+            *((op, f"@image{{{number}}}") for number, op in enumerate(shown)),
+        ],
+        formatters={"$y": _target_hover(load), "@image": share},
     )
     return fig
 
@@ -304,16 +304,17 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     )
     fig.add_layout(bar, "above")
     fig.height = (fig.height or 0) + 24  # what the bar takes more than a legend
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            tooltips=[
-                ("", "$y{0}"),
-                ("time", "$x{0}"),
-                ("calls in progress", "@image{0,0.00}"),
-            ],
-            formatters={"$y": _target_hover(load), "$x": moment_hover()},
-        )
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("", "$y{0}"),
+            ("time", "$x{at}"),
+            ("calls in progress", "@image{0,0.00}"),
+        ],
+        formatters={
+            "$y": _target_hover(load),
+        },
     )
     return fig
 
@@ -358,8 +359,6 @@ def _totals(load: TargetLoad) -> figure:
     )
     fig.yaxis.axis_label = f"bytes ({name})"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
-    below = np.zeros(count)
-    items, bars = [], []
     columns: dict[str, Any] = {
         "x": np.arange(count),
         "target": load.targets,
@@ -367,36 +366,21 @@ def _totals(load: TargetLoad) -> figure:
         "time_s": load.of_targets("time_ns") * 1e-9,
         **{f"{op}_text": [bytes_text(int(n)) for n in load.of_targets(f"{op}_bytes")] for op in shown},
     }
-    for op in shown:
-        above = below + load.of_targets(f"{op}_bytes") / unit
-        columns |= {f"{op}_below": below, f"{op}_above": above}
-        below = above
-    source = ColumnDataSource(columns)
-    for op in shown:
-        bar = fig.vbar(
-            x="x",
-            width=0.8,
-            bottom=f"{op}_below",
-            top=f"{op}_above",
-            source=source,
-            fill_color=COLOURS[op],
-            line_color=None,
-        )
-        bars.append(bar)
-        items.append(legend_item(MOVED[op], bar))
+    parts = {op: (load.of_targets(f"{op}_bytes") / unit, COLOURS[op]) for op in shown}
+    bars, _ = stack(fig.vbar, ColumnDataSource(columns), parts, x="x", width=0.8)
+    items = [legend_item(MOVED[op], bar) for op, bar in zip(shown, bars, strict=True)]
     ends_of_mean = [-0.6, count - 0.4], [mean / unit] * 2
     line = fig.line(*ends_of_mean, line_color=NEUTRAL["text"], line_dash="dashed")
     items.append(legend_item(f"mean: {bytes_text(mean)}", line))
     horizontal_legend(fig, items)
-    fig.add_tools(
-        HoverTool(
-            renderers=[*bars],
-            tooltips=[
-                ("target", "OST @target"),
-                *((op, f"@{op}_text") for op in shown),
-                ("calls", "@calls{0,0}"),
-                ("time in calls", "@time_s{0,0.000} s"),
-            ],
-        )
+    add_hover(
+        fig,
+        bars,
+        [
+            ("target", "OST @target"),
+            *((op, f"@{op}_text") for op in shown),
+            ("calls", "@calls{0,0}"),
+            ("time in calls", "@time_s{0,0.000} s"),
+        ],
     )
     return fig

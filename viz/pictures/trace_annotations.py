@@ -31,6 +31,7 @@ from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import DrawnRaster, Raster
 from ensembles.viz.common.figures import (
+    add_hover,
     annotate_empty,
     cells_of_time,
     ends,
@@ -43,7 +44,7 @@ from ensembles.viz.common.figures import (
     subtitle,
 )
 from ensembles.viz.common.single_calls import MOST_CALLS, Window, add_boxes, add_calls, call_columns
-from ensembles.viz.common.style import COLOURS, NEUTRAL, moment_hover
+from ensembles.viz.common.style import COLOURS, NEUTRAL
 
 BANDS = ("phases", "nodes")
 """What can be drawn over a trace diagram."""
@@ -258,22 +259,19 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     target = fig.quad(left="left", right="right", bottom=0, top=1.08 * top, source=source, alpha=0)
     code = _CALLS_JS if raster.several_threads else _TASKS_JS
     counts = CustomJSHover(args={"tasks": raster.tasks}, code=code)
-    fig.add_tools(
-        HoverTool(
-            renderers=[target],
-            mode="vline",
-            point_policy="follow_mouse",
-            description="Values of the curve",
-            tooltips=[
-                ("time interval", "@left{0} – @right{0}"),
-                *((name, f"@n_{name}{{0}}") for name in present),
-            ],
-            formatters={
-                "@left": moment_hover(),
-                "@right": moment_hover(),
-                **{f"@n_{name}": counts for name in present},
-            },
-        )
+    add_hover(
+        fig,
+        target,
+        [
+            ("time interval", "@left{at} – @right{at}"),
+            *((name, f"@n_{name}{{0}}") for name in present),
+        ],
+        formatters={
+            **{f"@n_{name}": counts for name in present},
+        },
+        mode="vline",
+        point_policy="follow_mouse",
+        description="Values of the curve",
     )
     most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
     of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"

@@ -15,7 +15,6 @@ from bokeh.models import (
     CustomJS,
     CustomJSHover,
     CustomJSTickFormatter,
-    HoverTool,
     NumeralTickFormatter,
     Range,
     Range1d,
@@ -37,6 +36,7 @@ from ensembles.summaries.raster import CLASSES, DrawnRaster, Raster, ShareImage,
 from ensembles.viz.common.data_for import data_for, need_calls, of_several, partial_sentence
 from ensembles.viz.common.figures import (
     LEFT_BORDER,
+    add_hover,
     annotate_empty,
     horizontal_legend,
     label_time_axis,
@@ -56,7 +56,7 @@ from ensembles.viz.common.single_calls import (
     nested_layers,
     only_layer,
 )
-from ensembles.viz.common.style import LABELS, moment_hover
+from ensembles.viz.common.style import LABELS
 from ensembles.viz.common.task_order import (
     Order,
     TaskRows,
@@ -461,14 +461,13 @@ def _add_hover(fig: figure, shown: _Shown, image: ShareImage, renderer: GlyphRen
         code=_TASKS_JS,
     )
     shares = [(name, f"@image{{{position}}}") for position, name in enumerate(shown.present)]
-    fig.add_tools(
-        HoverTool(
-            renderers=[renderer],
-            description="Values of the trace diagram",
-            visible=renderer is fig.renderers[0],
-            tooltips=[("", "$y{0}"), ("time", "$x{0}"), *shares],
-            formatters={"$y": tasks, "$x": moment_hover(), "@image": CustomJSHover(code=_SHARE_JS)},
-        )
+    add_hover(
+        fig,
+        renderer,
+        [("", "$y{0}"), ("time", "$x{at}"), *shares],
+        formatters={"$y": tasks, "@image": CustomJSHover(code=_SHARE_JS)},
+        description="Values of the trace diagram",
+        visible=renderer is fig.renderers[0],
     )
 
 
