@@ -19,7 +19,6 @@ from bokeh.models import (
     NumeralTickFormatter,
     Range1d,
 )
-from bokeh.models.annotations import LegendItem
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
@@ -100,7 +99,6 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
         height=0.6,
         source=source,
         color=[COLOURS[name] for name in labels],
-        legend_label=labels,
     )
     fig.scatter(
         x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color=NEUTRAL["text"]
@@ -111,7 +109,8 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     fig.xaxis.axis_label = f"time ({unit})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
     fig.x_range = Range1d(start=0, end=1.06 * float(np.nanmax([longest, *columns["slowest"], 1e-9])))
-    return _with_legend(fig)
+    horizontal_legend(fig, [legend_item(label, bar) for label, bar in zip(labels, bars, strict=True)])
+    return fig
 
 
 def _access_sizes(module: ModuleCounters) -> figure:
@@ -125,6 +124,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
     }
     present = [op for op in counts if any(counts[op].values())]
     fig.xaxis.axis_label = "access size (a class begins above the one before it)"
+    items = []
     for op in present:
         # Bars of one direction are at their tick, those of two on either side of it.
         shift = 0.0 if len(present) < 2 else -0.2 if op == "read" else 0.2
@@ -132,12 +132,14 @@ def _access_sizes(module: ModuleCounters) -> figure:
         source = ColumnDataSource(
             {"x": [(name, shift) for name in names], "count": heights, "text": [f"{n:,}" for n in heights]}
         )
-        bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op], legend_label=op)
+        bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op])
+        items.append(legend_item(op, bars))
         add_hover(fig, bars, [(op, "@text calls")])
     fig.yaxis.axis_label = "calls"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.y_range = DataRange1d(start=0)
-    return _with_legend(fig)
+    horizontal_legend(fig, items)
+    return fig
 
 
 def _with_empty_classes(classes: Mapping[str, Sequence[SizeClass]]) -> list[tuple[int, int]]:
@@ -233,15 +235,6 @@ def _rate_over_time(name: str, found: HeatMap, shared: Range1d) -> figure:
     fig.yaxis.axis_label = f"data rate ({unit_name}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     horizontal_legend(fig, items)
-    return fig
-
-
-def _with_legend(fig: figure) -> figure:
-    """Move the legend above the frame, where it hides nothing."""
-    if fig.legend:
-        legend = fig.legend[0]
-        fig.center.remove(legend)
-        horizontal_legend(fig, [item for item in legend.items if isinstance(item, LegendItem)])
     return fig
 
 

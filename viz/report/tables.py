@@ -5,7 +5,6 @@ Moments and quantiles of the call durations by function, as a table.
 
 from __future__ import annotations
 
-import html
 import math
 import os
 import shlex
@@ -336,19 +335,11 @@ _LEVELS = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class MomentsTable:
-    """A table that a notebook displays as HTML."""
+    """A table of texts, which the page shows."""
 
     headers: Sequence[str]  # Names of the columns
     rows: Sequence[Sequence[str]]  # The first cell of a row is its name; the others are numbers with units
     note: str = ""  # Sentence below the table, or ``""``
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(header)}</th>" for header in self.headers)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
-        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
 def moments(data: Any) -> MomentsTable:
