@@ -125,18 +125,18 @@ class _Bars(NamedTuple):
     """Bars that the figures share, each of one rank or of several successive ones."""
 
     totals: Sequence[RankTotals]
-    count: int  # Number of ranks
+    all_ranks: int  # Number of ranks
     per_bar: int
     x_range: Range1d
     source: ColumnDataSource
 
     def of(self, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and largest value of the ranks of each bar; ranks without calls count as 0."""
-        of_rank = np.zeros(-(-self.count // self.per_bar) * self.per_bar)
+        of_rank = np.zeros(-(-self.all_ranks // self.per_bar) * self.per_bar)
         of_rank[[row.rank for row in self.totals]] = values
         grouped = of_rank.reshape(-1, self.per_bar)
         first = np.arange(len(grouped)) * self.per_bar
-        return grouped.sum(axis=1) / np.minimum(self.per_bar, self.count - first), grouped.max(axis=1)
+        return grouped.sum(axis=1) / np.minimum(self.per_bar, self.all_ranks - first), grouped.max(axis=1)
 
     def draw(self, fig: figure, parts: Mapping[str, tuple[np.ndarray, str]]) -> tuple[list[Any], float]:
         """Draw the parts of the bars on each other."""

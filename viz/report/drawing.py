@@ -132,8 +132,7 @@ def _data(pictures: Mapping[str, Any], models: dict[str, list[Model]], selects: 
     places = {picture.id: f"picture-{name}" for name, picture in pictures.items()}
     # The roots are put into the text of an empty document. As roots of a real one the pictures would leave
     # the one that they may be part of, and their models would be searched for five times.
-    document = dict(Document().to_json(deferred=False))
-    document["roots"] = []
+    document: dict[str, Any] = {**Document().to_json(deferred=False), "roots": []}
     serializer = PageSerializer(selects)
     for name, picture in pictures.items():
         before = len(serializer.models)
