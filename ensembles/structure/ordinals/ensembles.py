@@ -71,15 +71,8 @@ differ."""
 class OrdinalEnsembles:
     """The durations of calls by ordinal; mergeable.
 
-    Parameters
-    ----------
-    kept : int
-        Largest number of calls that are held one by one, for exact quantiles.
-
-    Attributes
-    ----------
-    n_unknown : int
-        Number of calls whose ordinal is not known.
+    `kept`: largest number of calls that are held one by one, for exact quantiles. `n_unknown`: number of
+    calls whose ordinal is not known.
 
     Examples
     --------

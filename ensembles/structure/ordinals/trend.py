@@ -34,21 +34,11 @@ _JUMP = 1.5
 class Trend(Printed):
     """Result of the test whether calls become slower with their ordinal.
 
-    Attributes
-    ----------
-    worsening : bool
-        Whether there is a significant worsening by `LEAST_RISE` or more.
-    from_, to : int or None
-        First and last ordinal of the worsening; None: there is no worsening. In JSON ``from`` and ``to``.
-    rise : float or None
-        Ratio of the typical duration of the last ordinal to that before the worsening.
-    p : float or None
-        The larger p-value of two tests: probability of such a rise if the order of ordinals were random, and
-        if neighbouring ordinals were correlated by up to 0.8. None: too few ordinals.
-    ranks_rising : float or None
-        Share of the ranks with all of these calls in which durations rise. None: fewer than two such ranks.
-    sentence : str
-        The result in plain words.
+    `worsening`: significant, by `LEAST_RISE` or more. `from_`, `to`: its first and last ordinal; in JSON
+    ``from`` and ``to``. `rise`: ratio of the typical duration of the last ordinal to that before. `p`: the
+    larger p-value of two tests: probability of such a rise if the order of ordinals were random, and if
+    neighbouring ordinals were correlated by up to 0.8; None: too few ordinals. `ranks_rising`: share of the
+    ranks with all of these calls in which durations rise; None: fewer than two such ranks.
     """
 
     worsening: bool

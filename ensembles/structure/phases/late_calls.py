@@ -225,18 +225,10 @@ LEAST_RATIO = 2.0
 class LateOutside:
     """A task that is late because of what it did outside of I/O calls: computation, or messages.
 
-    Attributes
-    ----------
-    rank : int
-    outside_s : float
-        Time until its last calls of the phases in which it was in no I/O call, summed over phases.
-    others_s : float
-        The same of the other tasks, in the median.
-    left_s : float
-        Part of `outside_s` beyond that of the others in which it was still inside `call`, which the others
-        had left: it waited for a processor, or for messages of the call. 0: less than half, or not known.
-    call : str
-        The collective call.
+    `outside_s`: time until its last calls of the phases in which it was in no I/O call, summed over phases.
+    `others_s`: the same of the other tasks, in the median. `left_s`: part of `outside_s` beyond that of the
+    others in which it was still inside the collective `call`, which the others had left: it waited for a
+    processor, or for messages of the call; 0: less than half, or not known.
     """
 
     rank: int

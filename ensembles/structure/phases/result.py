@@ -21,12 +21,7 @@ class AnnotatedPhases:
     """Phases that the program named, at separate times in each rank.
 
     The k-th phase of a name is the same phase in all ranks. Phases are numbered from 1, in the order in which
-    the first rank entered them.
-
-    Parameters
-    ----------
-    rank, start, end, number : ndarray of integers, shape (n,)
-        Rank, start and end in ns, and phase of each occurrence, sorted by rank and start.
+    the first rank entered them. Occurrences are sorted by rank and start.
     """
 
     def __init__(
@@ -91,28 +86,13 @@ RULES = ("named", "barriers", "steps", "gaps", "none")
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """The phases of a run.
+    """The phases of a run, numbered from 1 in the order of time, found by one of `RULES`.
 
-    Attributes
-    ----------
-    rule : str
-        One of `RULES`.
-    count : int
-        Number of phases. They are numbered from 1 in the order of time.
-    confidence : float
-        From 0 to 1. It is 1 for phases that the program named or its barriers separate, and 0 by the rule of
-        gaps. By the rule of lockstep, it is the share of the calls in phases in which all ranks made equally
-        many calls.
-    sentence : str
-        The evidence for the phases, in plain words.
-    cuts_ns : ndarray of int64, shape (m,)
-        Moments that separate phases, ns since the origin, rising. Empty if the program named them.
-    number : ndarray of int64, shape (m + 1,)
-        Phase between two cuts; -1: no I/O began there.
-    named : AnnotatedPhases or None
-        The phases that the program named.
-    message_steps : tuple of int
-        Numbers of the phases in which tasks only exchanged messages.
+    `confidence`: from 0 to 1. It is 1 for phases that the program named or its barriers separate, and 0 by
+    the rule of gaps. By the rule of lockstep, it is the share of the calls in phases in which all ranks made
+    equally many calls. `cuts_ns`: moments that separate phases, ns since the origin, rising; empty if the
+    program named them. `number`: phase between two cuts, shape (m + 1,); -1: no I/O began there.
+    `message_steps`: numbers of the phases in which tasks only exchanged messages.
 
     Examples
     --------

@@ -30,15 +30,8 @@ class Step:
 class Expansion:
     """A pattern with the values of its parameters, which can be expanded for any span of tasks.
 
-    Attributes
-    ----------
-    operations : tuple of Operation
-        Operations of the active phases.
-    calls : tuple of str
-        Names of the calls; rows contain their indices.
-    steps : tuple of Step
-    step_phase : ndarray of int64
-        Index of the phase of each step.
+    `operations`: of the active phases. `calls`: names, of which rows contain the indices. `step_phase`: index
+    of the phase of each step.
     """
 
     def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:

@@ -17,13 +17,7 @@ MOST_TASKS = 1 << 24
 def parameter_values(
     pattern: Pattern, overrides: Mapping[str, int | str] | None = None, paper: bool = False
 ) -> dict[str, int]:
-    """Compute the values of the parameters of a pattern.
-
-    Parameters
-    ----------
-    overrides : mapping of str to int or str, optional
-        Values that replace those of the pattern; expressions may use the parameters before them.
-    """
+    """Compute the values of the parameters; `overrides` may use the parameters before them."""
     overrides = overrides or {}
     for name in overrides:
         if name not in pattern.parameters:
@@ -134,10 +128,7 @@ MOST_FILES = 1 << 26
 class FileNames(Sequence[str]):
     """Names of all files in the order of the pattern; files of one template are consecutive.
 
-    Attributes
-    ----------
-    first, counts : dict of str to int
-        Number of the first file and number of files of each key of the pattern.
+    `first`, `counts`: number of the first file, and number of files, of each key of the pattern.
     """
 
     def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:

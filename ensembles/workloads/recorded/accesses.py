@@ -154,13 +154,7 @@ COLUMN_NAMES = ("task", "call", "file", "offset", "bytes", "moved", "start", "du
 
 
 def read_accesses(run: Run) -> Accesses:
-    """Read the calls of a run that a replay makes again.
-
-    Raises
-    ------
-    EnsioError
-        The run lacks calls, has none on files, or its tasks meet in groups that the record does not name.
-    """
+    """Read the calls of a run that a replay makes again, or raise EnsioError if the record lacks some."""
     run.reading.need(Holds.CALL_ORDER, "a replay makes every call again")
     events = run.reading.chosen_by(Selection().for_run(run), _COLUMNS)
     why_below = why_not_as_mpiio(events)

@@ -30,12 +30,7 @@ _COMPUTE = "task.compute"
 
 
 class PlanOfRun:
-    """The calls of a recorded run as rows of a plan (testbed/plan_operation.h).
-
-    Parameters
-    ----------
-    found : Accesses
-    """
+    """The calls of a recorded run as rows of a plan (testbed/plan_operation.h)."""
 
     def __init__(self, found: Accesses) -> None:
         self._found = found

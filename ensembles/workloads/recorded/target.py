@@ -21,18 +21,7 @@ _LONGEST_PATH = 4095
 class Places:
     """Where the files of a run are in a replay: below a folder, without the folder that all have in common.
 
-    Parameters
-    ----------
-    folder : Path
-    paths : iterable of str
-        All paths of the run.
-    run : str
-        For messages.
-
-    Raises
-    ------
-    EnsioError
-        A name could lead out of the folder, or is too long.
+    No name leads out of the folder.
     """
 
     def __init__(self, folder: Path, paths: Iterable[str], run: str) -> None:
@@ -63,14 +52,9 @@ class Places:
 
 @contextlib.contextmanager
 def empty_folder(wanted: str | None, keep: bool) -> Iterator[Path]:
-    """Give a folder that is empty, and is as before in the end.
+    """Give a folder that is empty, and is as before in the end unless what is made is kept.
 
-    Parameters
-    ----------
-    wanted : str or None
-        A folder that is empty or does not exist; None: a new one in the current folder.
-    keep : bool
-        Leave what is made in it.
+    `wanted`: a folder that is empty or does not exist; None: a new one in the current folder.
     """
     if wanted is None:
         made, folder = True, Path(tempfile.mkdtemp(prefix=".ensio-replay-", dir=Path.cwd()))

@@ -98,13 +98,7 @@ def phase_starts_ns(folder: Path) -> np.ndarray:
 
 
 def read_file_facts(folder: Path, files: list[str]) -> dict[str, dict[str, str]]:
-    """Read the layouts of files, as the recorder stores them.
-
-    Returns
-    -------
-    dict of str to dict of str to str
-        ``lustre.lov`` (`ensembles.model.lustre`) by path, of files that calls reached.
-    """
+    """Read the layouts (``lustre.lov``) by path, of files that calls reached, as the recorder stores them."""
     facts = {}
     for path, layout in zip(files[1:], np.fromfile(folder / "striping", STRIPING).tolist(), strict=True):
         stripe_bytes, count, first, targets, _ = layout
