@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
-import tempfile
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,25 +31,28 @@ def environment(folder: str | Path, **more: str) -> dict[str, str]:
     return clean | {"ENSIO_DIR": str(folder), "ENSIO_EXCLUDE": ""} | more
 
 
-def run(*command: object, **more: str) -> str:
-    """Run a program, recorded into a temporary folder, and return its output."""
-    with tempfile.TemporaryDirectory(prefix="ensio-bench-", dir=BUILD) as folder:
-        words = [str(word) for word in command]
-        done = subprocess.run(
-            words, env=environment(folder, **more), stdout=subprocess.PIPE, text=True, check=True
-        )
-        return done.stdout
+class Used(NamedTuple):
+    """What a process and its children took."""
+
+    processor_s: float
+    clock_s: float
+    peak_mib: float
+    status: int
+    printed: str  # On standard output, if that is kept
 
 
-def numbers(printed: str) -> dict[str, float]:
-    """Parse the numbers of a line "name number name number ..."."""
-    words = printed.split()
-    return {name: float(number) for name, number in zip(words[::2], words[1::2], strict=True)}
-
-
-def median_of(rows: list[dict[str, float]]) -> dict[str, float]:
-    """Return the median over rows of each number."""
-    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+def use(command: Sequence[object], environment: Mapping[str, str] | None = None, keep: bool = False) -> Used:
+    """Run a command, and return what it took."""
+    output = subprocess.PIPE if keep else subprocess.DEVNULL
+    words = list(map(str, command))
+    begin = time.perf_counter()
+    child = subprocess.Popen(words, env=environment, stdout=output, stderr=subprocess.DEVNULL, text=True)
+    printed = child.stdout.read() if child.stdout else ""
+    _, status, usage = os.wait4(child.pid, 0)
+    clock_s = time.perf_counter() - begin
+    child.returncode = os.waitstatus_to_exitcode(status)
+    processor_s = usage.ru_utime + usage.ru_stime
+    return Used(processor_s, clock_s, usage.ru_maxrss / 1024, child.returncode, printed)
 
 
 def table(title: str, headers: list[str], rows: list[list[object]], notes: str = "") -> None:
