@@ -152,10 +152,6 @@ class _Kinds(Summary):
         for key in other.counts:
             self._add(key, other.counts[key], other.ends_s[key], other.time_s[key])
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the counts by layer and operation."""
-        return {"/".join(key): counts for key, counts in self.counts.items()}
-
     def _add(self, key: Key, counts: np.ndarray, ends_s: tuple[float, float], time_s: float) -> None:
         low_s, high_s = self.ends_s.get(key, (np.inf, 0.0))
         self.counts[key] = self.counts.get(key, 0) + counts

@@ -48,10 +48,6 @@ class _Posts(Summary):
         for key, count in other.posts.items():
             self.posts[key] = self.posts.get(key, 0) + count
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``posts``, in the order of the kinds."""
-        return {"posts": np.array(list(self.posts.values()), np.int64)}
-
 
 def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
     """Count the selected calls that only post a request, by layer and operation."""

@@ -10,9 +10,9 @@ whole. A pass runs through these steps:
    resulting chunks, one after the other.
 3. After the last chunk of the part, `Summary.finalize` completes the summary.
 4. The engine merges the parts in the order of their ranks (`Summary.merge`).
-5. Callers read the result by the attributes of the class, or by name from `Summary.to_arrays`.
+5. Callers read the result by the attributes of the class.
 
-A summary class defines `add`, `merge` and `to_arrays`. It overrides the rest only where the defaults do not
+A summary class defines `add` and `merge`. It overrides the rest only where the defaults do not
 fit. Summaries are pickled between processes.
 
 Examples
@@ -37,10 +37,6 @@ A summary of the longest write of each rank. It needs three columns, and its chu
 ...         for rank, duration_ns in other.longest_ns.items():
 ...             self._add(rank, duration_ns)
 ...
-...     def to_arrays(self):
-...         ranks = sorted(self.longest_ns)
-...         return {"rank": np.array(ranks), "longest_ns": np.array([self.longest_ns[r] for r in ranks])}
-...
 ...     def _add(self, rank, duration_ns):
 ...         self.longest_ns[rank] = max(self.longest_ns.get(rank, 0), duration_ns)
 
@@ -49,8 +45,8 @@ class must be in a module:
 
 >>> run = en.open("ensio-ior")
 >>> summary = run.summarize(ignoring_run(LongestWrite))
->>> summary.to_arrays()["rank"]
-array([0, 1, 2, 3, 4, 5, 6, 7])
+>>> sorted(summary.longest_ns)
+[0, 1, 2, 3, 4, 5, 6, 7]
 
 Summaries of parts merge to the summary of the whole:
 
@@ -65,14 +61,12 @@ True
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ensembles.model.events import Events
     from ensembles.passes.memory import Budget
 
@@ -131,10 +125,6 @@ class Summary(Protocol):
         `other`: filled from another part of the run; with `RANK_ORDER` and `BY_RANK`, from higher ranks. It
         must stay unchanged, so that arrays which this summary may change later have to be copied.
         """
-
-    @abstractmethod
-    def to_arrays(self) -> Mapping[str, np.ndarray]:
-        """Return the contents as arrays by name, for comparisons and exports."""
 
     def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
         """Transform the chunks of a part before they are added. Default: no change.

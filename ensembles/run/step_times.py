@@ -37,10 +37,6 @@ class StepTimes(Summary):
         """Add the times of other events of the same run."""
         self.time_ns += other.time_ns
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``time_ns``."""
-        return {"time_ns": self.time_ns}
-
 
 def step_times_s(run: Run) -> list[float]:
     """Compute the time in I/O of each phase, summed over tasks, in seconds.

@@ -136,17 +136,6 @@ class Fingerprint(Summary):
                 mine.digests[name] = (mine.digests[name] + value) % _MODULUS
         self.files.update(other.files)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``phase``, ``tasks``, ``n`` (calls), and the digests as texts."""
-        numbers = sorted(self.entries)
-        entries = [self.entries[number] for number in numbers]
-        return {
-            "phase": np.array(numbers, np.int64),
-            "tasks": np.array([entry.tasks for entry in entries], np.int64),
-            "n": np.array([entry.calls.total() for entry in entries], np.int64),
-            **{name: np.array([f"{entry.digests[name]:x}" for entry in entries]) for name in _DIGESTS},
-        }
-
     def to_json(self) -> dict[str, Any]:
         """Return the fingerprint as plain JSON values: ``tasks``, ``files``, ``whole``, ``phases``.
 

@@ -156,7 +156,8 @@ class StridedReads(Summary):
 
     @property
     def _columns(self) -> dict[str, np.ndarray]:
-        return self.to_arrays()
+        rows = self.rows
+        return {name: rows[name] for name in ROW.names or ()}
 
     @_columns.setter
     def _columns(self, columns: dict[str, np.ndarray]) -> None:
@@ -164,11 +165,6 @@ class StridedReads(Summary):
         for name in ROW.names or ():
             rows[name] = columns[name]
         self._parts, self._held = [rows], len(rows)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns of `ROW`, sorted by rank, layer, file, run and position."""
-        rows = self.rows
-        return {name: rows[name] for name in ROW.names or ()}
 
     @property
     def rows(self) -> np.ndarray:

@@ -111,13 +111,6 @@ class ActiveTime(Summary):
             if spans is not None:
                 self._spans[number] = [np.array([[0], [union_ns(spans)]])] if spans else []
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``active_s`` and ``calls`` by direction, each of shape (2,)."""
-        return {
-            "active_s": np.array([self.active_s(direction) for direction in DIRECTIONS]),
-            "calls": np.array(self._counts(), dtype=np.int64),
-        }
-
 
 def union_ns(spans: list[np.ndarray]) -> int:
     """Length of the union of spans of time: arrays of shape (2, n) with their starts and ends, ns."""
@@ -215,11 +208,6 @@ class IoUnion(Summary):
         """Add the calls of another part of the run."""
         other._join()
         self._hold(other._spans)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``start_ns`` and ``end_ns`` of the spans, rising."""
-        self._join()
-        return {"start_ns": self._spans[0], "end_ns": self._spans[1]}
 
     @property
     def time_s(self) -> float:

@@ -267,14 +267,6 @@ class CallTable(Summary):
         self.start_ns = start_ns if self.start_ns is None else min(self.start_ns, start_ns)
         self.end_ns = end_ns if self.end_ns is None else max(self.end_ns, end_ns)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``call`` (``layer:name``), and an array for each part of `CallTotals`."""
-        arrays = {"call": np.array([f"{call.layer}:{call.name}" for call in self.totals], dtype=str)}
-        for name in ("count", "errors", "bytes", "time_ns", "max_ns"):
-            values = [getattr(totals, name) for totals in self.totals.values()]
-            arrays[name] = np.array(values, dtype=np.int64)
-        return arrays
-
 
 def find_slowest_calls(chunk: Events) -> SlowestCall | None:
     """Find the slowest call that does not wait for other tasks.

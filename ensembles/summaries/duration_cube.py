@@ -139,15 +139,6 @@ class DurationCube(Summary):
             cells = slice(max(first, 0), max(int(np.searchsorted(edges[:-1], times_ns[1], side="left")), 0))
         return rows, cells
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``time_ns``, ``edges_ns`` and ``times_ns``."""
-        return {
-            "calls": self.calls(),
-            "time_ns": self.time_ns(),
-            "edges_ns": self.edges_ns,
-            "times_ns": self.times_ns,
-        }
-
 
 def bins_of_counts(counts: np.ndarray) -> np.ndarray:
     """Return the bins of a cube in which there are calls."""

@@ -97,15 +97,6 @@ class LogHistogram(Summary):
         edges_s = bin_edges_s()[np.append(first_of_bin, BIN_COUNT)]
         return edges_s[used[0] : used[-1] + 2], counts[chosen]
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``counts`` and ``call``.
-
-        ``counts`` is int64, shape (calls, BIN_COUNT); ``call`` names its rows as ``layer:name``.
-        """
-        counts = np.array(list(self.counts.values()), dtype=np.int64).reshape(-1, BIN_COUNT)
-        names = np.array([f"{call.layer}:{call.name}" for call in self.counts], dtype=str)
-        return {"counts": counts, "call": names}
-
 
 class LogHistogramPerMib(LogHistogram):
     """A mergeable summary: as `LogHistogram`, of durations per MiB. Calls that moved nothing are left out.

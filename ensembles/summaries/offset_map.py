@@ -116,13 +116,6 @@ class OffsetMap(Summary):
         first = DIRECTIONS.index(op) * self.rank_rows
         return self._grid.values[first : first + self.rank_rows]
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``offset_edges``, ``time_edges_s``, and the bytes ``by_time`` and ``by_rank`` of each op."""
-        arrays = {"offset_edges": self.offset_edges, "time_edges_s": self.time_edges_s}
-        for op in DIRECTIONS:
-            arrays |= {f"{op}_by_time": self.by_time(op), f"{op}_by_rank": self.by_rank(op)}
-        return arrays
-
 
 class WindowMap(OffsetMap):
     """The offset map of a time: calls count with the part of their bytes that they moved in it.

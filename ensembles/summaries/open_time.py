@@ -159,14 +159,6 @@ class OpenTime(Summary):
         for number in range(len(DIRECTIONS)):
             self._compact(number)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``bytes``, ``sessions`` and ``time_s`` by direction, each of shape (2,)."""
-        found = [self.open_to_close(direction) or OpenToClose(0, 0, 0.0) for direction in DIRECTIONS]
-        return {
-            name: np.array([getattr(each, name) for each in found])
-            for name in ("bytes", "sessions", "time_s")
-        }
-
 
 @of_calls
 def _marks(calls: Sequence[Call]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -101,10 +101,6 @@ class PhaseCounts(Summary):
         np.minimum(mine["least"], theirs["least"], out=mine["least"])
         np.maximum(mine["most"], theirs["most"], out=mine["most"])
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``cuts``, and `arrays`."""
-        return {"cuts": self.cuts, **self.arrays}
-
     def parted(self, cuts: np.ndarray) -> PhaseCounts:
         """Count the same calls by other groups."""
         if self.kept is None:
@@ -143,11 +139,6 @@ class CountsOfSeveral(Summary):
         """Add counts of the same selections."""
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.merge(theirs)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays of all selections, named ``0.counts``, ``1.counts`` ..."""
-        arrays = ((place, counts.to_arrays()) for place, counts in enumerate(self.each))
-        return {f"{place}.{name}": values for place, found in arrays for name, values in found.items()}
 
     @property
     def all_kept(self) -> bool:

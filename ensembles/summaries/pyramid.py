@@ -135,10 +135,6 @@ class Pyramid(Summary):
         extent = window_ns or (None if self._grid.low_ns is None else self.extent_ns)
         raster.put(self._grid, np.arange(self._amounts), extent, self.several_threads)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the properties ``time_ns``, ``begun`` and ``edges_ns``."""
-        return {"time_ns": self.time_ns, "begun": self.begun, "edges_ns": self.edges_ns}
-
 
 def pyramid_request(level: int = 0) -> SummaryRequest:
     """Return the request for a level of the pyramid of a run."""

@@ -158,10 +158,6 @@ class Raster(Summary):
         tasks: np.ndarray = self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
         return tasks
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the properties ``time_ns``, ``edges_ns`` and ``tasks_of_row``."""
-        return {"time_ns": self.time_ns, "edges_ns": self.edges_ns, "tasks_of_row": self.tasks_of_row}
-
 
 @of_calls
 def class_of_calls(calls: Sequence[Call]) -> np.ndarray:

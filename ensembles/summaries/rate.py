@@ -133,10 +133,6 @@ class RateCurve(Summary):
                 np.add.at(mine, cell[inside], values[inside])
         return moved
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the properties ``moved_bytes`` and ``edges_ns``."""
-        return {"moved_bytes": self.moved_bytes, "edges_ns": self.edges_ns}
-
 
 class WindowRate(RateCurve):
     """The rate curve of a time: calls count with the part of their bytes that they moved in it.

@@ -87,14 +87,6 @@ class LayerTimes(Summary):
             layer.time_ns += self.exclusive_ns(call) if call.layer == "posix" else self.time_ns[call]
         return layers
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``layer``, ``calls``, ``time_ns`` and ``exclusive_ns``, a row a layer."""
-        layers = self.layers
-        arrays = {"layer": np.array(list(layers), dtype=str)}
-        for name in ("calls", "time_ns", "exclusive_ns"):
-            arrays[name] = np.array([getattr(layer, name) for layer in layers.values()], dtype=np.int64)
-        return arrays
-
 
 DIRECTIONS = ("read", "write")
 
@@ -191,11 +183,6 @@ class RunTotals(Summary):
         """
         return sum(self.layers.exclusive_ns(call) for call in self.layers.calls if not call.waits_for_tasks)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``bytes_read``, ``bytes_written`` and ``io_time_ns``, each of shape (1,)."""
-        names = ("bytes_read", "bytes_written", "io_time_ns")
-        return {name: np.array([getattr(self, name)], dtype=np.int64) for name in names}
-
 
 class EventCount(Summary):
     """A mergeable summary: the number of events."""
@@ -214,7 +201,3 @@ class EventCount(Summary):
     def merge(self, other: EventCount) -> None:
         """Add another count."""
         self.events += other.events
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``events``."""
-        return {"events": np.array(self.events, np.int64)}

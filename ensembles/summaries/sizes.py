@@ -106,14 +106,6 @@ class SizeTable(Summary):
         order = np.lexsort((sizes, counts))[::-1][:most]
         return [(int(sizes[i]), int(counts[i])) for i in order]
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``<layer>_bytes`` and ``<layer>_count``, both of shape (sizes,)."""
-        arrays = {}
-        for layer in self.layers:
-            arrays[f"{layer}_bytes"] = self._sizes[layer]
-            arrays[f"{layer}_count"] = self._counts[layer]
-        return arrays
-
 
 class Requests(Summary):
     """A mergeable summary: requests with a known flight that were not posted inside another call.
@@ -147,13 +139,6 @@ class Requests(Summary):
         for name in OPERATIONS:
             self.requests[name] += other.requests[name]
             self.post_ns[name] += other.post_ns[name]
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``requests`` and ``post_ns``, each of shape (3,), in the order of `OPERATIONS`."""
-        return {
-            "requests": np.array(list(self.requests.values()), np.int64),
-            "post_ns": np.array(list(self.post_ns.values()), np.int64),
-        }
 
 
 class Alignment(Summary):
@@ -204,11 +189,3 @@ class Alignment(Summary):
         ):
             for name, count in others.items():
                 mine[name] = mine.get(name, 0) + count
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``known``, ``misaligned`` and ``crossing``, in the order of `known`."""
-        columns = {"known": self.known, "misaligned": self.misaligned, "crossing": self.crossing}
-        return {
-            name: np.array([counts.get(key, 0) for key in self.known], np.int64)
-            for name, counts in columns.items()
-        }

@@ -114,11 +114,3 @@ class TargetLoad(Summary):
         """Return an amount of each target: int64, shape (targets,)."""
         found: np.ndarray = self._totals[AMOUNTS.index(amount)]
         return found
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``targets``, ``edges_ns``, and each amount over time."""
-        return {
-            "targets": self.targets,
-            "edges_ns": self.edges_ns,
-            **{name: self.over_time(name) for name in AMOUNTS},
-        }

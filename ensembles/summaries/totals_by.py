@@ -147,10 +147,6 @@ class TotalsBy(Summary):
             ]
             self._spans = [np.array(rows, np.int64).T]
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns by name, a row for each file or rank and function."""
-        return self._table.columns()
-
     def totals(self) -> list[KeyTotals]:
         """Compute the totals of each file or rank that occurred, by number."""
         rows = self._table.columns()

@@ -165,9 +165,5 @@ class InTurn(Summary):
     def merge(self, other: InTurn) -> None:
         """Add nothing."""
 
-    def to_arrays(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
 
 _ENDED = object()

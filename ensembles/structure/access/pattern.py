@@ -111,7 +111,7 @@ def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: boo
 
 def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
     """Make the pattern of a filled summary; `files` are the paths of the run."""
-    table = summary.to_arrays()
+    table = summary.table.columns()
     paths = list(files)
     pairs, _ = distinct_rows(table["file"], table["rank"])
     users = np.bincount(pairs[0], minlength=len(paths)) if pairs.size else np.zeros(len(paths), np.int64)

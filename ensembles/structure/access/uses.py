@@ -257,11 +257,6 @@ class IoCalls(Summary):
         known = self.sums.get(key, (0, 0))
         self.sums[key] = known[0] + count, known[1] + time_ns
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``count`` and ``time_ns`` of the functions."""
-        found = np.array(list(self.sums.values()), np.int64).reshape(-1, 2)
-        return {"count": found[:, 0], "time_ns": found[:, 1]}
-
     def coverage(self) -> Coverage:
         """Return what loops are made of, and the other calls."""
         looped = [sums for (_, is_looped), sums in self.sums.items() if is_looped]

@@ -154,22 +154,6 @@ class OrdinalEnsembles:
             self._add_bins(place, self._dense.reshape(-1)[place])
         self._dense = np.empty((0, BIN_COUNT), np.int64)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the contents as arrays."""
-        self.condense()
-        place = self._bins["place"]
-        return {
-            "low": self._low,
-            "high": self._high,
-            "n": self._n,
-            "sum_ns": self._sum,
-            "min_ns": self._min,
-            "max_ns": self._max,
-            "bin_class": place // BIN_COUNT,
-            "bin": place % BIN_COUNT,
-            "bin_count": self._bins["count"],
-        }
-
     @classmethod
     def from_cells(cls, summary: CellSummary, chosen: np.ndarray) -> OrdinalEnsembles:
         """Make ensembles from a recorded summary.

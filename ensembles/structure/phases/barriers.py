@@ -264,10 +264,6 @@ class MessageStarts(Summary):
         self.has_layer = self.has_layer or other.has_layer
         self._parts += other._parts
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``start`` of each call in ns."""
-        return {"start": self.start}
-
     @property
     def start(self) -> np.ndarray:
         """Start of each call in ns since the origin of the run; none if the layer was not recorded."""

@@ -83,7 +83,7 @@ class CriticalIo(Summary):
 
     def path(self) -> CriticalPath:
         """Compute the time in I/O on the critical path."""
-        rows = CriticalIo.to_arrays(self)
+        rows = self.to_arrays()
         phase, rank, io_ns = rows["phase"], rows["rank"], rows["io_ns"]
         start_ns, end_ns = rows["start_ns"], rows["end_ns"]
         of_phases = np.zeros(self._phases.count)

@@ -83,10 +83,6 @@ class GapOccupancy(Summary):
         np.minimum(mine["first"], theirs["first"], out=mine["first"])
         np.maximum(mine["last"], theirs["last"], out=mine["last"])
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``gap_from``, ``gap_to``, and `arrays`."""
-        return {"gap_from": self.gap_from, "gap_to": self.gap_to, **self.arrays}
-
     def found(self, few: int, expected: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Find the part of each gap in which no rank is in I/O.
 

@@ -346,10 +346,6 @@ class SyncTime(Summary):
         """Add a summary of the same phases."""
         self._time_ns += other._time_ns
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``io_ns`` and ``sync_ns`` by phase; index 0 is not used."""
-        return {"io_ns": self._time_ns[0], "sync_ns": self._time_ns[1]}
-
     def mostly_syncs(self) -> frozenset[int]:
         """Return the phases of which more than half of the time in I/O was spent in syncs."""
         whole, sync = self._time_ns

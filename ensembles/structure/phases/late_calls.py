@@ -157,12 +157,6 @@ class TimeInCalls(Summary):
     def _rows(self, rows: list[tuple[int, int, Call, str, int, int]]) -> None:
         self._sums = {(phase, rank, call, file): [calls, ns] for phase, rank, call, file, calls, ns in rows}
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``phase``, ``rank``, ``calls`` and ``time_ns``, each of shape (groups,)."""
-        rows = [(row[0], row[1], *row[4:]) for row in self._rows]
-        columns = np.array(rows, np.int64).reshape(-1, 4).T
-        return dict(zip(("phase", "rank", "calls", "time_ns"), columns, strict=True))
-
     def late(self, phase: int, later_s: float) -> LateCalls | None:
         """Return the calls that explain why the last task of a phase is late.
 

@@ -226,13 +226,6 @@ class _StartCounts(Summary):
         self.with_messages |= other.with_messages
         self.has_layer = self.has_layer or other.has_layer
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``cuts_ns`` and ``used``.
-
-        ``used`` tells whether calls begin before, between and after the cuts.
-        """
-        return {"cuts_ns": self._cuts_ns, "used": self.used}
-
 
 _IO, _MESSAGES = range(2)
 _NEVER = np.iinfo(np.int64).max
@@ -275,10 +268,6 @@ class CallStarts(Summary):
         self.has_layer = self.has_layer or other.has_layer
         np.minimum(self._least, other._least, out=self._least)
         np.maximum(self._most, other._most, out=self._most)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``edges_ns``, and ``least_ns`` and ``most_ns`` by kind and place between the edges."""
-        return {"edges_ns": self._edges_ns, "least_ns": self._least, "most_ns": self._most}
 
     def begun(self, cuts_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Tell in which parts of the run calls begin.

@@ -167,20 +167,6 @@ class PhaseTable(Summary):
             if number not in self._last or self._last[number][:2] < last[:2]:
                 self._last[number] = last
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``messages``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by phase.
-
-        The index is the number of the phase; index 0 is not used.
-        """
-        read, written = (self._bytes[DIRECTIONS.index(direction)] for direction in ("read", "write"))
-        return {
-            "calls": self._calls,
-            "messages": self._messages[0],
-            "bytes_read": read,
-            "bytes_written": written,
-            "start_ns": self._start[: self._size],
-        }
-
     def totals(self) -> list[PhaseTotals]:
         """Compute the totals of the phases with calls among those added, by number."""
         if not self._ends:

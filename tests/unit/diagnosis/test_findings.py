@@ -117,9 +117,6 @@ class _Count(Summary):
     def merge(self, other: _Count) -> None:
         self.calls += other.calls
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        return {"calls": np.array(self.calls)}
-
 
 def rule(name: str, severity: str, gain_s: float, refuses: str = "") -> SimpleNamespace:
     def evaluate(run: en.Run, summaries: Mapping[str, _Count]) -> list[Finding]:
