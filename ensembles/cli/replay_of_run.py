@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ensembles.workloads.recorded.files_before import FilesBefore
     from ensembles.workloads.recorded.target import Places
 
-_READ_BYTES = 1 << 20
-
 _REMEDIES = (
     "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K, align=SIZE, aggregate=WRITERS, even or none"
 )
@@ -149,6 +147,7 @@ class Replay:
         Where a remedy (`by`) moves bytes to other places, it is of what is written, in the order of the run.
         """
         from ensembles.workloads.recorded.accesses import WRITE
+        from ensembles.workloads.recorded.target import CHUNK_BYTES
 
         pieces: dict[str, set[tuple[int, int, int]]] = {}
         if by.source is not None:
@@ -168,7 +167,7 @@ class Replay:
                     for _, at, size in sorted(pieces.get(str(path), ())):
                         file.seek(at)
                         digest.update(file.read(size))
-                    while str(path) not in pieces and (chunk := file.read(_READ_BYTES)):
+                    while str(path) not in pieces and (chunk := file.read(CHUNK_BYTES)):
                         digest.update(chunk)
                 digests[str(path.relative_to(self.folder))] = digest.hexdigest()
         return digests

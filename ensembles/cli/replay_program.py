@@ -28,7 +28,7 @@ _COLUMNS = ["phase", "repetition", "tasks", "calls", "bytes", "slowest_task_s", 
 _DONE = "steps done: "
 """Begin of a line of progress of testbed/replay/replay.c."""
 
-INTERRUPTED = 130
+INTERRUPTED = 128 + signal.SIGINT
 """Exit status."""
 
 

@@ -11,6 +11,9 @@ from typing import BinaryIO
 
 from ensembles.model.errors import EnsioError
 
+DEFLATE_RATIO = 1032
+"""Zlib makes at most so many bytes of one."""
+
 
 class Reading:
     """Context that turns the error of a file that cannot be read into a sentence with its path."""

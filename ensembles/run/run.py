@@ -12,7 +12,7 @@ from ensembles.model.metadata import KernelBytes
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
-from ensembles.model.units import NS_PER_S, count_text, seconds_text
+from ensembles.model.units import DAY_S, NS_PER_S, count_text, seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import ReadRequest
 from ensembles.passes.start_order import sort_by_rank_and_start
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from ensembles.structure.unseen import Unseen
 
 _NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
-_DAY_S = 86_400
 _MOST_BUSY = 1.01
 """Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
-_LONG_S, _SELDOM_S = 30 * _DAY_S, 600
+_LONG_S, _SELDOM_S = 30 * DAY_S, 600
 """Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
@@ -316,7 +315,7 @@ class Run:
             )
         if span_s > _LONG_S and table.events * _SELDOM_S < span_s:
             notes.append(
-                f"implausible: {count_text(table.events, 'call')} in {span_s / _DAY_S:,.0f} days: a time is "
+                f"implausible: {count_text(table.events, 'call')} in {span_s / DAY_S:,.0f} days: a time is "
                 "probably damaged; copy the record again, or choose the calls by --time"
             )
         return notes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
 
 LEAST_SHARE = 0.01
-"""Share of the run for which the others wait, from which the task is named."""
+"""Share of the run for which others wait, from which on a task is named, and waiting inside phases too."""
 
 LEAST_CALLS = 3
 """Calls of a function by each task: what happens once is not a habit."""

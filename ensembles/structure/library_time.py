@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ensembles.files.untrusted import DEFLATE_RATIO
 from ensembles.model.calls import STORAGE
 from ensembles.model.units import seconds_text, share_text
 
@@ -23,17 +24,16 @@ WITH_WAITS = ("mpiio", "pnetcdf")
 """Layers in which tasks also wait while another one is in the storage calls of all."""
 
 
-MOST_COMPRESSED = 1100
-"""Bytes of a program that a library makes one byte of, at most: deflate reaches 1,032."""
+MOST_COMPRESSED = DEFLATE_RATIO
+"""Bytes of a program that a library makes one byte of, at most."""
 
 COMPRESSED = 0.9
 """Bytes of storage calls below this part of the program's: something makes them fewer."""
 
 LEAST_SHARE = 0.1
-"""Share of the time in I/O calls from which on time inside libraries is named."""
+"""Share of the time in I/O calls from which on time inside libraries is named, and of this its functions."""
 
 _FUNCTIONS = 3
-_LEAST_OF_FUNCTION = 0.1  # of the time inside the library
 
 _WORK = {
     "hdf5": "filters such as compression, conversion of types, copies",
@@ -121,7 +121,7 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
                 "calls": [
                     {"call": name, "time_s": ns * 1e-9, "whole_s": whole * 1e-9}
                     for ns, whole, name in mine[:_FUNCTIONS]
-                    if ns >= _LEAST_OF_FUNCTION * total_ns
+                    if ns >= LEAST_SHARE * total_ns
                 ],
             }
         )

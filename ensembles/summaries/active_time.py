@@ -11,6 +11,7 @@ from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import carried_bits
 from ensembles.summaries.kernels import Choice, moving_ns
+from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls, shared_directions
 from ensembles.summaries.timegrid import TimeGrid
 
@@ -160,10 +161,6 @@ def disjoint(spans: list[np.ndarray]) -> np.ndarray:
     return np.stack([start[begins], end[last]])
 
 
-_LEAST_WAITING = 1 << 16
-"""Spans that may wait at least before they are joined."""
-
-
 class IoUnion(Summary):
     """A mergeable summary: the times in which at least one thread was in an I/O call.
 
@@ -191,7 +188,7 @@ class IoUnion(Summary):
         self._waiting.append(spans)
         self._waiting_spans += spans.shape[1]
         # As many are joined as are there, so that a span is sorted a few times in all.
-        if self._waiting_spans > max(self._spans.shape[1], _LEAST_WAITING):
+        if self._waiting_spans > max(self._spans.shape[1], WAITING_ROWS):
             self._join()
 
     def _join(self) -> None:

@@ -19,7 +19,6 @@ from ensembles.passes.summary import Summary
 from ensembles.summaries.keyed_sums import sum_by_keys
 
 _NO_LAYER = 255
-_MOST_LAYERS = 255
 _LIMITS = np.iinfo(np.int64)
 _CARRIED = {"read": 1, "write": 2}
 """The bit of ``carried`` that is set if a call around a call of this operation counts its bytes."""
@@ -121,8 +120,8 @@ def operations_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarra
 
 def _numbered(keys: Sequence[str | None]) -> tuple[list[str], np.ndarray]:
     names = list(dict.fromkeys(key for key in keys if key is not None))
-    if len(names) > _MOST_LAYERS:
-        raise ValueError(f"there are {len(names)} layers, and no more than {_MOST_LAYERS} can be counted")
+    if len(names) > _NO_LAYER:
+        raise ValueError(f"there are {len(names)} layers, and no more than {_NO_LAYER} can be counted")
     number = {name: place for place, name in enumerate(names)}
     return names, np.array([_NO_LAYER if key is None else number[key] for key in keys], np.uint8)
 

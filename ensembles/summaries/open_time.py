@@ -11,6 +11,7 @@ from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import carried_bits, compute_call_sums
+from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 MOST_SESSIONS = 1 << 20
@@ -23,8 +24,6 @@ _COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed",
 _OPEN, _CLOSE, _SYNC = 1, 2, 3
 """Marks of functions, as in `_uses.c`."""
 
-_MOST_WAITING = 1 << 12
-"""Uses that wait at most before they continue sessions."""
 
 _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
 """First letters of functions that open objects in an HDF5 file which is open already."""
@@ -74,7 +73,7 @@ class OpenTime(Summary):
         if uses.shape[1]:
             self._uses.append(uses)
             self._waiting += uses.shape[1]
-            if self._waiting > _MOST_WAITING:
+            if self._waiting > WAITING_ROWS:
                 self._join()
 
     def _join(self) -> None:

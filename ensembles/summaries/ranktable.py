@@ -12,6 +12,7 @@ from ensembles.model.events import OPS, Call, Events, is_io_of_calls
 from ensembles.passes.spec import PassRun
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.nesting import Nesting
 
 _TRANSFERS = (OPS.index("read"), OPS.index("write"))
@@ -21,10 +22,6 @@ COLUMNS = ("rank", "call", *SUMS, "max_ns")
 
 _FEW_RANKS = 16
 """Ranks in a chunk whose calls are added one after the other, without sorting."""
-
-
-_LEAST_WAITING = 1 << 12
-"""Rows that may wait at least before they are joined."""
 
 
 def _column(name: str) -> Any:
@@ -123,7 +120,7 @@ class RankTable(Summary):
         self._waiting.append({name: rows[name].astype(np.int64) for name in COLUMNS})
         self._rows_waiting += len(rows["rank"])
         # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
-        if self._rows_waiting > max(len(self._columns["rank"]), _LEAST_WAITING):
+        if self._rows_waiting > max(len(self._columns["rank"]), WAITING_ROWS):
             self.condense()
 
     def condense(self) -> None:

@@ -7,11 +7,9 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.model.layouts import Layouts
 from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.offset_map import ROWS
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.timegrid import TimeGrid
-
-ROWS = 512
-"""Largest number of rows of targets."""
 
 CELLS = 1024
 """Largest number of cells of time."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ensembles.model.c_layout import CONSTANTS
-from ensembles.model.units import share_text
+from ensembles.model.units import DAY_S, share_text
 from ensembles.readers.native.spool import Spool
 
 _PRECISE_NS = 1_000_000_000
@@ -21,7 +21,7 @@ _LEAST_TOLD = 5e-4
 """Errors of a rate below this would be told as 0.0 %."""
 
 
-_DAY_NS = 86_400 * 10**9
+_DAY_NS = DAY_S * 10**9
 
 _MONOTONIC = CONSTANTS["ENSIO_CLOCK_MONOTONIC"]
 

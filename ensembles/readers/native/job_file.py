@@ -26,6 +26,7 @@ from ensembles.model.c_layout import (
     WINDOW,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import MOST_TASKS
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.run_summary import MOST_BYTES
 from ensembles.readers.native.spool import (
@@ -51,7 +52,6 @@ _SUMMED_HEAD_BYTES = JOB.field_offset("checksum")
 _CHECKED_FROM = JOB_PROCESS.field_offset("name_bytes")
 _HEAD_FROM = JOB_PROCESS.field_offset("spool")
 _SUM_BYTES = 4
-_MOST_PROCESSES = 1 << 24
 _MOST_WINDOW_BYTES = 1 << 28
 _CONTENTS = {
     CONSTANTS["ENSIO_WINDOW_MARKS"]: "phases and regions",
@@ -107,7 +107,7 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
             f"{path} is cut short: it has {size} of {head.bytes} bytes, and its end, which says where the "
             "calls are, is missing, so nothing can be read from it"
         )
-    if not (_SUMMED_HEAD_BYTES <= head.records <= head.bytes and 0 < head.processes <= _MOST_PROCESSES):
+    if not (_SUMMED_HEAD_BYTES <= head.records <= head.bytes and 0 < head.processes <= MOST_TASKS):
         raise _damaged(path)
     if head.summary and not (
         _SUMMED_HEAD_BYTES <= head.summary <= head.records - head.summary_coded

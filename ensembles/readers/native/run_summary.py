@@ -19,7 +19,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.units import HALF_INT64, count_text, few
-from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, empty_columns
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, ROWS_AT_ONCE, empty_columns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_file_codec import decode_text
 from ensembles.readers.native.process_metadata import Member
@@ -30,7 +30,6 @@ from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import LARGEST, CellSummary
 from ensembles.summaries.ranktable import COLUMNS, RankTable
 
-_REST_EVENTS = 1 << 17
 _LARGEST = 1 << 60
 _ROWS = tuple(name for name in COLUMNS if name != "rank")
 """Columns of sums that both job files and cells have."""
@@ -118,7 +117,7 @@ class RunSummary:
         own = [(each, spool.scratch) for spool, each in self._own if not spool.job_path]
         scratch = BlockReader([_windows(*pair) for pair in own])
         for reader in (kept, scratch):
-            while count := reader.read(columns := empty_columns(_REST_EVENTS), 0, _REST_EVENTS):
+            while count := reader.read(columns := empty_columns(ROWS_AT_ONCE), 0, ROWS_AT_ONCE):
                 columns = {name: column[:count] for name, column in columns.items()}
                 yield Events(columns, metadata.calls, metadata.files)
         for sentence in scratch.flaws.sentences:  # those of the kept ones are found by passes over all events

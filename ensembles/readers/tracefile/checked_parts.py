@@ -25,7 +25,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import DEFLATE_RATIO, open_regular
 from ensembles.model.errors import MissingLibrary
 from ensembles.model.events import COLUMNS
 from ensembles.passes.kept import MOST_BYTES
@@ -56,9 +56,6 @@ def is_header(descriptor: int, place: int) -> bool:
     """Test whether an object header with a checksum begins at an address of a file."""
     return os.pread(descriptor, len(_HEADER), min(place, _MOST_PLACE)) == _HEADER
 
-
-_DEFLATE_RATIO = 1032
-"""Upper bound on the compression ratio of deflate."""
 
 _MOST_CHUNK_BYTES = 1 << 27
 
@@ -138,7 +135,7 @@ def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Da
     else:
         whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
         if dataset.compression == "gzip":
-            whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
+            whole &= DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
     if not whole or stored_bytes > os.fstat(open_descriptor(dataset)).st_size:
         raise ValueError(f"a part of its column {name} is missing")
     return dataset

@@ -17,6 +17,7 @@ from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.model.statement import LowerBound
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.structure.late_entry import LEAST_SHARE
 from ensembles.structure.phases.barriers import MESSAGE_LAYER
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.result import Phases
@@ -26,10 +27,6 @@ from ensembles.summaries.active_time import MOST_EXACT
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
     from ensembles.structure.recorded_run import RecordedRun
-
-
-LEAST_SHARE = 0.01
-"""Share of the time of tasks in phases from which on waiting inside phases is stated."""
 
 
 @of_calls

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import LARGEST_INT64
 
 
 def balanced_factors(tasks: int, axes: int) -> tuple[int, ...]:
@@ -55,7 +56,6 @@ CONSTANTS: Mapping[str, int] = {
 }
 """Units, in bytes and in nanoseconds."""
 
-_LIMIT = 1 << 63
 _MOST_CHARACTERS = 1000
 
 
@@ -141,7 +141,7 @@ def _largest(value: Number) -> int:
 
 
 def _limited(bound: int) -> None:
-    if bound >= _LIMIT:
+    if bound > LARGEST_INT64:
         raise _ExpressionProblem("the result has more than 63 bits")
 
 
@@ -278,7 +278,7 @@ def _check(node: ast.expr) -> None:
     """Reject every node that `_evaluate` does not support."""
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            if abs(value) >= _LIMIT:
+            if abs(value) > LARGEST_INT64:
                 raise _ExpressionProblem("a number has more than 63 bits")
         case ast.Name():
             pass

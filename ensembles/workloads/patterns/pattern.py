@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import overload
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import MOST_TASKS
 from ensembles.workloads.patterns.calls import CallKind
 from ensembles.workloads.patterns.expressions import Expression, Number, parse
-
-MOST_TASKS = 1 << 24
 
 
 def parameter_values(
