@@ -91,6 +91,8 @@ class OrdinalSummary(Summary):
         Count the calls of a rank within each phase, whatever their file.
     """
 
+    sums = ("ensembles",)
+
     results: tuple[str, ...] = ("ensembles",)
 
     def __init__(
@@ -139,10 +141,6 @@ class OrdinalSummary(Summary):
         if self._selection.per_byte:
             duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
         self.ensembles.add(ordinal, duration, events.rank)
-
-    def merge(self, other: OrdinalSummary) -> None:
-        """Add the calls of other ranks."""
-        self.ensembles.merge(other.ensembles)
 
 
 class SizesOfOrdinals(OrdinalSummary):

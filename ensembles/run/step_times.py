@@ -22,6 +22,7 @@ class StepTimes(Summary):
     """A mergeable summary: time in the outermost I/O calls of each phase, summed over tasks."""
 
     columns = ("rank", "call", "depth", "start", "duration")
+    sums = ("time_ns",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
@@ -32,10 +33,6 @@ class StepTimes(Summary):
         phase = self._phases.phase_index(chunk)
         mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth == 0) & (phase > 0))
         np.add.at(self.time_ns, phase[mine] - 1, chunk.duration[mine])
-
-    def merge(self, other: StepTimes) -> None:
-        """Add the times of other events of the same run."""
-        self.time_ns += other.time_ns
 
 
 def step_times_s(run: Run) -> list[float]:

@@ -32,6 +32,7 @@ class DurationCube(Summary):
     columns = ("rank", "call", "depth", "start", "duration")
     requires = ANY_ORDER
     results = ("_calls", "_time")
+    sums = ("_calls", "_time")
 
     def __init__(self, tasks: int, extent_ns: tuple[int, int], used: np.ndarray) -> None:
         self.tasks = max(tasks, 1)
@@ -68,11 +69,6 @@ class DurationCube(Summary):
             self._time.add(chunk.start[outermost], chunk.duration[outermost], rows[outermost])
         else:
             self._time.add(chunk.start, chunk.duration, rows)
-
-    def merge(self, other: DurationCube) -> None:
-        """Add the cube of other events of the same run."""
-        self._calls.merge(other._calls)
-        self._time.merge(other._time)
 
     @property
     def cell_ns(self) -> int:

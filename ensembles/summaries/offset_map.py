@@ -28,6 +28,7 @@ class OffsetMap(Summary):
 
     columns = ("rank", "call", "file", "offset", "moved", "start", "duration")
     requires = ANY_ORDER
+    sums = ("_grid", "calls", "without_offset")
 
     def __init__(self, file: int, layer: str, tasks: int, span_ns: tuple[int, int]) -> None:
         self.file, self.layer, self.tasks = file, layer, max(tasks, 1)
@@ -88,12 +89,6 @@ class OffsetMap(Summary):
         scale = ROWS / (high - low)
         begin = np.clip((start - low) * scale, 0, ROWS - 1e-6)
         return begin, np.clip((start + duration - low) * scale, begin, ROWS - 1e-6)
-
-    def merge(self, other: OffsetMap) -> None:
-        """Add what another summary of the same file counted."""
-        self._grid.merge(other._grid)
-        self.calls += other.calls
-        self.without_offset += other.without_offset
 
     @property
     def offset_edges(self) -> np.ndarray:

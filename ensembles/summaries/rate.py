@@ -33,6 +33,7 @@ class RateCurve(Summary):
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
     results = ("_grid", "active")
+    sums = ("_grid", "active")
 
     def __init__(self, cells: int = CELLS, knows_active: bool = True) -> None:
         self._knows_active = knows_active
@@ -45,11 +46,6 @@ class RateCurve(Summary):
             self._grid.add_calls(chunk, _choice(chunk.calls))
             if self._knows_active:
                 self.active.add(chunk)
-
-    def merge(self, other: RateCurve) -> None:
-        """Add another curve."""
-        self._grid.merge(other._grid)
-        self.active.merge(other.active)
 
     @property
     def edges_ns(self) -> np.ndarray:

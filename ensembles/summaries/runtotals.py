@@ -36,6 +36,7 @@ class LayerTimes(Summary):
 
     columns = (*SUM_COLUMNS, "rank", "thread")
     results = ("calls", "time_ns", "inner_ns")
+    sums = ("calls", "time_ns", "inner_ns", "_nesting")
 
     def __init__(self) -> None:
         self.calls: dict[Call, int] = {}
@@ -59,17 +60,6 @@ class LayerTimes(Summary):
 
     def _add_inner(self, call: Call, time_ns: int) -> None:
         self.inner_ns[call] = self.inner_ns.get(call, 0) + time_ns
-
-    def merge(self, other: LayerTimes) -> None:
-        """Add a summary of other threads."""
-        for mine, others in (
-            (self.calls, other.calls),
-            (self.time_ns, other.time_ns),
-            (self.inner_ns, other.inner_ns),
-        ):
-            for call, amount in others.items():
-                mine[call] = mine.get(call, 0) + amount
-        self._nesting.merge(other._nesting)
 
     def exclusive_ns(self, call: Call) -> int:
         """Return the exclusive time of a function in ns."""
@@ -148,6 +138,7 @@ class RunTotals(Summary):
     of_all_calls = True
     columns = LayerTimes.columns
     results = ("bytes_read", "bytes_written", "layers")
+    sums = ("layers", "bytes_read", "bytes_written")
 
     def __init__(self) -> None:
         self.bytes_read = 0
@@ -169,12 +160,6 @@ class RunTotals(Summary):
             elif chunk.calls[number].op == "write":
                 self.bytes_written += int(sums.counted[number])
 
-    def merge(self, other: RunTotals) -> None:
-        """Add a summary of other threads."""
-        self.layers.merge(other.layers)
-        self.bytes_read += other.bytes_read
-        self.bytes_written += other.bytes_written
-
     @property
     def io_time_ns(self) -> int:
         """Exclusive time in I/O calls in ns, summed over all threads.
@@ -190,6 +175,7 @@ class EventCount(Summary):
     columns = ("duration",)
     requires = ANY_ORDER
     results = ("events",)
+    sums = ("events",)
 
     def __init__(self) -> None:
         self.events = 0
@@ -197,7 +183,3 @@ class EventCount(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         self.events += len(chunk)
-
-    def merge(self, other: EventCount) -> None:
-        """Add another count."""
-        self.events += other.events

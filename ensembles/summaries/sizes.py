@@ -118,6 +118,7 @@ class Requests(Summary):
     columns = ("call", "depth", "duration", "flight")
     requires = ANY_ORDER
     results = ("requests", "post_ns")
+    sums = ("requests", "post_ns")
 
     def __init__(self) -> None:
         self.requests = dict.fromkeys(OPERATIONS, 0)
@@ -134,12 +135,6 @@ class Requests(Summary):
             self.requests[name] += int(mine.sum())
             self.post_ns[name] += int(duration[mine].sum())
 
-    def merge(self, other: Requests) -> None:
-        """Add a summary of other events of the same run."""
-        for name in OPERATIONS:
-            self.requests[name] += other.requests[name]
-            self.post_ns[name] += other.post_ns[name]
-
 
 class Alignment(Summary):
     """A mergeable summary: how many reads and writes begin at a multiple of their file's boundary.
@@ -153,6 +148,7 @@ class Alignment(Summary):
     of_all_calls = True
     columns = ("call", "file", "offset", "requested")
     requires = ANY_ORDER
+    sums = ("known", "misaligned", "crossing")
 
     def __init__(self, boundary_bytes: int | np.ndarray) -> None:
         self._boundary = np.asarray(boundary_bytes, np.int64)
@@ -179,13 +175,3 @@ class Alignment(Summary):
             for number, count in enumerate(np.bincount(key[chosen], minlength=len(names)).tolist()):
                 if count or names[number] in self.known:
                     counts[names[number]] = counts.get(names[number], 0) + count
-
-    def merge(self, other: Alignment) -> None:
-        """Add the counts of other events of the same run."""
-        for mine, others in (
-            (self.known, other.known),
-            (self.misaligned, other.misaligned),
-            (self.crossing, other.crossing),
-        ):
-            for name, count in others.items():
-                mine[name] = mine.get(name, 0) + count

@@ -34,6 +34,7 @@ class TargetLoad(Summary):
     columns = ("call", "file", "offset", "moved", "start", "duration")
     requires = ANY_ORDER
     results = ("known_bytes", "unknown_bytes", "_grid", "_totals")
+    sums = ("_grid", "_totals", "known_bytes", "unknown_bytes")
 
     def __init__(self, layouts: Layouts, layer: str) -> None:
         self._layouts, self._layer = layouts, layer
@@ -80,13 +81,6 @@ class TargetLoad(Summary):
         self._grid.add(begin, np.zeros_like(took), row + np.int32(calls * self.rows), once)
         np.add.at(self._totals[time], target, took)
         np.add.at(self._totals[calls], target, 1)
-
-    def merge(self, other: TargetLoad) -> None:
-        """Add what another summary of the same layouts counted."""
-        self._grid.merge(other._grid)
-        self._totals += other._totals
-        self.known_bytes += other.known_bytes
-        self.unknown_bytes += other.unknown_bytes
 
     @property
     def targets(self) -> np.ndarray:

@@ -38,6 +38,7 @@ class CriticalIo(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     results = ("_threads",)
+    sums = ("_threads",)
     result_types: tuple[type, ...] = (KeyedSums,)
     meaning = 2
 
@@ -69,10 +70,6 @@ class CriticalIo(Summary):
     def condense(self) -> None:
         """Join the rows of each phase and thread."""
         self._threads.condense()
-
-    def merge(self, other: CriticalIo) -> None:
-        """Add a summary of the same phases."""
-        self._threads.merge(other._threads)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns ``phase`` to ``end_ns`` and ``io_ns``, a row a thread with I/O calls."""

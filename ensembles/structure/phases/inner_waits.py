@@ -326,6 +326,7 @@ class SyncTime(Summary):
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     requires = ANY_ORDER
     results = ("_time_ns",)
+    sums = ("_time_ns",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
@@ -338,10 +339,6 @@ class SyncTime(Summary):
         sync = io & _is_sync(chunk.calls)[chunk.call]
         for row, chosen in zip(self._time_ns, (io, sync), strict=True):
             row += np.bincount(phase[chosen], chunk.duration[chosen], minlength=len(row))
-
-    def merge(self, other: SyncTime) -> None:
-        """Add a summary of the same phases."""
-        self._time_ns += other._time_ns
 
     def mostly_syncs(self) -> frozenset[int]:
         """Return the phases of which more than half of the time in I/O was spent in syncs."""

@@ -204,6 +204,7 @@ class _StartCounts(Summary):
     columns = ("call", "start")
     requires = ANY_ORDER
     results = ("used", "with_messages", "has_layer")
+    sums = ("used", "with_messages", "has_layer")
 
     def __init__(self, cuts_ns: np.ndarray) -> None:
         self._cuts_ns = cuts_ns
@@ -220,11 +221,6 @@ class _StartCounts(Summary):
         parts = np.searchsorted(self._cuts_ns, start, side="right")
         begun: np.ndarray = np.bincount(parts, minlength=len(self.used)) > 0
         return begun
-
-    def merge(self, other: _StartCounts) -> None:
-        self.used |= other.used
-        self.with_messages |= other.with_messages
-        self.has_layer = self.has_layer or other.has_layer
 
 
 _IO, _MESSAGES = range(2)

@@ -179,11 +179,16 @@ def test_a_summary_that_reads_on_no_further_stops_no_other(run_path: Path) -> No
 
 
 def test_a_class_without_a_part_of_the_protocol_is_refused() -> None:
-    class Partial(Summary):
+    class WithoutAdd(Summary):
+        sums = ("events",)
+
+    class WithoutMerge(Summary):
         def add(self, chunk: Events) -> None: ...
 
-    with pytest.raises(TypeError, match="merge"):
-        Partial()
+    with pytest.raises(TypeError, match="add"):
+        WithoutAdd()
+    with pytest.raises(NotImplementedError, match="WithoutMerge says neither how it merges"):
+        WithoutMerge().merge(WithoutMerge())
 
 
 def test_a_group_requires_what_the_strictest_of_its_summaries_does() -> None:
