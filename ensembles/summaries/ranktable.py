@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.events import OPS, Call, Events, is_io_of_calls
+from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.spec import PassRun
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.nesting import Nesting
-
-_TRANSFERS = (OPS.index("read"), OPS.index("write"))
 
 SUMS = ("count", "errors", "moved", "time_ns", "inner_ns")
 COLUMNS = ("rank", "call", *SUMS, "max_ns")
@@ -161,17 +159,6 @@ class RankTable(Summary):
         """
         contain = np.array([call.layer != "posix" for call in self.calls], np.bool_)[self.call]
         return self._sums(tasks, self.time_ns - self.inner_ns * contain, chosen)
-
-    def bytes_moved(self, tasks: int) -> np.ndarray:
-        """Sum the bytes that each rank read and wrote: int64, shape (tasks,).
-
-        Bytes of calls inside others are included.
-        """
-        return self._sums(tasks, self.moved, np.isin(self._ops(), _TRANSFERS))
-
-    def _ops(self) -> np.ndarray:
-        ops: np.ndarray = np.array([OPS.index(call.op) for call in self.calls], np.int64)[self.call]
-        return ops
 
     def _sums(self, tasks: int, values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         sums = np.zeros(tasks, np.int64)
