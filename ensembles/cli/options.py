@@ -309,10 +309,7 @@ def warn_of(notes: Iterable[str]) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Print a message on standard error, in one line unless it is a terminal.
-
-    A failure to print is not raised, so that the exit status stays correct.
-    """
+    """Print a message on standard error, in one line unless it is a terminal; never fail by it."""
     if sys.stderr is None:  # print would use standard output
         return
     text = f"ensio: {sanitize_text(sentence)}"

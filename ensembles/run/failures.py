@@ -29,10 +29,7 @@ MOST_SHOWN = 3
 
 
 def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of ``failed_calls`` of ``ensio info --json``: one for each function and errno.
-
-    Failures of data come first, then those of opens; searches, such as for a file that does not exist, last.
-    """
+    """Return rows of functions and errnos: failures of data first, then of opens, then searches."""
     rows = [
         {
             "call": kind.call.name,

@@ -122,10 +122,7 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) 
 
 
 def blocked_request(run: Run) -> dict[str, SummaryRequest]:
-    """Return the request for the time in I/O of the critical path, or else of any thread.
-
-    Empty if neither is found for this run.
-    """
+    """Return the request for the time in I/O of the critical path, or else of any thread, if either is."""
     from ensembles.structure.phases.inner_waits import tasks_meet
 
     phases = None if run.reading.most_events > MOST_EVENTS else run.reading.phases_of_calls

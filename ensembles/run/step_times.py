@@ -36,10 +36,7 @@ class StepTimes(Summary):
 
 
 def step_times_s(run: Run) -> list[float]:
-    """Compute the time in I/O of each phase, summed over tasks, in seconds.
-
-    Empty if not every call is an event, or if the run has no phases or more than `MOST_STEPS`.
-    """
+    """Compute the time in I/O of each phase, s, summed over tasks, if there are at most `MOST_STEPS`."""
     phases = run.reading.phases_of_calls
     if phases is None or not 0 < phases.count <= MOST_STEPS:
         return []

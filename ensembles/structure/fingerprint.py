@@ -137,10 +137,7 @@ class Fingerprint(Summary):
         self.files.update(other.files)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fingerprint as plain JSON values: ``tasks``, ``files``, ``whole``, ``phases``.
-
-        ``files`` has, for each number of tasks that use a file, the number of such files.
-        """
+        """Return plain JSON values; ``files`` counts the files by the number of tasks that use one."""
         by_tasks = Counter(self.files.values())
         return {
             "tasks": self.entries[WHOLE].tasks,
@@ -151,10 +148,7 @@ class Fingerprint(Summary):
 
 
 def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
-    """Describe how two fingerprints differ.
-
-    A sentence for each difference, the strongest first; empty if the fingerprints are equal.
-    """
+    """Describe how two fingerprints differ, the strongest first; empty if they are equal."""
     found = []
     if first["tasks"] != second["tasks"]:
         found.append(f"tasks: {first['tasks']:,} and {second['tasks']:,}")
@@ -215,10 +209,7 @@ def _in_any_order(rows: np.ndarray) -> np.ndarray:
 
 
 def _joined(file: np.ndarray, offset: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Join adjacent and overlapping transfers of a task: rows of file, first byte, and byte after the last.
-
-    Transfers at an unknown offset are rows of file, -1 and the sum of their bytes.
-    """
+    """Join adjacent and overlapping transfers of a task: rows of file, first byte (-1: unknown), and end."""
     size = np.maximum(size, 0)
     unknown = np.unique(file[offset < 0])
     sums = np.bincount(file[offset < 0], size[offset < 0]).astype(np.int64)[unknown]

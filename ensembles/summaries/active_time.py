@@ -92,10 +92,7 @@ class ActiveTime(Summary):
         return 1e-9 * float(np.minimum(self._grid.values[number], self._grid.cell_ns).sum())
 
     def calls_between(self, direction: str, from_ns: int, to_ns: int) -> int:
-        """Estimate how many calls moved bytes between two moments.
-
-        These are the calls under way at the first moment, and those that start until the second.
-        """
+        """Estimate how many calls moved bytes between two moments: begun before the second, and not ended."""
         number, cell_ns = DIRECTIONS.index(direction), self._grid.cell_ns
         if not self._grid.values.shape[1]:
             return 0

@@ -146,11 +146,7 @@ class BySite(Summary):
         return self.grouped(lambda number: number)
 
     def grouped(self, key: Callable[[int], Hashable]) -> list[SiteTotals]:
-        """Return the totals of groups of sites, such as those of one source line.
-
-        The group with the longest exclusive time first, and those that only wait for other tasks last. The
-        number is that of one of its sites.
-        """
+        """Return the totals of groups of sites, such as a source line, by exclusive time; waits last."""
         found: dict[Hashable, SiteTotals] = {}
         for (number, call), totals in sorted(self.rows.items()):
             site = found.setdefault(key(number), SiteTotals(number=number))

@@ -57,10 +57,7 @@ def compute_call_sums(chunk: Events) -> CallSums:
 
 @of_calls
 def carried_bits(calls: Sequence[Call]) -> np.ndarray:
-    """Return the bit of ``carried`` that applies to each function.
-
-    The result is uint8, shape (len(calls),).
-    """
+    """Return the bit of ``carried`` that applies to each function: uint8, shape (len(calls),)."""
     bit_of_op = np.array([_CARRIED.get(op, 0) for op in OPS], np.uint8)
     return bit_of_op[op_of_calls(calls)]
 
@@ -268,10 +265,7 @@ class CallTable(Summary):
 
 
 def find_slowest_calls(chunk: Events) -> SlowestCall | None:
-    """Find the slowest call that does not wait for other tasks.
-
-    None: there is no such call.
-    """
+    """Find the slowest call that does not wait for other tasks, if there is one."""
     duration = np.where(is_io_of_calls(chunk.calls)[chunk.call], chunk.duration, -1)
     if not len(chunk) or duration.max() < 0:
         return None

@@ -199,10 +199,7 @@ _STORING = ("read", "write", "sync")
 
 @of_calls
 def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return what each function is: 0 collective I/O, 1 a read, write or sync of storage, −1 neither.
-
-    The result is int8, shape (len(calls),).
-    """
+    """Classify functions: 0 collective I/O, 1 a read, write or sync of storage, -1 neither; int8."""
     kinds = [
         0
         if call.name.endswith("_all") and call.layer in ("mpiio", "pnetcdf")

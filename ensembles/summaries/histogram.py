@@ -123,10 +123,7 @@ class LogHistogramPerMib(LogHistogram):
 
 
 def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
-    """Compute the least and the largest duration of each bin in ns.
-
-    Both are float64, shape (BIN_COUNT,).
-    """
+    """Compute the least and the largest duration of each bin, ns: float64, shape (BIN_COUNT,)."""
     edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     return edges_ns[:-1], edges_ns[1:] - 1
 

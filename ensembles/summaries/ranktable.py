@@ -146,10 +146,7 @@ class RankTable(Summary):
         return {name: getattr(self, name) for name in COLUMNS}
 
     def io_time_ns(self, tasks: int) -> np.ndarray:
-        """Sum the exclusive time of each rank in I/O calls, over all its threads.
-
-        Calls that wait for other tasks are not I/O; those that wait for I/O are.
-        """
+        """Sum the exclusive time of each rank in I/O calls, not in waiting for tasks, over its threads."""
         return self._sums(tasks, self.time_ns - self.inner_ns, is_io_of_calls(self.calls)[self.call])
 
     def moving_ns(self, tasks: int, chosen: np.ndarray) -> np.ndarray:

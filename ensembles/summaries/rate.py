@@ -49,10 +49,7 @@ class RateCurve(Summary):
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Edges of the cells in ns since the origin of the run: int64, shape (cells + 1,).
-
-        There are no cells if no bytes moved.
-        """
+        """Edges of the cells, ns since the origin: int64, shape (cells + 1,); no cells if no bytes moved."""
         return self._grid.edges_ns
 
     @property
@@ -62,10 +59,7 @@ class RateCurve(Summary):
 
     @property
     def moved_bytes(self) -> np.ndarray:
-        """Bytes moved in each cell: float64, shape (2, cells).
-
-        Rows are in the order of `DIRECTIONS`.
-        """
+        """Bytes moved in each cell: float64, shape (2, cells), as in `DIRECTIONS`."""
         return self._grid.values * 2.0**-_FRACTION_BITS
 
     def rate_bytes_per_s(self, direction: str) -> np.ndarray:

@@ -106,10 +106,7 @@ def shared_directions(events: Events) -> np.ndarray:
 
 
 def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return the direction of each function.
-
-    The result is int32, shape (len(calls),): an index into `DIRECTIONS`, or -1.
-    """
+    """Return the direction of each function: int32, an index into `DIRECTIONS`, or -1."""
     direction_of_op = np.full(len(OPS), -1, dtype=np.int32)
     for number, op in enumerate(DIRECTIONS):
         direction_of_op[OPS.index(op)] = number
@@ -162,10 +159,7 @@ class RunTotals(Summary):
 
     @property
     def io_time_ns(self) -> int:
-        """Exclusive time in I/O calls in ns, summed over all threads.
-
-        Calls that wait for other tasks are not I/O; those that wait for I/O are.
-        """
+        """Exclusive time in I/O calls in ns, summed over all threads; waiting for other tasks is none."""
         return sum(self.layers.exclusive_ns(call) for call in self.layers.calls if not call.waits_for_tasks)
 
 

@@ -76,10 +76,7 @@ class ReusedColumns:
 
 
 def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Allocate columns of events with undefined values.
-
-    `names`: names of the wanted columns; those that decoding needs are added. Default: all columns.
-    """
+    """Allocate undefined columns of events, with those that decoding needs. Default: all."""
     if names is None:
         return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}
     needed = {*names, "call", "start", "duration"} | ({"error"} if "moved" in names else set())

@@ -116,10 +116,7 @@ def open_group(parent: h5py.Group, name: str) -> h5py.Group:
 
 
 def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Dataset:
-    """Open a column of the same file that is stored completely.
-
-    HDF5 returns zeros for data that were never written, whatever their length.
-    """
+    """Open a column that is stored completely: HDF5 returns zeros for data that were never written."""
     dataset = _own(group, name)
     if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
         raise ValueError(f"{name} in it is not a column")

@@ -362,10 +362,7 @@ def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
 
 
 def find_places(dataset: h5py.Dataset) -> np.ndarray:
-    """Find where the chunks of a column are.
-
-    HDF5 takes as long for a single chunk as for all.
-    """
+    """Find where the chunks of a column are: HDF5 takes as long for a single chunk as for all."""
     rows = dataset.chunks[0]
     places = np.zeros((2, dataset.id.get_num_chunks()), np.int64)
     masks = set()

@@ -288,10 +288,7 @@ class OrdinalEnsembles:
         return self._by_rank.tasks(len(self._n)) if len(self._by_rank) else None
 
     def _of_bins(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the upper ends of the bins of a class in seconds, and their counts.
-
-        The ends lie within the extremes of the class.
-        """
+        """Return the upper ends, s, of the bins of a class within its extremes, and their counts."""
         self.condense()
         low, high = np.searchsorted(self._bins["place"], [number * BIN_COUNT, (number + 1) * BIN_COUNT])
         bins, count = self._bins["place"][low:high] - number * BIN_COUNT, self._bins["count"][low:high]

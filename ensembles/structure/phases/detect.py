@@ -40,10 +40,7 @@ _BYTES_PER_CALL = 1 << 9
 
 
 def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarray:
-    """Compute the phase of each call of a run.
-
-    Phase of each call, from 1 in the order of time; -1: in no phase.
-    """
+    """Compute the phase of each call of a run, from 1 in the order of time; -1: in no phase."""
     return find_phases(events, regions).phase_index(events)
 
 

@@ -188,10 +188,7 @@ class TimeInCalls(Summary):
         return LateCalls(call.name, call.layer, file, calls, time_ns / NS_PER_S, other_ns / NS_PER_S)
 
     def outside(self, phase: int, later_s: float) -> LateInPhase | None:
-        """Return where the last task of a phase was late outside of its I/O calls.
-
-        None: that is less than half of the time by which it is late.
-        """
+        """Return where the last task of a phase was late outside of I/O calls; None: at most half of it."""
         last, middle = ((phase, rank) for rank in self._tasks[:, phase].tolist())
         if last not in self._ends or middle not in self._ends:
             return None
@@ -257,11 +254,7 @@ class LateOutside:
 def late_outside(
     arrival: np.ndarray, busy: np.ndarray, present: np.ndarray
 ) -> tuple[int, float, float] | None:
-    """Find the task that is late, and whether the time outside of its calls is why.
-
-    Number of the task, its time outside, and that of the other tasks in the median; None: its calls made it
-    late, or there is one task only.
-    """
+    """Find the task that is late outside of its calls, and its time there beside the median of the others."""
     several = present.sum(axis=1) > 1
     if not several.any():
         return None

@@ -58,10 +58,7 @@ def sample_ranks(
 
 
 def is_sample_of(run: RecordedRun, most_events: int, events: int, ranks: int) -> bool:
-    """Check whether the sample for `search_in_sample` is that of a run with so many events and ranks.
-
-    What a source expects before it reads can differ from what it has.
-    """
+    """Check whether a sample is of so many events and ranks, which a source may have expected otherwise."""
     known = run.reading.source.rank_sizes().rank
     return len(known) == ranks and all(
         _may_hold(run.tasks, whole, most_events // 2)

@@ -12,10 +12,7 @@ _MOST_CELLS = 1 << 24
 
 
 def common_strides(regions: Regions) -> tuple[int, int] | None:
-    """Return the stride and plane stride that all regions share, or None.
-
-    A plane stride of 0 means that there are no planes.
-    """
+    """Return the stride and plane stride (0: no planes) that all regions share, or None."""
     rows = np.where(regions.pieces > 1, regions.stride, 0)
     planes = np.where(regions.planes > 1, regions.plane_stride, 0)
     flat = (regions.pieces == 1) & (

@@ -85,10 +85,7 @@ _COUNTED = {
 
 
 def find_anchor(path: str, beginning: bytes | None) -> str | None:
-    """Find the anchor file of an archive.
-
-    The file itself, or the only anchor file in the folder. None: this is not an archive.
-    """
+    """Find the anchor file of an archive: the file itself, or the only one in the folder."""
     if beginning is not None:
         return path if _has_magic(beginning) else None
     try:
