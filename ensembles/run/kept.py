@@ -20,6 +20,7 @@ from ensembles.files.user_cache import is_switched_off, may_have_cache, read_cac
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import (
     MOST_BYTES,
+    SAMPLE_BYTES,
     NotKept,
     is_kept,
     key_of,
@@ -45,7 +46,6 @@ MOST_FILES = 1 << 14
 """Runs of more files are not cached."""
 
 _SAMPLED_FILES = 1 << 10
-_SAMPLE_BYTES = 1 << 12
 """Three samples of this length are part of the identity of each of the first files."""
 
 _SEALED_BYTES = MOST_BYTES + 64
@@ -63,10 +63,7 @@ class KeptSummaries:
     def restore(
         self, requests: Mapping[str, SummaryRequest], selection: Selection | None, empty: SummaryGroup
     ) -> dict[str, SummaryRequest]:
-        """Fill summaries with what is kept.
-
-        `empty`: empty summaries of the requests. Those that are kept are filled.
-        """
+        """Fill the empty summaries of requests of which results are kept."""
         missing = {}
         for name, request in requests.items():
             if not self.find(request, empty[name], selection):
@@ -149,9 +146,9 @@ class KeptSummaries:
                     return 0
                 told = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
                 digest.update(f"{told}".encode())
-                last = max(status.st_size - _SAMPLE_BYTES, 0)
+                last = max(status.st_size - SAMPLE_BYTES, 0)
                 for place in sorted({0, last // 2, last}) if number < _SAMPLED_FILES else ():
-                    digest.update(os.pread(descriptor, _SAMPLE_BYTES, place))
+                    digest.update(os.pread(descriptor, SAMPLE_BYTES, place))
                 size += status.st_size
             finally:
                 os.close(descriptor)

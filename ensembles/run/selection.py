@@ -261,26 +261,17 @@ class Selection:
         return chunk if mask.all() else chunk[mask]
 
     def wants_call(self, call: Call) -> bool:
-        """Whether calls of this function can be selected.
-
-        Only the conditions on operation, function and layer count.
-        """
+        """Whether calls of this function can be selected, by operation, function and layer alone."""
         return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
 
     def is_of_one_layer(self, calls: Sequence[Call]) -> bool:
-        """Whether all functions of a run that are selected belong to one layer.
-
-        Only the conditions on operation, function and layer count.
-        """
+        """Whether all selected functions of a run, by operation, name and layer, are of one layer."""
         wanted = _wanted_calls(self.ops, self.calls, self.layers, tuple(calls))
         layers = {call.layer for call, chosen in zip(calls, wanted.tolist(), strict=True) if chosen}
         return len(layers) == 1
 
     def _wanted_files(self, chunk: Events) -> np.ndarray:
-        """Compute which entries of the dictionary of files match.
-
-        Only those that occur in the chunk are examined.
-        """
+        """Compute which files match, of those that occur in the chunk."""
         wanted = np.zeros(len(chunk.files), dtype=bool)
         for number in np.flatnonzero(np.bincount(chunk.file)).tolist():
             path = chunk.files[number]
@@ -414,10 +405,7 @@ def _wanted_calls(
     layers: tuple[str, ...] | None,
     calls: tuple[Call, ...],
 ) -> np.ndarray:
-    """Compute which functions are selected: bool, shape (len(calls),).
-
-    The result is cached for the next chunks.
-    """
+    """Compute, once for all chunks, which functions are selected: bool, shape (len(calls),)."""
     wanted = [
         (ops is None or call.op in ops)
         and (names is None or call.name in names)

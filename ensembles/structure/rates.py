@@ -142,10 +142,7 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
 
 
 def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:
-    """Divide the cells into stretches of one mean rate.
-
-    A stretch is the first cell, and the cell after the last.
-    """
+    """Divide the cells into stretches of one mean rate: the first cell, and that after the last."""
     busy = rate > idle
     edges = np.flatnonzero(np.diff(np.concatenate([[False], busy, [False]]).astype(int)))
     found: list[tuple[int, int]] = []

@@ -18,7 +18,7 @@ from ensembles.summaries.timegrid import TimeGrid
 MOST_EXACT = 1 << 20
 """Calls of a direction up to which the union of their times is exact."""
 
-_CELLS = 1 << 16
+MOST_CELLS = 1 << 16
 
 
 class ActiveTime(Summary):
@@ -42,7 +42,7 @@ class ActiveTime(Summary):
     def __init__(self) -> None:
         self._spans: list[list[np.ndarray] | None] = [[] for _ in DIRECTIONS]
         """By direction; None: there are too many."""
-        self._grid = TimeGrid(2 * len(DIRECTIONS), _CELLS)
+        self._grid = TimeGrid(2 * len(DIRECTIONS), MOST_CELLS)
 
     def add(self, chunk: Events) -> None:
         """Add events."""

@@ -67,10 +67,7 @@ class CentralMoments:
 
     @property
     def std_ns(self) -> float:
-        """Standard deviation of the sample (divisor n − 1) in ns.
-
-        NaN for fewer than two durations.
-        """
+        """Standard deviation of the sample (divisor n − 1), ns; NaN for fewer than two durations."""
         return float(np.sqrt(max(self.sums[0], 0.0) / (self.n - 1))) if self.n > 1 else float("nan")
 
     @property

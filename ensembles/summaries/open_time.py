@@ -10,12 +10,10 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
+from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.calltable import carried_bits, compute_call_sums
 from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
-
-MOST_SESSIONS = 1 << 20
-"""Number of sessions of a direction that are kept: those that moved most bytes."""
 
 LEFT_OUT = 0.01
 """Share of the bytes that the smallest sessions, which are left out, move together at most."""
@@ -103,13 +101,13 @@ class OpenTime(Summary):
             return
         self._parts[number].append(rows)
         self._held[number] += rows.shape[1]
-        if self._held[number] > 2 * MOST_SESSIONS:
+        if self._held[number] > 2 * MOST_EXACT:
             self._compact(number)
 
     def _compact(self, number: int) -> np.ndarray:
         rows = np.concatenate([self._done[number], *self._parts[number]], axis=1)
-        if rows.shape[1] > MOST_SESSIONS:
-            rows = rows[:, np.lexsort((rows[1], rows[0], -rows[2]))[:MOST_SESSIONS]]
+        if rows.shape[1] > MOST_EXACT:
+            rows = rows[:, np.lexsort((rows[1], rows[0], -rows[2]))[:MOST_EXACT]]
         self._done[number], self._parts[number], self._held[number] = rows, [], rows.shape[1]
         return rows
 
@@ -134,7 +132,7 @@ class OpenTime(Summary):
         """Compute in how much time files were open that bytes were moved to or from.
 
         None: no bytes moved; or the sessions that are known moved too few of them. The others begin without
-        an open of the same thread, or there were more than `MOST_SESSIONS`.
+        an open of the same thread, or there were more than `MOST_EXACT`.
         """
         self.finalize()
         number = DIRECTIONS.index(direction)

@@ -143,10 +143,7 @@ class RunTotals(Summary):
         self.layers = LayerTimes()
 
     def add(self, chunk: Events) -> None:
-        """Add events, those of a thread in the order of completion.
-
-        All events of a thread must be added to the same summary.
-        """
+        """Add events: all of a thread, in the order of completion."""
         if not len(chunk):
             return
         self.layers.add(chunk)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensembles.files.untrusted import Reading, open_regular
+from ensembles.files.untrusted import MOST_PART_BYTES, Reading, open_regular
 from ensembles.model.c_layout import (
     CONSTANTS,
     EVENT,
@@ -28,7 +28,6 @@ from ensembles.model.c_layout import (
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import MOST_TASKS
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
-from ensembles.readers.native.run_summary import MOST_BYTES
 from ensembles.readers.native.spool import (
     HEADER_BYTES,
     LEAST_EVENT_BYTES,
@@ -52,7 +51,6 @@ _SUMMED_HEAD_BYTES = JOB.field_offset("checksum")
 _CHECKED_FROM = JOB_PROCESS.field_offset("name_bytes")
 _HEAD_FROM = JOB_PROCESS.field_offset("spool")
 _SUM_BYTES = 4
-_MOST_WINDOW_BYTES = 1 << 28
 _CONTENTS = {
     CONSTANTS["ENSIO_WINDOW_MARKS"]: "phases and regions",
     CONSTANTS["ENSIO_WINDOW_FLIGHTS"]: "flights of requests",
@@ -111,7 +109,7 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
         raise _damaged(path)
     if head.summary and not (
         _SUMMED_HEAD_BYTES <= head.summary <= head.records - head.summary_coded
-        and head.summary_bytes <= MOST_BYTES
+        and head.summary_bytes <= MOST_PART_BYTES
     ):
         raise _damaged(path)
     return head
@@ -249,7 +247,7 @@ def _add_contents(
     job: _JobFile, spool: Spool, window: Any, first: int, pieces: list[tuple[int, int, int]]
 ) -> None:
     length = sum(count for _, _, count in pieces)
-    if length > _MOST_WINDOW_BYTES or length > window.bytes:
+    if length > MOST_PART_BYTES or length > window.bytes:
         raise ValueError("a window holds more than fits into it")
     if job.has_sums:
         if not all(_has_sum(os.pread(job.descriptor, coded, position)) for position, coded, _ in pieces):

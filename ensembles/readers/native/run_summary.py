@@ -163,9 +163,6 @@ def _damaged_cells(name: str, count: int) -> str:
     return f"{name} is damaged: {cells} left out, because their numbers are impossible or missing"
 
 
-MOST_BYTES = 1 << 28
-"""Length of the longest summary that the recorder writes."""
-
 _NO_ERRNO = CONSTANTS["ENSIO_NO_ERRNO"]
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 _MOMENTS = ("mean_ns", "m2", "m3", "m4")

@@ -151,10 +151,7 @@ def is_sorted(
     ranks: np.ndarray,
     max_end: int,
 ) -> bool:
-    """Test whether rows are sorted as an index states.
-
-    `rank`, `start`, `duration`: columns that are None are not tested.
-    """
+    """Test whether rows are sorted as an index states, by the columns that are given."""
     return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 
 

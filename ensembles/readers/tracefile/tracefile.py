@@ -80,7 +80,7 @@ _OLD_COLUMNS = [name for name in COLUMNS if name not in MISSING]
 
 FORMAT = "ensio trace"
 VERSION = 5
-OLD_VERSION = 4
+OLD_VERSION = VERSION - 1
 """The version before, which is read too: it has no sites and no flights."""
 
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")

@@ -179,10 +179,7 @@ def _passes(
 
 
 def _period(distance: np.ndarray) -> tuple[int, int]:
-    """Return the number of passes and the distance of their starts; (1, 0): there are none.
-
-    `distance` has those of the iterations of each step, shape (steps, iterations - 1).
-    """
+    """Return the number of passes and the distance of their starts; (1, 0): there are none."""
     iterations = distance.shape[1] + 1
     if iterations < _LEAST_ITERATIONS:
         return 1, 0

@@ -156,10 +156,7 @@ class OrdinalEnsembles:
 
     @classmethod
     def from_cells(cls, summary: CellSummary, chosen: np.ndarray) -> OrdinalEnsembles:
-        """Make ensembles from a recorded summary.
-
-        It distinguishes the first 16 ordinals, and octaves beyond.
-        """
+        """Make ensembles of the first 16 ordinals, and of octaves beyond, from a recorded summary."""
         found = cls()
         found._parts = None
         cells = summary.cells

@@ -50,10 +50,7 @@ def find_phases(
     clock_error_ns: int = 0,
     rule: str | None = None,
 ) -> Phases:
-    """Find the phases of a run in its events.
-
-    `rule`: the first rule to try. Default: the most reliable one that applies.
-    """
+    """Find the phases of a run in its events, by a rule or else the most reliable one that applies."""
     if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
         return Phases.from_annotated(named)
     _refuse_named(rule)

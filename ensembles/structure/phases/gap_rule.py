@@ -88,10 +88,7 @@ class TopLevelCalls(Summary):
 
     @property
     def transfers(self) -> tuple[np.ndarray, ...]:
-        """Rank, start, end and operation of calls that move bytes, open, close or flush.
-
-        If there are no such calls, those of all calls.
-        """
+        """Rank, start, end and operation of calls that move bytes, open, close or flush, else of all."""
         rank, start, end, op = self.to_arrays().values()
         mine = ~np.isin(op, [OPS.index(name) for name in _NO_TRANSFER])
         return (rank[mine], start[mine], end[mine], op[mine]) if mine.any() else (rank, start, end, op)
@@ -342,10 +339,7 @@ class _Walk:
         return [], 0
 
     def _through(self, low: int, high: int) -> tuple[list[int], int, list[tuple[int, int]]]:
-        """Walk once from `low` to `high`.
-
-        Returns the gaps, the calls in lockstep, and the irregular phases (first stretch, stretch after last).
-        """
+        """Walk once; return gaps, calls in lockstep, and irregular phases (first stretch, and end)."""
         self._steps_left -= self._used[high] - self._used[low] + 4
         stretches, begin = self._stretches, self._begin
         if begin[high] - begin[low] < self._need:  # too few ranks to be in lockstep

@@ -149,10 +149,7 @@ def waiting_inside(
     waits: InnerWaits,
     io: CriticalIo,
 ) -> WaitingInside | None:
-    """Tell how long tasks waited inside phases, and for which task most.
-
-    None: less than `LEAST_SHARE` of the time of the tasks in the phases.
-    """
+    """Tell how long tasks waited inside phases, and for which task most; None: below `LEAST_SHARE`."""
     if not waits.is_complete:
         return WaitingInside(None, None, None)
     rows, waited_ns = waits.inside(io)

@@ -136,7 +136,7 @@ def test_cuts_that_are_told_later_give_what_they_would_have_given_at_once(whole:
 
 
 def test_calls_that_were_too_many_to_be_kept_are_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phasecounts, "MOST_KEPT", 3)
+    monkeypatch.setattr(phasecounts, "MOST_EXACT", 3)
     columns = {name: np.zeros(4, dtype) for name, dtype in COLUMNS.items()}
     some = PhaseCounts(np.array([0, 10]), keep_odd=True)
     some.add(Events(columns, [Call("pwrite", "posix", "write")], [""]))

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ensembles.files.untrusted import Reading, open_regular
+from ensembles.files.untrusted import MOST_PART_BYTES, Reading, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.common.text_blocks import GZIP, plain, sorted_out
 
@@ -157,9 +157,6 @@ def damaged(path: str, how: str) -> EnsioError:
     return EnsioError(f"{path} is a damaged Darshan log: {how}; copy it again from where it was written")
 
 
-MOST_BYTES = 1 << 28
-"""Limit on the parts of a frame, which are far smaller."""
-
 ROWS = 1 << 12
 """Number of names, layouts or records of counters in a frame."""
 
@@ -201,7 +198,7 @@ def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
 
 
 def _exactly(stream: IO[bytes], length: int) -> bytes:
-    data = stream.read(length) if 0 <= length <= MOST_BYTES else b""
+    data = stream.read(length) if 0 <= length <= MOST_PART_BYTES else b""
     if len(data) != length:
         raise FrameError
     return data

@@ -10,11 +10,11 @@ from typing import Any, get_type_hints
 import msgspec
 import numpy as np
 
+from ensembles.files.untrusted import MOST_PART_BYTES
 from ensembles.model.units import MOST_TASKS, count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.common.text_blocks import (
-    HOPELESS_BYTES,
     LONGEST_LINE_BYTES,
     TextBlocks,
     plain,
@@ -116,7 +116,7 @@ class TextFile(TextBlocks):
                 block = block.replace(b"},\n", b"}\n")
             records = self._decoded(block)
             hopeless = 0 if records else hopeless + len(block)
-            if hopeless > HOPELESS_BYTES:
+            if hopeless > MOST_PART_BYTES:
                 raise self.hopeless()
             if records:
                 yield records

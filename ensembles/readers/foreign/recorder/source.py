@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ensembles.files.untrusted import DEFLATE_RATIO, inflate, open_regular, read_whole
+from ensembles.files.untrusted import DEFLATE_RATIO, MOST_PART_BYTES, inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Process, RunMetadata
 from ensembles.model.units import HALF_INT64, LATEST_S, MOST_TASKS, count_text
@@ -27,7 +27,6 @@ from ensembles.readers.foreign.recorder.signatures import (
 
 _METADATA = "recorder.mt"
 _MOST_METADATA = 1 << 20
-_MOST_TABLE = 1 << 28
 _MOST_TIMES = 1 << 31
 _FUNCTIONS = re.compile(rb"creat\n(?:[ -~]+\n)+")
 _CARRIES = {"read": 1, "write": 2}
@@ -117,7 +116,7 @@ class RecorderImport(ForeignTrace):
         if not len(numbers) or numbers[:-1].min() < 0 or numbers[:-1].max() >= numbers[-1]:
             raise _Damaged("its numbers of grammars are impossible")
         if newer:
-            packed = read_whole(os.path.join(self.path, "ug.cfg"), _MOST_TABLE)
+            packed = read_whole(os.path.join(self.path, "ug.cfg"), MOST_PART_BYTES)
             grammars, at = [], 0
             for _ in range(int(numbers[-1])):
                 data, at = _unpacked(packed, at)
@@ -127,7 +126,7 @@ class RecorderImport(ForeignTrace):
         return [(signatures, grammars[number]) for number in numbers[:-1].tolist()]
 
     def _part(self, name: str) -> bytes:
-        data = read_whole(os.path.join(self.path, name), _MOST_TABLE)
+        data = read_whole(os.path.join(self.path, name), MOST_PART_BYTES)
         return _unpacked(data, 0)[0] if self._version >= (3,) else data
 
     def _interpreted(self, table: bytes) -> list[Signature]:
