@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tabulate import tabulate
+
+from ensembles.cli.replay_program import ANY_TASKS
 
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[1] / "build"))
 PRELOAD = BUILD / "lib" / "libensio-preload.so"
@@ -55,12 +58,31 @@ def use(command: Sequence[object], environment: Mapping[str, str] | None = None,
     return Used(processor_s, clock_s, usage.ru_maxrss / 1024, child.returncode, printed)
 
 
+def record_ranks(folder: Path, ranks: int, calls: int, mode: str, job_file: str = "1") -> tuple[Path, Path]:
+    """Record ranks that make calls, and return the run directory and the folder of what each says it took."""
+    run, data = folder / "run", folder / "data"
+    data.mkdir()
+    settings = {"ENSIO_DIR": str(run), "ENSIO_BANNER": "none", "ENSIO_EXCLUDE": f"!{data}/data.*:*"}
+    settings |= {"ENSIO_MODE": mode, "ENSIO_JOBFILE": job_file}
+    command = ["mpiexec", "-n", str(ranks), program("job"), str(data), str(calls)]
+    subprocess.run(command, check=True, env=os.environ | ANY_TASKS | settings, timeout=600)
+    return run, data
+
+
 def table(title: str, headers: list[str], rows: list[list[object]], notes: str = "") -> None:
     """Print a table with a title and notes."""
     print(f"\n{title}\n")
     print(tabulate(rows, headers, floatfmt=".1f", disable_numparse=True))
     if notes:
         print(f"\n{notes}")
+
+
+def processor_s() -> tuple[float, float]:
+    """Return the processor time of this process and of its children."""
+    return tuple(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
 
 
 class Spent(NamedTuple):
