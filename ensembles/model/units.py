@@ -15,6 +15,7 @@ MOST_THREADS = MOST_CALLS = 0xFFFF
 LATEST_S, LONGEST_S = 1 << 33, 1e9
 """Bounds of a plausible time since 1970, and of a plausible duration."""
 
+DEFLATE_RATIO = 1032  # Zlib makes at most so many bytes of one
 LARGEST_INT64 = (1 << 63) - 1
 HALF_INT64 = 1 << 62  # Two numbers below it add up within 64 bits: larger ones in a file are damage
 NS_PER_S, S_PER_NS, DAY_S = 1e9, 1e-9, 86_400

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ensembles.files.untrusted import DEFLATE_RATIO
 from ensembles.model.calls import STORAGE
-from ensembles.model.units import seconds_text, share_text
+from ensembles.model.units import DEFLATE_RATIO, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.summaries.layer_traffic import LayerTraffic

@@ -25,9 +25,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ensembles.files.untrusted import DEFLATE_RATIO, SMALL_PART_BYTES, open_regular
+from ensembles.files.untrusted import SMALL_PART_BYTES, open_regular
 from ensembles.model.errors import MissingLibrary
 from ensembles.model.events import COLUMNS
+from ensembles.model.units import DEFLATE_RATIO
 from ensembles.passes.kept import MOST_BYTES, SAMPLE_BYTES
 
 _HEADER = b"OHDR"

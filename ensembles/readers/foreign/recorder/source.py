@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ensembles.files.untrusted import DEFLATE_RATIO, MOST_PART_BYTES, inflate, open_regular, read_whole
+from ensembles.files.untrusted import MOST_PART_BYTES, inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Process, RunMetadata
-from ensembles.model.units import HALF_INT64, LATEST_S, MOST_TASKS, count_text
+from ensembles.model.units import DEFLATE_RATIO, HALF_INT64, LATEST_S, MOST_TASKS, count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
 from ensembles.readers.foreign.common.import_table import ForeignTrace
