@@ -91,7 +91,7 @@ class OrdinalSummary(Summary):
         Count the calls of a rank within each phase, whatever their file.
     """
 
-    sums = ("ensembles",)
+    added_up = ("ensembles",)
 
     results: tuple[str, ...] = ("ensembles",)
 

@@ -12,8 +12,8 @@ whole. A pass runs through these steps:
 4. The engine merges the parts in the order of their ranks (`Summary.merge`).
 5. Callers read the result by the attributes of the class.
 
-A summary class defines `add`, and `merge` or what adds up (`Summary.sums`). It overrides the rest only where
-the defaults do not fit. Summaries are pickled between processes.
+A summary class defines `add`, and `merge` or what adds up (`Summary.added_up`). It overrides the rest only
+where the defaults do not fit. Summaries are pickled between processes.
 
 Examples
 --------
@@ -101,7 +101,7 @@ class Summary(Protocol):
     # name their ``results``. They are kept for later commands (`ensembles.passes.kept`). Default: none, and
     # the summary is not kept.
     results: tuple[str, ...] = ()
-    sums: tuple[str, ...] = ()  # Attributes that add up when parts merge; flags and sets are joined
+    added_up: tuple[str, ...] = ()  # Attributes that add up when parts merge; flags and sets are joined
     # Raised when results get another meaning: kept ones of a smaller number are computed again. Default: 0.
     meaning: int = 0
     result_types: tuple[type, ...] = ()  # Named tuples and data classes among their values
@@ -120,14 +120,14 @@ class Summary(Protocol):
         """
 
     def merge(self, other: Self) -> None:
-        """Add the contents of another summary of the same class and arguments: by default, its `sums`.
+        """Add the contents of another summary of the same class and arguments: by default, its `added_up`.
 
         `other`: filled from another part of the run; with `RANK_ORDER` and `BY_RANK`, from higher ranks. It
         must stay unchanged, so that arrays which this summary may change later have to be copied.
         """
-        if not self.sums:
+        if not self.added_up:
             raise NotImplementedError(f"{type(self).__name__} says neither how it merges nor what adds up")
-        for name in self.sums:
+        for name in self.added_up:
             setattr(self, name, _added(getattr(self, name), getattr(other, name)))
 
     def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:

@@ -22,7 +22,7 @@ class StepTimes(Summary):
     """A mergeable summary: time in the outermost I/O calls of each phase, summed over tasks."""
 
     columns = ("rank", "call", "depth", "start", "duration")
-    sums = ("time_ns",)
+    added_up = ("time_ns",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases

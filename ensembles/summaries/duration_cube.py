@@ -32,7 +32,7 @@ class DurationCube(Summary):
     columns = ("rank", "call", "depth", "start", "duration")
     requires = ANY_ORDER
     results = ("_calls", "_time")
-    sums = ("_calls", "_time")
+    added_up = ("_calls", "_time")
 
     def __init__(self, tasks: int, extent_ns: tuple[int, int], used: np.ndarray) -> None:
         self.tasks = max(tasks, 1)

@@ -28,7 +28,7 @@ class OffsetMap(Summary):
 
     columns = ("rank", "call", "file", "offset", "moved", "start", "duration")
     requires = ANY_ORDER
-    sums = ("_grid", "calls", "without_offset")
+    added_up = ("_grid", "calls", "without_offset")
 
     def __init__(self, file: int, layer: str, tasks: int, span_ns: tuple[int, int]) -> None:
         self.file, self.layer, self.tasks = file, layer, max(tasks, 1)

@@ -33,7 +33,7 @@ class RateCurve(Summary):
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
     results = ("_grid", "active")
-    sums = ("_grid", "active")
+    added_up = ("_grid", "active")
 
     def __init__(self, cells: int = CELLS, knows_active: bool = True) -> None:
         self._knows_active = knows_active

@@ -36,7 +36,7 @@ class LayerTimes(Summary):
 
     columns = (*SUM_COLUMNS, "rank", "thread")
     results = ("calls", "time_ns", "inner_ns")
-    sums = ("calls", "time_ns", "inner_ns", "_nesting")
+    added_up = ("calls", "time_ns", "inner_ns", "_nesting")
 
     def __init__(self) -> None:
         self.calls: dict[Call, int] = {}
@@ -135,7 +135,7 @@ class RunTotals(Summary):
     of_all_calls = True
     columns = LayerTimes.columns
     results = ("bytes_read", "bytes_written", "layers")
-    sums = ("layers", "bytes_read", "bytes_written")
+    added_up = ("layers", "bytes_read", "bytes_written")
 
     def __init__(self) -> None:
         self.bytes_read = 0
@@ -166,7 +166,7 @@ class EventCount(Summary):
     columns = ("duration",)
     requires = ANY_ORDER
     results = ("events",)
-    sums = ("events",)
+    added_up = ("events",)
 
     def __init__(self) -> None:
         self.events = 0

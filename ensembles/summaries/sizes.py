@@ -118,7 +118,7 @@ class Requests(Summary):
     columns = ("call", "depth", "duration", "flight")
     requires = ANY_ORDER
     results = ("requests", "post_ns")
-    sums = ("requests", "post_ns")
+    added_up = ("requests", "post_ns")
 
     def __init__(self) -> None:
         self.requests = dict.fromkeys(OPERATIONS, 0)
@@ -148,7 +148,7 @@ class Alignment(Summary):
     of_all_calls = True
     columns = ("call", "file", "offset", "requested")
     requires = ANY_ORDER
-    sums = ("known", "misaligned", "crossing")
+    added_up = ("known", "misaligned", "crossing")
 
     def __init__(self, boundary_bytes: int | np.ndarray) -> None:
         self._boundary = np.asarray(boundary_bytes, np.int64)

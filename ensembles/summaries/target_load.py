@@ -34,7 +34,7 @@ class TargetLoad(Summary):
     columns = ("call", "file", "offset", "moved", "start", "duration")
     requires = ANY_ORDER
     results = ("known_bytes", "unknown_bytes", "_grid", "_totals")
-    sums = ("_grid", "_totals", "known_bytes", "unknown_bytes")
+    added_up = ("_grid", "_totals", "known_bytes", "unknown_bytes")
 
     def __init__(self, layouts: Layouts, layer: str) -> None:
         self._layouts, self._layer = layouts, layer

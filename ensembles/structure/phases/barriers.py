@@ -247,7 +247,7 @@ class MessageStarts(Summary):
     columns = ("call", "start")
     requires = ANY_ORDER
     results = ("has_layer", "_parts")
-    sums = ("has_layer", "_parts")
+    added_up = ("has_layer", "_parts")
 
     def __init__(self) -> None:
         self.has_layer = False

@@ -38,7 +38,7 @@ class CriticalIo(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     results = ("_threads",)
-    sums = ("_threads",)
+    added_up = ("_threads",)
     result_types: tuple[type, ...] = (KeyedSums,)
     meaning = 2
 

@@ -323,7 +323,7 @@ class SyncTime(Summary):
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     requires = ANY_ORDER
     results = ("_time_ns",)
-    sums = ("_time_ns",)
+    added_up = ("_time_ns",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases

@@ -201,7 +201,7 @@ class _StartCounts(Summary):
     columns = ("call", "start")
     requires = ANY_ORDER
     results = ("used", "with_messages", "has_layer")
-    sums = ("used", "with_messages", "has_layer")
+    added_up = ("used", "with_messages", "has_layer")
 
     def __init__(self, cuts_ns: np.ndarray) -> None:
         self._cuts_ns = cuts_ns

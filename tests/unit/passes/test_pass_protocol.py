@@ -180,7 +180,7 @@ def test_a_summary_that_reads_on_no_further_stops_no_other(run_path: Path) -> No
 
 def test_a_class_without_a_part_of_the_protocol_is_refused() -> None:
     class WithoutAdd(Summary):
-        sums = ("events",)
+        added_up = ("events",)
 
     class WithoutMerge(Summary):
         def add(self, chunk: Events) -> None: ...
