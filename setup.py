@@ -10,6 +10,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 from setuptools.errors import PlatformError
 
 INCLUDE = "libtrace/include"
@@ -53,6 +54,20 @@ class InstallData(install_data):
         subprocess.run(["cmake", "--install", folder, "--prefix", self.install_dir, "--strip"], check=True)
 
 
+class MakeSources(sdist):
+    """A source distribution whose bytes depend on the files and on SOURCE_DATE_EPOCH only."""
+
+    def make_archive(self, base_name: str, *_: object, base_dir: str, **__: object) -> str:
+        """Write the archive of a folder."""
+        name, time = f"{base_name}.tar.gz", os.environ.get("SOURCE_DATE_EPOCH", "0")
+        options = (
+            f"--sort=name --mtime=@{time} --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX".split()
+        )
+        command = ["tar", *options, "--use-compress-program=gzip -n", "-cf", name, base_dir]
+        subprocess.run(command, check=True)
+        return name
+
+
 # Without contraction to fused operations the results are those of NumPy, to the last bit. Loops are aligned,
 # as else what one costs changes by a third with the code that happens to lie before it.
 FLAGS = "-std=c11 -Werror=implicit-function-declaration -O3 -ffp-contract=off -falign-loops=32"
@@ -65,7 +80,7 @@ OPTIONS = {
 }
 
 setup(
-    cmdclass={"build_ext": BuildCompiled, "install_data": InstallData},
+    cmdclass={"build_ext": BuildCompiled, "install_data": InstallData, "sdist": MakeSources},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     setup_requires=[tool for tool in ("cmake", "ninja") if not shutil.which(tool)],
     ext_modules=[

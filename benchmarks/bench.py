@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
+import resource
 import subprocess
 import sys
-import tempfile
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tabulate import tabulate
+
+from ensembles.cli.replay_program import ANY_TASKS
 
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[1] / "build"))
 PRELOAD = BUILD / "lib" / "libensio-preload.so"
@@ -31,25 +34,39 @@ def environment(folder: str | Path, **more: str) -> dict[str, str]:
     return clean | {"ENSIO_DIR": str(folder), "ENSIO_EXCLUDE": ""} | more
 
 
-def run(*command: object, **more: str) -> str:
-    """Run a program, recorded into a temporary folder, and return its output."""
-    with tempfile.TemporaryDirectory(prefix="ensio-bench-", dir=BUILD) as folder:
-        words = [str(word) for word in command]
-        done = subprocess.run(
-            words, env=environment(folder, **more), stdout=subprocess.PIPE, text=True, check=True
-        )
-        return done.stdout
+class Used(NamedTuple):
+    """What a process and its children took."""
+
+    processor_s: float
+    clock_s: float
+    peak_mib: float
+    status: int
+    printed: str  # On standard output, if that is kept
 
 
-def numbers(printed: str) -> dict[str, float]:
-    """Parse the numbers of a line "name number name number ..."."""
-    words = printed.split()
-    return {name: float(number) for name, number in zip(words[::2], words[1::2], strict=True)}
+def use(command: Sequence[object], environment: Mapping[str, str] | None = None, keep: bool = False) -> Used:
+    """Run a command, and return what it took."""
+    output = subprocess.PIPE if keep else subprocess.DEVNULL
+    words = list(map(str, command))
+    begin = time.perf_counter()
+    child = subprocess.Popen(words, env=environment, stdout=output, stderr=subprocess.DEVNULL, text=True)
+    printed = child.stdout.read() if child.stdout else ""
+    _, status, usage = os.wait4(child.pid, 0)
+    clock_s = time.perf_counter() - begin
+    child.returncode = os.waitstatus_to_exitcode(status)
+    processor_s = usage.ru_utime + usage.ru_stime
+    return Used(processor_s, clock_s, usage.ru_maxrss / 1024, child.returncode, printed)
 
 
-def median_of(rows: list[dict[str, float]]) -> dict[str, float]:
-    """Return the median over rows of each number."""
-    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+def record_ranks(folder: Path, ranks: int, calls: int, mode: str, job_file: str = "1") -> tuple[Path, Path]:
+    """Record ranks that make calls, and return the run directory and the folder of what each says it took."""
+    run, data = folder / "run", folder / "data"
+    data.mkdir()
+    settings = {"ENSIO_DIR": str(run), "ENSIO_BANNER": "none", "ENSIO_EXCLUDE": f"!{data}/data.*:*"}
+    settings |= {"ENSIO_MODE": mode, "ENSIO_JOBFILE": job_file}
+    command = ["mpiexec", "-n", str(ranks), program("job"), str(data), str(calls)]
+    subprocess.run(command, check=True, env=os.environ | ANY_TASKS | settings, timeout=600)
+    return run, data
 
 
 def table(title: str, headers: list[str], rows: list[list[object]], notes: str = "") -> None:
@@ -58,6 +75,14 @@ def table(title: str, headers: list[str], rows: list[list[object]], notes: str =
     print(tabulate(rows, headers, floatfmt=".1f", disable_numparse=True))
     if notes:
         print(f"\n{notes}")
+
+
+def processor_s() -> tuple[float, float]:
+    """Return the processor time of this process and of its children."""
+    return tuple(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
 
 
 class Spent(NamedTuple):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import resource
 import struct
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import table
+from bench import processor_s, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 from made_darshan_logs import MadeLog
@@ -74,12 +72,6 @@ def by_opening(path: Path) -> np.ndarray:
     return np.stack([events.rank, events.offset, events.moved, events.start * 1e-9, events.end * 1e-9], 1)
 
 
-def cpu_s() -> float:
-    """Return the CPU time of this process and its children."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
-
-
 def main() -> None:
     """Print the table."""
     warnings.simplefilter("ignore")
@@ -97,9 +89,9 @@ def main() -> None:
             found = {}
             for _ in range(REPEATS):
                 for name, way in ways.items():
-                    begin = cpu_s()
+                    begin = sum(processor_s())
                     found[name] = way(path)
-                    spent[name].append(cpu_s() - begin)
+                    spent[name].append(sum(processor_s()) - begin)
             for name, way_found in found.items():
                 np.testing.assert_allclose(
                     way_found, found["PyDarshan, DataFrames"], rtol=0, atol=1e-9, err_msg=name

@@ -37,7 +37,7 @@ scipy.stats.describe(durations_s)
 """
 ENSEMBLE = "ensemble = ensembles.open(run).ensemble(op='write')\n"
 ALL = """
-for statement in (ensemble.moments, ensemble.robust, ensemble.quantiles, ensemble.modes,
+for statement in (ensemble.moments, ensemble.quantiles, ensemble.modes,
                   lambda: ensemble.tail(1024), lambda: ensemble.split([1, 2, 4, 8], 1024)):
     try:
         statement()
@@ -84,7 +84,6 @@ def from_histogram(count: int) -> list[list[str]]:
             stats.describe(durations_s),
         ),
         "moments": ensemble.moments,
-        "median, MAD, L-moments": ensemble.robust,
         "quantiles": ensemble.quantiles,
         "modes": ensemble.modes,
         "tail": lambda: ensemble.tail(1024),

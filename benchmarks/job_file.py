@@ -8,7 +8,6 @@ to the baseline without the job file is the cost.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,12 +15,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from bench import record_ranks
 from tabulate import tabulate
 
-from ensembles.cli.replay_program import ANY_TASKS
-
-BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).parents[1] / "build"))
-PROGRAM = BUILD / "bin/ensio-bench-job"
 SHAPES = [(ranks, events) for events in (1_000, 100_000) for ranks in (1, 4, 16, 64)] + [(1, 1_000_000)]
 PROFILES = [(ranks, 10_000) for ranks in (1, 8, 64)]
 REPEATS = 3
@@ -29,20 +25,9 @@ REPEATS = 3
 
 def measure(folder: Path, ranks: int, calls: int, job_file: str, mode: str) -> tuple[float, float, int]:
     """Return longest wall time in s, mean CPU time in s, and size of the job file in bytes."""
-    run, data = folder / "run", folder / "data"
     best = (np.inf, np.inf, 0)
     for _ in range(REPEATS):
-        data.mkdir()
-        environment = (
-            os.environ
-            | ANY_TASKS
-            | {"ENSIO_DIR": str(run), "ENSIO_BANNER": "none", "ENSIO_EXCLUDE": f"!{data}/data.*:*"}
-            | {"ENSIO_MODE": mode}
-        )
-        command = ["mpiexec", "-n", str(ranks), PROGRAM, data, str(calls)]
-        subprocess.run(
-            list(map(str, command)), check=True, env=environment | {"ENSIO_JOBFILE": job_file}, timeout=300
-        )
+        run, data = record_ranks(folder, ranks, calls, mode, job_file)
         times = np.array([(data / str(rank)).read_text().split() for rank in range(ranks)], "f8") / 1e9
         job = run / "job.ensio"
         size = job.stat().st_size if job.exists() else 0

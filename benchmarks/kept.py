@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
+from bench import use
 from tabulate import tabulate
 
 from ensembles.workloads.synthetic import synthetic_run
@@ -29,11 +28,7 @@ SPOOLS = ("info", "report")
 def processor_s(arguments: list[str], **settings: str) -> float:
     """Run a command and return the seconds of processor time of its process."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [str(TREE / ".venv" / "bin" / "ensio"), *arguments]
-    subprocess.run(command, env=environment | settings, capture_output=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return use([TREE / ".venv" / "bin" / "ensio", *arguments], environment | settings).processor_s
 
 
 def main() -> None:

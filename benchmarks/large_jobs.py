@@ -12,7 +12,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from many_processes import multiplied, of_two_ranks
+from bench import record_ranks
+from many_processes import multiplied
 from scale import COMMANDS, commands
 from tabulate import tabulate
 
@@ -34,7 +35,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="ensio-large-") as name:
-        job = of_two_ranks(Path(name), args.calls, "trace")
+        job = (record_ranks(Path(name), 2, args.calls, "trace")[0] / "job.ensio").read_bytes()
         for processes in args.processes:
             path = Path(name, f"{processes}.ensio")
             path.write_bytes(multiplied(job, processes))

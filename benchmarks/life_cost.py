@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import bench
@@ -23,21 +21,6 @@ GOAL_THREAD_MIB = 1.0
 PRELOADED = {"LD_PRELOAD": str(bench.PRELOAD)}
 
 
-def spend(command: list[str], environment: dict[str, str]) -> tuple[float, float, str]:
-    """Run a program; return its CPU seconds, wall seconds and output."""
-    reading, writing = os.pipe()
-    start = time.perf_counter()
-    pid = os.posix_spawn(command[0], command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, writing, 1)])
-    os.close(writing)
-    _, status, usage = os.wait4(pid, 0)
-    wall_s = time.perf_counter() - start
-    with os.fdopen(reading) as printed:
-        text = printed.read()
-    if status:
-        raise SystemExit(f"{command[0]} ended with status {status}")
-    return usage.ru_utime + usage.ru_stime, wall_s, text
-
-
 def start_and_end(folder: str) -> None:
     """Compare empty programs with and without the recorder, in alternation."""
     untraced = bench.environment(folder)
@@ -50,10 +33,10 @@ def start_and_end(folder: str) -> None:
     for name, (command, environment) in ways.items():
         cpu_ms, wall_ms = [], []
         for _ in range(PAIRS):
-            base = spend([bench.program("empty")], untraced)
-            ours = spend(command, environment)
-            cpu_ms.append(1e3 * (ours[0] - base[0]))
-            wall_ms.append(1e3 * (ours[1] - base[1]))
+            base = bench.use([bench.program("empty")], untraced)
+            ours = bench.use(command, environment)
+            cpu_ms.append(1e3 * (ours.processor_s - base.processor_s))
+            wall_ms.append(1e3 * (ours.clock_s - base.clock_s))
         rows.append([name, f"{statistics.median(cpu_ms):.2f}", f"{statistics.median(wall_ms):.2f}"])
     bench.table(
         f"start and end of the recorder in an empty program, ms, medians of {PAIRS} pairs",
@@ -65,8 +48,8 @@ def start_and_end(folder: str) -> None:
 
 def exit_seconds(command: list[str], environment: dict[str, str]) -> float:
     """Return the CPU seconds from the last line of main to the end of a program."""
-    cpu_s, _, printed = spend(command, environment)
-    return cpu_s - int(printed.split()[1]) / 1e9
+    used = bench.use(command, environment, keep=True)
+    return used.processor_s - int(used.printed.split()[1]) / 1e9
 
 
 def end_of_recording(folder: str) -> None:

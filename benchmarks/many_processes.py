@@ -7,17 +7,13 @@ does per process, and one summary of the job for any number of ranks.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import tempfile
 import zlib
 from pathlib import Path
 
-from bench import in_process
-from job_file import PROGRAM
+from bench import in_process, record_ranks
 from tabulate import tabulate
 
-from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.model.c_layout import JOB, JOB_PROCESS, SPOOL
 
 STEPS = {
@@ -31,40 +27,32 @@ IMPORTS = (
 )
 
 
-def of_two_ranks(folder: Path, calls: int, mode: str) -> bytes:
-    """Record two ranks in a mode, and return the job file."""
-    data, run = folder / "data", folder / "two"
-    data.mkdir()
-    settings = {"ENSIO_MODE": mode, "ENSIO_BANNER": "none", "ENSIO_DIR": str(run)}
-    environment = os.environ | ANY_TASKS | settings | {"ENSIO_EXCLUDE": f"!{data}/data.*:*"}
-    command = ["mpiexec", "-n", "2", PROGRAM, data, str(calls)]
-    subprocess.run(list(map(str, command)), check=True, env=environment, timeout=600)
-    return (run / "job.ensio").read_bytes()
-
-
 def multiplied(job: bytes, processes: int) -> bytes:
     """Return a job file in which the last record is repeated with other ranks and names."""
     head = JOB.unpack(job)
     first = JOB_PROCESS.unpack(job, head.records).bytes
-    record = bytearray(job[head.records + first :])
+    record = bytearray(job[head.records + first : head.bytes])
     members = JOB_PROCESS.dtype.fields
     spool_at = members["spool"][1]
     rank_at, tasks_at, pid_at = (spool_at + SPOOL.dtype.fields[name][1] for name in ("rank", "tasks", "pid"))
     name = bytes(record[JOB_PROCESS.size : JOB_PROCESS.size + JOB_PROCESS.unpack(record).name_bytes])
     checked_from = members["name_bytes"][1]
+    texts_from = len(record) - JOB_PROCESS.unpack(record).coded_bytes
     records = [job[head.records : head.records + first]]
     for rank in range(1, processes):
         for place, value in ((rank_at, rank), (tasks_at, processes), (pid_at, 1000 + rank)):
             record[place : place + 4] = value.to_bytes(4, "little")
         own = f"node{rank // 64:03}-{rank:05}".encode().ljust(len(name), b"x")[: len(name)]
         record[JOB_PROCESS.size : JOB_PROCESS.size + len(name)] = own
-        record[members["checksum"][1] : checked_from] = zlib.crc32(record[checked_from:]).to_bytes(
-            4, "little"
-        )
+        checksum = zlib.crc32(record[checked_from:texts_from])  # texts have a sum apart
+        record[members["checksum"][1] : checked_from] = checksum.to_bytes(4, "little")
         records.append(bytes(record))
     body = b"".join(records)
     changed = head._replace(processes=processes, bytes=head.records + len(body))
-    return JOB.pack(**changed._asdict()) + job[JOB.size : head.records] + body
+    packed, summed = JOB.pack(**changed._asdict()), JOB.field_offset("checksum")
+    checksum = zlib.crc32(packed[:summed]).to_bytes(4, "little")
+    head_bytes = packed[:summed] + checksum + packed[summed + 4 :]
+    return head_bytes + job[JOB.size : head.records] + body + job[head.bytes :]
 
 
 def main() -> None:
@@ -77,7 +65,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="ensio-many-") as name:
-        job = of_two_ranks(Path(name), args.calls, "profile")
+        job = (record_ranks(Path(name), 2, args.calls, "profile")[0] / "job.ensio").read_bytes()
         for processes in args.processes:
             path = Path(name) / f"{processes}.ensio"
             path.write_bytes(multiplied(job, processes))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Callable
 
 import otf2
+from bench import processor_s
 from otf2.enums import IoOperationMode, IoParadigmClass, IoParadigmFlag, LocationGroupType, LocationType
 from tabulate import tabulate
 
@@ -26,20 +26,14 @@ from ensembles.writers.exchange.otf2 import write_otf2
 REPEATS = 3
 
 
-def used_s() -> tuple[float, float]:
-    """Return the CPU time of this process and of its children."""
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
-
-
 def best(step: Callable[[int], None], calls: int) -> tuple[float, float, float]:
     """Return ns per call: CPU time of Python and of the program (minimum sum), and minimum wall time."""
     tries, walls = [], []
     for number in range(REPEATS):
-        before, began = used_s(), time.perf_counter()
+        before, began = processor_s(), time.perf_counter()
         step(number)
         walls.append((time.perf_counter() - began) / calls * 1e9)
-        tries.append([(after - one) / calls * 1e9 for one, after in zip(before, used_s(), strict=True)])
+        tries.append([(after - one) / calls * 1e9 for one, after in zip(before, processor_s(), strict=True)])
     own, program = min(tries, key=sum)
     return own, program, min(walls)
 
@@ -97,9 +91,9 @@ def cost_of_locations(folder: str, tasks: int) -> list[tuple[object, ...]]:
     run, rows = ensembles.open(run_folder), []
     for ranks in (1, 8, 64):
         path = os.path.join(folder, f"many-{ranks}")
-        began, before = time.perf_counter(), sum(used_s())
+        began, before = time.perf_counter(), sum(processor_s())
         write_otf2(run, path, ranks)
-        wall_s, used = time.perf_counter() - began, sum(used_s()) - before
+        wall_s, used = time.perf_counter() - began, sum(processor_s()) - before
         sizes = [
             os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(path) for name in names
         ]

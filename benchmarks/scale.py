@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+from bench import use
 from tabulate import tabulate
 
 import ensembles
@@ -25,7 +24,7 @@ from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.summaries.cells import CellSummary
-from ensembles.viz.report.page import report_requests
+from ensembles.viz.report.data import report_requests
 from ensembles.workloads.synthetic import synthetic_run
 
 EVENTS_PER_TASK = 156_250
@@ -68,10 +67,6 @@ class UsedTime(Summary):
         for pid, used_s in other.used_s.items():
             self.used_s[pid] = self.used_s.get(pid, 0.0) + used_s
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``pid`` and ``used_s``."""
-        return {"pid": np.array(list(self.used_s)), "used_s": np.array(list(self.used_s.values()))}
-
 
 def of_a_report(run) -> dict[str, SummaryRequest]:
     """Return the summaries of a report and of the findings."""
@@ -100,14 +95,9 @@ def commands(run: str, memory: str, folder: str, wanted: Sequence[str] = tuple(C
         name, *more = words.split()
         options = ("-o", os.path.join(folder, "report.html")) if name == "report" else options
         command = [sys.executable, "-m", "ensembles.cli.main", name, run, *more, *options, "--memory", memory]
-        begin = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        used_s = usage.ru_utime + usage.ru_stime
-        elapsed = f"{time.perf_counter() - begin:.1f}"
-        peak = f"{usage.ru_maxrss / 1024:.0f}"
-        rows.append([words, f"{used_s:.1f}", elapsed, peak, "" if process.returncode == 0 else "refused"])
+        used = use(command)
+        figures = [f"{used.processor_s:.1f}", f"{used.clock_s:.1f}", f"{used.peak_mib:.0f}"]
+        rows.append([words, *figures, "refused" if used.status else ""])
     return rows
 
 

@@ -7,13 +7,12 @@ Every measurement is a separate process, which has its own peak memory; results 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from bench import BUILD
+from bench import BUILD, use
 from tabulate import tabulate
 
 REPEATS = 3
@@ -58,13 +57,11 @@ def measure(plan: Path, folder: Path, mode: str) -> tuple[int, float, float]:
     settings, output = folder / "settings", folder / "output"
     settings.touch()
     output.mkdir(exist_ok=True)
-    words = [str(PROGRAM), "--mode", mode, str(plan), str(settings), "1", str(output)]
-    pid = os.posix_spawn(words[0], words, os.environ)
-    _, status, used = os.wait4(pid, 0)
-    if status:
+    used = use([PROGRAM, "--mode", mode, plan, settings, 1, output])
+    if used.status:
         sys.exit(f"{PROGRAM} failed: build it with ./dev setup")
     told = dict(line.split(" ", 1) for line in (output / "text").read_text().splitlines()[:8])
-    return int(told["events"]), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return int(told["events"]), used.processor_s, used.peak_mib
 
 
 def main() -> None:

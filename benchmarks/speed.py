@@ -15,15 +15,14 @@ import os
 import platform
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench import Used, use
 from tabulate import tabulate
 
 TREE = Path(__file__).resolve().parents[1]
@@ -80,33 +79,13 @@ ROWS = (
 )
 
 
-@dataclass
-class Used:
-    """What a process used."""
-
-    processor_s: float
-    clock_s: float
-    peak_mib: float
-    refused: bool
-
-
-def use(ensio: Path, arguments: list[str], script: str = "") -> Used:
+def run(ensio: Path, arguments: list[str], script: str = "") -> Used:
     """Run a command or a script, and return its processor time, time by the clock and peak memory."""
-    program = [str(ensio.parent / "python"), "-c", script] if script else [str(ensio)]
+    program = [ensio.parent / "python", "-c", script] if script else [ensio]
     # ./dev bench sets ENSIO_CACHE=0, with which ensio collect keeps nothing either.
     unset = ("PYTHONDONTWRITEBYTECODE", "ENSIO_CACHE")
     environment = {key: value for key, value in os.environ.items() if key not in unset}
-    begin = time.perf_counter()
-    child = subprocess.Popen(
-        [*program, *arguments],
-        env=environment | {"XDG_CACHE_HOME": os.devnull},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, usage = os.wait4(child.pid, 0)
-    clock_s = time.perf_counter() - begin
-    child.returncode = os.waitstatus_to_exitcode(status)
-    return Used(usage.ru_utime + usage.ru_stime, clock_s, usage.ru_maxrss / 1024, child.returncode != 0)
+    return use([*program, *arguments], environment | {"XDG_CACHE_HOME": os.devnull})
 
 
 def make_runs(folder: Path, calls: int) -> None:
@@ -130,7 +109,7 @@ def collect(folder: Path, versions: dict[str, Path]) -> dict[str, float]:
     for version, ensio in versions.items():
         target = folder / version / "large.h5"
         target.parent.mkdir()
-        taken[version] = use(ensio, ["collect", str(folder / "large"), "-o", str(target)]).processor_s
+        taken[version] = run(ensio, ["collect", str(folder / "large"), "-o", str(target)]).processor_s
     return taken
 
 
@@ -151,8 +130,8 @@ def measure(folder: Path, calls: int, repeats: int, versions: dict[str, Path]) -
     found: dict[tuple[str, str], list[Used]] = {}
     for _ in range(repeats):
         for version, ensio in versions.items():
-            starts[version].append(use(ensio, ["info", str(folder / "small")]).processor_s)
-            imports[version].append(use(ensio, [], IMPORTS).processor_s)
+            starts[version].append(run(ensio, ["info", str(folder / "small")]).processor_s)
+            imports[version].append(run(ensio, [], IMPORTS).processor_s)
     for row in ROWS:
         for _ in range(repeats):
             for version, ensio in versions.items():
@@ -162,7 +141,7 @@ def measure(folder: Path, calls: int, repeats: int, versions: dict[str, Path]) -
                     "window": window,
                 }
                 words = [word.format(**names) for word in row.command.split()]
-                found.setdefault((row.label, version), []).append(use(ensio, words, row.script))
+                found.setdefault((row.label, version), []).append(run(ensio, words, row.script))
         print(row.label, [round(used.processor_s, 2) for used in found[row.label, "ours"]], file=sys.stderr)
     start = {version: statistics.median(taken) for version, taken in starts.items()}
     imported = {version: statistics.median(taken) for version, taken in imports.items()}
@@ -181,7 +160,7 @@ def measure(folder: Path, calls: int, repeats: int, versions: dict[str, Path]) -
 
 
 def _figures(taken: list[Used], start_s: float) -> list[str]:
-    if any(used.refused for used in taken):
+    if any(used.status for used in taken):
         return ["refused", ""]
     seconds = statistics.median(used.processor_s for used in taken) - start_s
     return [f"{max(seconds, 0):.2f} s", f"{max(used.peak_mib for used in taken):,.0f} MiB"]
@@ -201,7 +180,7 @@ def _workers(folder: Path, versions: dict[str, Path], repeats: int) -> list[str]
                     "--workers",
                     str(count),
                 ]
-                taken.append(use(ensio, words).clock_s)
+                taken.append(run(ensio, words).clock_s)
         cells += [f"{statistics.median(clock[1]) / statistics.median(clock[2]):.2f}", ""]
     return cells
 

@@ -7,6 +7,6 @@
 
 extern PyMethodDef block_functions[], call_sum_functions[], column_functions[], count_functions[], evidence_functions[],
     gap_functions[], keyed_functions[], order_functions[], ordinal_functions[], spread_functions[], stride_functions[],
-    total_functions[], use_functions[];
+    use_functions[];
 
 #endif

@@ -63,7 +63,7 @@ mkdir -p pkgconfig
 printf 'Name: otf2\nDescription: OTF2\nVersion: 3\nCflags: -I%s\nLibs: -L%s -lotf2\n' "$(echo "$work"/otf2-*/include)" "$work" >pkgconfig/otf2.pc
 export PKG_CONFIG_PATH=$work/pkgconfig
 
-# ensio-replay is linked with one machine's MPI: it comes from the sources only.
+# ensio-replay is linked with one machine's MPI: at its first use.
 export CMAKE_ARGS="-DMPICC=MPICC-NOTFOUND -DCMAKE_AR=$work/venv/bin/zig-ar -DCMAKE_RANLIB=$work/venv/bin/zig-ranlib"
 if ((${#emulator[@]})); then
     export _PYTHON_HOST_PLATFORM=linux-$arch

@@ -39,121 +39,6 @@ path = "{path}"
 [files.header]
 path = "header.dat"
 layer = "posix"
-
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "open"
-file = "data"
-when = "reopen == 0"
-[[phases.operations]]
-call = "open"
-file = "header"
-when = "header_calls > 0 and rank == 0"
-"""
-
-_STEP = """
-[[phases]]
-name = "{name}"
-barrier = "phase"
-repetitions = "{repetitions}"
-[[phases.operations]]
-call = "task.compute"
-duration_ns = "1000 * (compute_us + (rank * 7919 + {step} * 104729 + 999) % 1009 * compute_spread_us // 1009)"
-when = "{call} == 0 and compute_us + compute_spread_us > 0"
-{stat}[[phases.operations]]
-call = "open"
-file = "data"
-when = "{call} == 0 and reopen == 1"
-[[phases.operations]]
-call = "write_at"
-file = "header"
-times = "max(header_calls, 1)"
-offset = "({step} * header_calls + call) * header_bytes"
-size = "header_bytes"
-when = "header_calls > 0 and rank == 0 and {call} == 0"
-{write}{more}
-{sync}
-[[phases.operations]]
-call = "close"
-file = "data"
-when = "{call} == calls - 1 and reopen == 1"
-"""
-
-_WRITE = """
-[[phases.operations]]
-call = "write_at"
-file = "data"
-offset = "{offset}"
-size = "size_bytes"
-"""
-
-_STREAM_WRITE = """
-[[phases.operations]]
-call = "write"
-file = "data"
-size = "size_bytes"
-"""
-
-_MORE = """
-[[phases.operations]]
-call = "write_at"
-file = "data"
-times = "max(heavy_share - 1, 1)"
-offset = "{first} + (({step} * calls + {call}) * max(heavy_share - 1, 1) + call) * size_bytes"
-size = "size_bytes"
-when = "heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks"
-"""
-
-_MORE_OF_STREAM = """
-[[phases.operations]]
-call = "write"
-file = "data"
-times = "max(heavy_share - 1, 1)"
-size = "size_bytes"
-when = "heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks"
-"""
-
-_STAT = """
-[[phases.operations]]
-call = "stat"
-file = "data"
-times = "max(lookups, 1)"
-when = "{call} == 0 and lookups > 0"
-"""
-
-_SYNC = """
-[[phases.operations]]
-call = "sync"
-file = "data"
-when = "syncs == 1 or (end_sync == 1 and {call} == calls - 1)"
-"""
-
-_READS = """
-[[phases]]
-name = "read"
-when = "reads > 0"
-repetitions = "read_parts"
-barrier = "phase"
-[[phases.operations]]
-call = "read_at"
-file = "data"
-times = "max(reads, 1)"
-offset = "{offset}"
-size = "read_bytes"
-"""
-
-_CLOSE = """
-[[phases]]
-name = "close"
-[[phases.operations]]
-call = "close"
-file = "data"
-when = "reopen == 0"
-[[phases.operations]]
-call = "close"
-file = "header"
-when = "header_calls > 0 and rank == 0"
 """
 
 _SHARED = {
@@ -162,40 +47,104 @@ _SHARED = {
 }
 _OWN = "({step} * calls + {call}) * size_bytes"
 
+_WRITES_HEADER = "header_calls > 0 and rank == 0"
+_COMPUTES = "compute_us + compute_spread_us > 0"
+
+
+def _table(name: str, /, **fields: str) -> str:
+    """A table of an array of TOML, without the fields that are empty."""
+    return f"[[{name}]]\n" + "".join(f'{key} = "{value}"\n' for key, value in fields.items() if value)
+
+
+def _make(call: str, file: str = "data", /, **fields: str) -> str:
+    """A call of the phase before."""
+    return _table("phases.operations", call=call, file=file, **fields)
+
+
+def _compute(step: str, **when: str) -> str:
+    """Computation of a step: as long as is drawn, and more in some tasks."""
+    spread = f"(rank * 7919 + {step} * 104729{'' if step == 'repetition' else ' + 999'}) % 1009"
+    return _make(
+        "task.compute", "", duration_ns=f"1000 * (compute_us + {spread} * compute_spread_us // 1009)", **when
+    )
+
+
+def _step(number: int, step: str, call: str, is_repeated: bool, layer: str, offset: str, first: str) -> str:
+    """One step, or all of them where no barrier separates them."""
+    is_stream = layer == "stdio"
+    write = "write" if is_stream else "write_at"
+    more = f"{first} + (({step} * calls + {call}) * max(heavy_share - 1, 1) + call) * size_bytes"
+    parts = [
+        _table(
+            "phases",
+            name=f"step-{number}",
+            barrier="phase",
+            repetitions="calls" if is_repeated else "calls * steps",
+        ),
+        _compute(step, when=f"{call} == 0 and {_COMPUTES}"),
+        _make("stat", times="max(lookups, 1)", when=f"{call} == 0 and lookups > 0")
+        if layer == "posix"
+        else "",
+        _make("open", when=f"{call} == 0 and reopen == 1"),
+        _make(
+            "write_at",
+            "header",
+            times="max(header_calls, 1)",
+            offset=f"({step} * header_calls + call) * header_bytes",
+            size="header_bytes",
+            when=f"{_WRITES_HEADER} and {call} == 0",
+        ),
+        _make(write, offset="" if is_stream else offset, size="size_bytes"),
+        _make(
+            write,
+            times="max(heavy_share - 1, 1)",
+            offset="" if is_stream else more,
+            size="size_bytes",
+            when="heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks",
+        ),
+        _make("sync", when=f"syncs == 1 or (end_sync == 1 and {call} == calls - 1)")
+        if layer == "posix"
+        else "",
+        _make("close", when=f"{call} == calls - 1 and reopen == 1"),
+    ]
+    return "".join(parts)
+
 
 def records(layer: str, shared: bool, apart: bool, barriers: bool, steps: int, reads: bool) -> str:
     """Write the pattern of a program that writes records in steps, and perhaps reads them."""
-    parts = [_RECORDS_HEAD.format(layer=layer, path="data.dat" if shared else "data.{rank}")]
     offset = _SHARED[apart] if shared else _OWN
     first = "tasks * room_bytes + (rank - heavy_first) * extra_bytes" if shared else "room_bytes"
+    parts = [
+        _RECORDS_HEAD.format(layer=layer, path="data.dat" if shared else "data.{rank}"),
+        _table("phases", name="open"),
+        _make("open", when="reopen == 0"),
+        _make("open", "header", when=_WRITES_HEADER),
+    ]
     for number in range(steps if barriers else 1):
-        step, call = (
-            (str(number), "repetition") if barriers else ("(repetition // calls)", "(repetition % calls)")
-        )
-        names = {"step": step, "call": call}
-        parts.append(
-            _STEP.format(
-                name=f"step-{number}",
-                repetitions="calls" if barriers else "calls * steps",
-                write=(_STREAM_WRITE if layer == "stdio" else _WRITE.format(offset=offset.format(**names))),
-                more=_MORE_OF_STREAM if layer == "stdio" else _MORE.format(first=first, **names),
-                sync=_SYNC.format(**names) if layer == "posix" else "",
-                stat=_STAT.format(**names) if layer == "posix" else "",
-                **names,
-            )
-        )
+        step = str(number) if barriers else "(repetition // calls)"
+        call = "repetition" if barriers else "(repetition % calls)"
+        of_step = offset.format(step=step, call=call)
+        parts.append(_step(number, step, call, barriers, layer, of_step, first))
     if reads:
-        place = "call * jump % reads"
-        where = (
-            f"(rank + repetition) % tasks * room_bytes + {place} * size_bytes"
-            if shared
-            else f"{place} * size_bytes"
-        )
-        parts.append(_READS.format(offset=where))
-    return "".join([*parts, _CLOSE])
+        place = "call * jump % reads * size_bytes"
+        place = f"(rank + repetition) % tasks * room_bytes + {place}" if shared else place
+        parts += [
+            _table("phases", name="read", when="reads > 0", repetitions="read_parts", barrier="phase"),
+            _make("read_at", times="max(reads, 1)", offset=place, size="read_bytes"),
+        ]
+    parts += [
+        _table("phases", name="close"),
+        _make("close", when="reopen == 0"),
+        _make("close", "header", when=_WRITES_HEADER),
+    ]
+    return "".join(parts)
 
 
-COLLECTIVE = """
+_WHERE = {"offset": "(repetition * tasks + rank) * block_bytes", "size": "block_bytes"}
+
+COLLECTIVE = "".join(
+    (
+        """
 title = "drawn"
 layer = "mpiio"
 
@@ -216,34 +165,26 @@ romio_cb_write = "enable"
 
 [files.data]
 path = "shared.dat"
+""",
+        _table("phases", name="open"),
+        _make("open"),
+        _table("phases", name="write", repetitions="steps"),
+        _compute("repetition", when=_COMPUTES),
+        _make("write_at_all", **_WHERE),
+        _table("phases", name="close"),
+        _make("close"),
+    )
+)
 
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "open"
-file = "data"
+_PIECE = {
+    "times": "calls",
+    "offset": "((repetition * calls + call) * tasks + rank) * block_bytes",
+    "size": "block_bytes",
+}
 
-[[phases]]
-name = "write"
-repetitions = "steps"
-[[phases.operations]]
-call = "task.compute"
-duration_ns = "1000 * (compute_us + (rank * 7919 + repetition * 104729) % 1009 * compute_spread_us // 1009)"
-when = "compute_us + compute_spread_us > 0"
-[[phases.operations]]
-call = "write_at_all"
-file = "data"
-offset = "(repetition * tasks + rank) * block_bytes"
-size = "block_bytes"
-
-[[phases]]
-name = "close"
-[[phases.operations]]
-call = "close"
-file = "data"
-"""
-
-HDF5 = """
+HDF5 = "".join(
+    (
+        """
 title = "drawn"
 layer = "hdf5"
 
@@ -261,50 +202,17 @@ compute_spread_us = 0
 
 [files.data]
 path = "data.h5"
-
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "create"
-file = "data"
-
-[[phases]]
-name = "step"
-repetitions = "steps"
-[[phases.operations]]
-call = "task.compute"
-duration_ns = "1000 * (compute_us + (rank * 7919 + repetition * 104729) % 1009 * compute_spread_us // 1009)"
-when = "compute_us + compute_spread_us > 0"
-[[phases.operations]]
-call = "dataset_create"
-file = "data"
-size = "tasks * calls * block_bytes"
-[[phases.operations]]
-call = "metadata"
-file = "data"
-times = "attributes"
-size = "attribute_bytes"
-[[phases.operations]]
-call = "write"
-file = "data"
-times = "calls"
-when = "not collective"
-offset = "((repetition * calls + call) * tasks + rank) * block_bytes"
-size = "block_bytes"
-[[phases.operations]]
-call = "write_all"
-file = "data"
-times = "calls"
-when = "collective"
-offset = "((repetition * calls + call) * tasks + rank) * block_bytes"
-size = "block_bytes"
-[[phases.operations]]
-call = "dataset_close"
-file = "data"
-
-[[phases]]
-name = "close"
-[[phases.operations]]
-call = "close"
-file = "data"
-"""
+""",
+        _table("phases", name="open"),
+        _make("create"),
+        _table("phases", name="step", repetitions="steps"),
+        _compute("repetition", when=_COMPUTES),
+        _make("dataset_create", size="tasks * calls * block_bytes"),
+        _make("metadata", times="attributes", size="attribute_bytes"),
+        _make("write", when="not collective", **_PIECE),
+        _make("write_all", when="collective", **_PIECE),
+        _make("dataset_close"),
+        _table("phases", name="close"),
+        _make("close"),
+    )
+)

@@ -13,6 +13,7 @@ from ensembles.diagnosis.principles import (
     FEWER_CALLS,
     LATE_TASK,
     RATE,
+    RECORDER,
     SLOW_TASK,
     TURNS,
     UNDECIDED,
@@ -112,7 +113,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
         """What the record lacks, and where the time of the run goes."""
         is_why = {self.lacks} == {entry.reason for entry in self.not_examined} and not self.examined
         said = [Statement("diagnose.partial", {"lacks": self.lacks})] if self.lacks and not is_why else []
-        return (*said, *([] if self.account is None else [self._of_account(self.account)]))
+        return (*said, *([] if self.account is None else self._of_account(self.account)))
 
     @property
     def below(self) -> Paragraph:
@@ -160,9 +161,13 @@ class DiagnosisAnswer(Diagnosis, Answer):
         counts = {"examined": len(self.examined), "left": len(self.not_examined)}
         return (Statement("diagnose.examined", counts),) if self.not_examined else ()
 
-    def _of_account(self, account: Account) -> Statement:
-        """Say where the time of the run goes."""
+    def _of_account(self, account: Account) -> Iterator[Statement]:
+        """Say where the time of the run goes; first if it is the recorder that takes most of it."""
         run_s, io_s = account.run_s, account.io_s
+        for each in account.entries:
+            if each.id == RECORDER and 2 * each.time_s > run_s:
+                values = {"share": each.time_s / run_s, "call": each.call}
+                yield Statement("diagnose.recorder", values, each.time_s)
         notable = [each for each in account.entries if each.time_s >= self.SMALL_SHARE * run_s]
         parts: list[Statement] = []
         for what, time_s, names in (
@@ -184,7 +189,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
             "tasks": account.tasks if of_some else None,
             "parts": parts,
         }
-        return Statement("diagnose.account", values)
+        yield Statement("diagnose.account", values)
 
     def _of_calls(self) -> Iterator[Statement]:
         """Say which functions take most of the time in I/O calls."""

@@ -116,8 +116,8 @@ def _what_ran(information: Information) -> Iterator[tuple[str, Statement | str]]
         yield "", Statement("info.reason", {"count": count, "reason": WHY_DROPPED.get(reason, reason)})
     for number, said in enumerate(_surroundings(information.get("surroundings"))):
         yield "" if number else "node I/O", said
-    if information["python_lines"]:
-        yield "recorder", information["python_lines"]
+    if information["recorder"]:
+        yield "recorder", information["recorder"]
     if information["excluded_calls"]:
         yield "excluded", Statement("info.excluded", information)
 

@@ -77,15 +77,6 @@ class Operations(Summary):
         for op, layers in other.layers.items():
             self.layers.setdefault(op, set()).update(layers)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``op``, ``time_ns`` and ``nested``."""
-        ops = list(self.time_ns)
-        return {
-            "op": np.array(ops, str),
-            "time_ns": np.array([self.time_ns[op] for op in ops], np.int64),
-            "nested": np.array([self.nested[op] for op in ops], np.int64),
-        }
-
 
 class OrdinalSummary(Summary):
     """A mergeable summary: the calls of one operation by ordinal.
@@ -99,6 +90,8 @@ class OrdinalSummary(Summary):
     within_phases : bool
         Count the calls of a rank within each phase, whatever their file.
     """
+
+    added_up = ("ensembles",)
 
     results: tuple[str, ...] = ("ensembles",)
 
@@ -149,14 +142,6 @@ class OrdinalSummary(Summary):
             duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
         self.ensembles.add(ordinal, duration, events.rank)
 
-    def merge(self, other: OrdinalSummary) -> None:
-        """Add the calls of other ranks."""
-        self.ensembles.merge(other.ensembles)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays of `OrdinalEnsembles.to_arrays`."""
-        return self.ensembles.to_arrays()
-
 
 class SizesOfOrdinals(OrdinalSummary):
     """A mergeable summary: the least and the largest size class of the calls of each ordinal.
@@ -202,10 +187,6 @@ class SizesOfOrdinals(OrdinalSummary):
     def mixed_share(self) -> float:
         """Share of the calls whose ordinal has calls of another size class too."""
         return float(self._calls[self._low < self._high].sum() / max(int(self._calls.sum()), 1))
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``low`` and ``high`` by ordinal class."""
-        return {"calls": self._calls, "low": self._low, "high": self._high}
 
 
 _MIXED = 0.1

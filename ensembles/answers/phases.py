@@ -27,8 +27,8 @@ from ensembles.structure.phases.inner_waits import (
     WaitingInside,
     idle_cells,
     idle_time,
+    tasks_meet,
     waiting_inside,
-    with_known_idle,
     without_idle,
 )
 from ensembles.structure.phases.late_calls import TimeInCalls
@@ -211,10 +211,10 @@ def answer_phases(run: Run, selection: Selection | None = None, by: str | None =
     sums = run.summarize(requests, selection=wanted)
     totals = [entry for entry in sums["table"].totals() if _is_within(entry.phase, selection.phases)]
     only_failed = selection.failed or selection.errors is not None
-    if only_failed:
+    if only_failed or (run.tasks > 1 and not tasks_meet(run.info, phases)):
         totals = without_idle(totals)
     else:
-        totals = _with_late_calls(run, phases, with_known_idle(run, phases, totals), wanted)
+        totals = _with_late_calls(run, phases, totals, wanted)
     return PhasesAnswer(
         run=run.path,
         notes=(*run.notes, *run.info.notes_on_calls),

@@ -145,8 +145,9 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
     unknown = [_without_site(run, without, every)] if without else []
     modules: dict[str, str] = {}
     for (state, module), count in states.items():
-        # A module without debug information may have symbols for some of its functions.
-        if count and state in words and modules.get(module) != "function":
+        # A module without debug information may have symbols for some of its functions, one with it no lines
+        # of some.
+        if count and state in words and modules.get(module) != "function" and not states["line", module]:
             modules[module] = state
     for module, state in modules.items():
         advice = words[state]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ensembles.cli.options import add_old_names, add_output, parse_path, warn
+from ensembles.cli.options import add_old_names, add_output, parse_path, warn, warn_of
 from ensembles.writers.tracefile.filters import FILTERS
 
 HELP = "put the spools of a run directory into one HDF5 file, trace.h5"
@@ -30,14 +30,15 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.model.units import bytes_text, count_text
     from ensembles.readers.native.directory import run_directory_at
     from ensembles.run.collect import collect, is_collected
+    from ensembles.run.open import open_as
+    from ensembles.run.run import Run
 
     was_collected = os.path.isdir(args.directory) and is_collected(run_directory_at(args.directory))
     path, events = collect(args.directory, args.output, args.format)
     size = bytes_text(os.path.getsize(path))
     words = "nothing to do: the run is collected already, " if was_collected else ""
     warn(f"{words}{count_text(events, 'call')} in {path} ({size})")
-    if was_collected:
-        return 0
-    if FILTERS[args.format].needs:
+    warn_of(open_as(Run, path).notes)
+    if FILTERS[args.format].needs and not was_collected:
         warn(f"note: to read it, other programs need {FILTERS[args.format].needs}")
     return 0

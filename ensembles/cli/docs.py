@@ -8,14 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.nearest_names import suggestion
+from ensembles.model.nearest_names import nearest_names
 from ensembles.recorder.install_paths import installed
 
 HELP = "open the documents in a browser (ensio help PAGE: a page in the terminal)"
 
 _FINDINGS = "user/findings.md"
-_FIRST = ("user", "reference")
-"""Folders whose pages come first where others have the same name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +38,16 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
+def is_for_users(name: str) -> bool:
+    """Whether a page for users has this name."""
+    return (_documents() / "user" / f"{name}.md").is_file()
+
+
 def show_page(name: str) -> int:
     """Print a page, or what is said of one finding, as text for the terminal."""
-    folder = _documents()
-    text = (folder / _FINDINGS).read_text("utf-8")
+    text = _page(_documents(), name).read_text("utf-8")
     found = re.search(rf"^### {re.escape(name)}$.*?(?=^##|\Z)", text, re.M | re.S)
-    text = found[0] if found else _page(folder, name).read_text("utf-8")
+    text = found[0] if found else text
     text = re.sub(r"(?s)<!--.*?-->\n?", "", text)
     text = re.sub(r"!?\[([^\]]+)\]\((?![a-z]+:)[^)]*\)", r"\1", text)  # links to other pages
     if not find_spec("rich"):
@@ -70,11 +72,13 @@ def _documents() -> Path:
 
 
 def _page(folder: Path, name: str) -> Path:
-    """Find a page by its name, with or without its folders."""
+    """Find the page of a finding, or by its name, with or without folders: the one nearest to the index."""
+    findings = re.findall(r"^### (\S+)$", (folder / _FINDINGS).read_text("utf-8"), re.M)
     wanted = Path(name).with_suffix("").parts
-    pages = [path for first in (*_FIRST, "") for path in sorted((folder / first).rglob("*.md"))]
-    for path in pages:
-        if path.with_suffix("").parts[-len(wanted) :] == wanted:
-            return path
-    names = [path.stem for path in pages if path.parent.name == _FIRST[0]]
-    raise EnsioError(f'there is no page "{name}": {suggestion(name, names, "users have")}')
+    pages = sorted(folder.rglob("*.md"), key=lambda path: (len(path.parts), path.parent.name != "user", path))
+    named = [path for path in pages if path.with_suffix("").parts[-len(wanted) :] == wanted]
+    if name in findings or named:
+        return folder / _FINDINGS if name in findings else named[0]
+    near = nearest_names(name, [*findings, *(path.stem for path in pages)])
+    question = f"did you mean {' or '.join(near)}? " if near else ""
+    raise EnsioError(f'there is no page "{name}": {question}ensio help README lists the pages')

@@ -36,9 +36,6 @@ TABLE_LIMIT = 50
 MOST_SLOWEST = 1 << 24
 """Calls that `--slowest` can select: they are held in memory."""
 
-_SOME_EVENTS = 1 << 17
-"""Events that are read at a time up to this limit: a chunk of a ``trace.h5``."""
-
 _PATHS = "surrogateescape"
 """Paths that are not valid UTF-8 are written byte for byte."""
 
@@ -86,6 +83,7 @@ def _slowest(text: str) -> float:
 def execute(args: argparse.Namespace) -> int:
     """Write the events by rank, and by completion within a thread."""
     import ensembles
+    from ensembles.readers.common.columns import ROWS_AT_ONCE
     from ensembles.run.nothing_selected import refuse_nothing
 
     run = ensembles.open(args.run)
@@ -96,7 +94,7 @@ def execute(args: argparse.Namespace) -> int:
         limit = TABLE_LIMIT
     if args.slowest is None:
         parts = run.reading.chunks_for(
-            selection, None if limit is None or limit > _SOME_EVENTS else _SOME_EVENTS
+            selection, None if limit is None or limit > ROWS_AT_ONCE else ROWS_AT_ONCE
         )
     else:
         parts = _longest(run, selection, args.slowest)

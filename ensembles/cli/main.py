@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from ensembles.cli import docs
 from ensembles.cli.options import add_filter_arguments, warn
 from ensembles.cli.questions import QUESTIONS
 from ensembles.cli.terminal import show_progress
@@ -60,7 +59,7 @@ stay until the command ends; looking through them again and again took a tenth o
 
 DESCRIPTION = "Record every I/O call of a parallel program, and analyse the distributions of their durations."
 
-_PAGES = "ensio help PAGE shows a page of the documents or a finding: recording, settings, small-requests ..."
+_PAGES = "ensio help README lists the pages; ensio help NAME shows one, or a finding: recording, o-sync ..."
 
 
 _CHOICE = re.compile(r"argument (\S+?)(?:/\S+)*: invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -169,8 +168,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _use_one_blas_thread()
         gc.set_threshold(*_COLLECTION)
     try:
-        if page is not None and page not in COMMANDS:
-            return docs.show_page(page)
+        if page is not None:
+            from ensembles.cli import docs
+
+            if page not in COMMANDS or docs.is_for_users(page):
+                return docs.show_page(page)
         args = build_parser(named).parse_args(arguments)
         if named[0] not in _OTHERS_TERMINAL:
             show_progress()
@@ -210,16 +212,12 @@ def _bringing(error: ModuleNotFoundError) -> str:
     package = (error.name or "").partition(".")[0]
     for line in requires("ensio") or ():
         if found := re.fullmatch(rf"{package}\b.*; extra == [\"'](\w+)[\"']", line):
-            return f"this needs {package}: pip install 'ensio[{found[1]}]' (for all: 'ensio[full]')"
+            return f"this needs {package}: pip install 'ensio[{found[1]}]'"
     raise error
 
 
 def _use_one_blas_thread() -> None:
-    """Keep OpenBLAS from starting a thread for each core, which takes longer than a command of a small run.
-
-    No command multiplies large matrices. NumPy and SciPy read the variable when they are imported; a number
-    of threads that the user has set stays.
-    """
+    """Keep OpenBLAS from starting a thread for each core, which takes longer than a small command."""
     if "numpy" not in sys.modules and "OMP_NUM_THREADS" not in os.environ:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -309,15 +308,14 @@ def warn_of(notes: Iterable[str]) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Print a message on standard error, in one line unless it is a terminal.
-
-    A failure to print is not raised, so that the exit status stays correct.
-    """
+    """Print a message on standard error, in one line unless it is a terminal; never fail by it."""
     if sys.stderr is None:  # print would use standard output
         return
     text = f"ensio: {sanitize_text(sentence)}"
     try:
         if sys.stderr.isatty():  # elsewhere a message stays in one line, for searching
+            import shutil
+
             width = shutil.get_terminal_size().columns
             text = textwrap.fill(text, max(width, 40), break_long_words=False, break_on_hyphens=False)
         print(text, file=sys.stderr, flush=True)

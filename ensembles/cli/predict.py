@@ -51,7 +51,7 @@ def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> Pr
     """Predict the gain of a run whose calls, and those with the remedy, are read."""
     from ensembles.answers.predict import predict
     from ensembles.diagnosis.diagnose import diagnose
-    from ensembles.diagnosis.with_meetings import MARGIN
+    from ensembles.diagnosis.limits import MARGIN
     from ensembles.run.open import open_as
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.accesses import read_accesses

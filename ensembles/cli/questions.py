@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -84,6 +83,8 @@ def show(args: argparse.Namespace, answer: Answer, limit: int | None = None) -> 
     from ensembles.faces.text import answer_text
 
     if args.json:
+        import json
+
         print(json.dumps(answer.to_json(), indent=2, allow_nan=False))
     else:
         print_coloured(answer_text(answer.parts, limit))

@@ -26,8 +26,8 @@ from ensembles.cli.replay_of_run import (
 )
 from ensembles.cli.replay_program import (
     INTERRUPTED,
-    PROGRAM,
     find_launcher,
+    find_program,
     mpi_environment,
     run_launcher,
     steps_of_table,
@@ -35,7 +35,6 @@ from ensembles.cli.replay_program import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.passes.progress import announced, is_listened_to
-from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
@@ -63,8 +62,8 @@ def execute(args: argparse.Namespace) -> int:
     """Replay a pattern; return 0 for success, 1 if it failed, 2 if it cannot be started."""
     if _is_run(args.pattern):
         return execute_replay(args)
-    program = str(installed(f"bin/{PROGRAM}"))
     pattern, plan = planned(args)
+    program = find_program(pattern.layers)
     launcher = find_launcher(args.launcher)
     data = _data_paths(plan, args.directory or ".")
     directory = new_run_directory(args.output, pattern.name)

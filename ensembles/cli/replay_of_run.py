@@ -16,23 +16,20 @@ from typing import TYPE_CHECKING
 from ensembles.cli.options import parse_path, warn
 from ensembles.cli.replay_program import (
     INTERRUPTED,
-    PROGRAM,
     find_launcher,
+    find_program,
     interrupt_on_signals,
     mpi_environment,
     run_launcher,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text
-from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 
 if TYPE_CHECKING:
     from ensembles.workloads.recorded.accesses import Accesses
     from ensembles.workloads.recorded.files_before import FilesBefore
     from ensembles.workloads.recorded.target import Places
-
-_READ_BYTES = 1 << 20
 
 _REMEDIES = (
     "join=SIZE, sync=end, sync=every:N, keep-open, once, split=K, align=SIZE, aggregate=WRITERS, even or none"
@@ -125,7 +122,7 @@ class Replay:
         environment = {"ENSIO_BANNER": "none", **mpi_environment(directory, layers)}
         try:
             plan.write(path, self.places.of, self.seed)
-            command = [str(installed(f"bin/{PROGRAM}")), "--as-recorded", str(path)]
+            command = [find_program(layers), "--as-recorded", str(path)]
             if self.found.tasks > 1 or self.launcher != "mpiexec":
                 command = [*find_launcher(self.launcher), "-n", str(self.found.tasks), *command]
             status, _ = run_launcher(command, environment, quiet)
@@ -149,6 +146,7 @@ class Replay:
         Where a remedy (`by`) moves bytes to other places, it is of what is written, in the order of the run.
         """
         from ensembles.workloads.recorded.accesses import WRITE
+        from ensembles.workloads.recorded.target import CHUNK_BYTES
 
         pieces: dict[str, set[tuple[int, int, int]]] = {}
         if by.source is not None:
@@ -168,7 +166,7 @@ class Replay:
                     for _, at, size in sorted(pieces.get(str(path), ())):
                         file.seek(at)
                         digest.update(file.read(size))
-                    while str(path) not in pieces and (chunk := file.read(_READ_BYTES)):
+                    while str(path) not in pieces and (chunk := file.read(CHUNK_BYTES)):
                         digest.update(chunk)
                 digests[str(path.relative_to(self.folder))] = digest.hexdigest()
         return digests

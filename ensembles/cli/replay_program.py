@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -10,13 +11,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ensembles.cli.options import warn
 from ensembles.cli.run import find_preload_library, preloaded
-from ensembles.model.errors import EnsioError
+from ensembles.files.user_cache import made_once
+from ensembles.model import __version__
+from ensembles.model.errors import EnsioError, MissingLibrary
 from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.passes.progress import advance, clear, is_listened_to
+from ensembles.recorder.install_paths import installed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +35,7 @@ _COLUMNS = ["phase", "repetition", "tasks", "calls", "bytes", "slowest_task_s", 
 _DONE = "steps done: "
 """Begin of a line of progress of testbed/replay/replay.c."""
 
-INTERRUPTED = 130
+INTERRUPTED = 128 + signal.SIGINT
 """Exit status."""
 
 
@@ -51,6 +58,44 @@ def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
         others = os.environb.get(b"LD_PRELOAD", b"")
         environment["LD_PRELOAD"] = os.fsdecode(preloaded(os.fsencode(find_preload_library()), others))
     return environment
+
+
+def find_program(layers: frozenset[str]) -> str:
+    """Return the path of the program that makes the calls of layers.
+
+    It is the installed one. Where there is none (a wheel knows no MPI), or ``MPICC`` names a compiler driver
+    of an MPI, it is linked for that one when it is first needed, with the libraries that the layers need.
+    """
+    asked = os.environ.get("MPICC", "")
+    if not asked:
+        with suppress(MissingLibrary):
+            return str(installed(f"bin/{PROGRAM}"))
+    driver = shutil.which(asked or "mpicc")
+    if driver is None:
+        raise MissingLibrary(
+            f"{PROGRAM} is linked by the MPI's {asked or 'mpicc'}, which is not found: install an MPI "
+            "(Debian: libopenmpi-dev openmpi-bin), or name its compiler driver in MPICC"
+        )
+    build = ["sh", str(installed("share/ensio/replay/build.sh")), driver]
+    path = f"{installed('bin/ensio-cc').parent}:{os.environ.get('PATH', os.defpath)}"
+    libraries: list[str] = []
+    if layers & {"hdf5", "netcdf", "pnetcdf"}:
+        libraries = subprocess.run(build, capture_output=True, text=True, check=True).stdout.split()
+
+    def link(program: str) -> None:
+        warn(f"{PROGRAM} is linked for the MPI of {driver}, this once")
+        command, environment = [*build, program, *libraries], os.environ | {"PATH": path}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            raise EnsioError(f"{PROGRAM} cannot be linked by {driver}: {done.stderr.partition(chr(10))[0]}")
+
+    names = (__version__, __file__, os.path.realpath(driver), os.stat(driver).st_mtime_ns, libraries)
+    key = hashlib.blake2b(repr(names).encode(), digest_size=8).hexdigest()
+    try:
+        return made_once(f"replay-{key}", PROGRAM, link)
+    except OSError as error:
+        remedy = "name a folder that is yours in XDG_CACHE_HOME"
+        raise EnsioError(f"{PROGRAM} cannot be kept ({error}): {remedy}") from None
 
 
 def find_launcher(line: str) -> list[str]:

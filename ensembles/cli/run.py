@@ -236,10 +236,7 @@ def hidden_in(program: str) -> str:
 
 
 def find_preload_library() -> Path:
-    """Find the preload library.
-
-    It is ``ENSIO_PRELOAD`` or, without it, the library of the installation (`install_prefixes`).
-    """
+    """Find the preload library: ``ENSIO_PRELOAD``, or that of the installation."""
     if named := setting("ENSIO_PRELOAD"):
         if not Path(named).is_file():
             raise EnsioError(
@@ -250,10 +247,7 @@ def find_preload_library() -> Path:
 
 
 def program_name(command: Sequence[str]) -> str:
-    """Return the base name of the program that a command line runs.
-
-    That is the first executable word that is not a launcher, a shell or an option.
-    """
+    """Return the base name of the first executable word that is not a launcher, a shell or an option."""
     for word in command:
         name = os.path.basename(word)
         if name not in LAUNCHERS and not word.startswith("-") and shutil.which(word):
@@ -316,10 +310,7 @@ def command_text(command: Sequence[str]) -> bytes:
 
 
 def inherited_environment() -> dict[bytes, bytes]:
-    """Return the initial environment of this process.
-
-    The kernel has it; `os.environ` may differ, because Python's start-up can set LC_CTYPE.
-    """
+    """Return the environment that the kernel has: that of Python may differ (LC_CTYPE)."""
     entries = Path("/proc/self/environ").read_bytes().split(b"\0")
     return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 

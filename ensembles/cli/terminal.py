@@ -65,10 +65,7 @@ class _Work:
 
 
 class _Bar:
-    """A bar that appears when work takes more than a second, and vanishes when it ends.
-
-    The work after it, and the work inside of which it was, has the bar at once.
-    """
+    """A bar that appears when work takes more than a second, and vanishes when it ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

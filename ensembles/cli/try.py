@@ -113,7 +113,7 @@ class _Rounds:
         """Make the control, then pairs until they decide or the time is over."""
         from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
-        from ensembles.diagnosis.with_meetings import MARGIN
+        from ensembles.diagnosis.limits import MARGIN
         from ensembles.workloads.recorded.costs import spread_of
         from ensembles.workloads.recorded.time_of_calls import time_s
 

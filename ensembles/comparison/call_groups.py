@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.comparison.quantile_bins import RunCalls
+from ensembles.comparison.times import LEAST_SHARE
 from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.from_run import ensemble_from_run, single_calls
 from ensembles.ensemble.from_summary import refuse_sums
@@ -27,9 +28,6 @@ Key = tuple[str, str]
 
 WAITS_FOR_TASKS = {("mpisync", "wait"), ("mpimsg", "wait")}
 """Kinds of calls in which tasks wait for each other or exchange messages; others wait for I/O."""
-
-LEAST_SHARE = 0.01
-"""In a long run, phases are determined only for kinds of calls with at least this share of the time."""
 
 
 @dataclass
@@ -74,7 +72,7 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     found = ComparedCalls(kinds.time_s, counted)
     if not single:
         return found
-    whole_s = sum(found.time_s.values())
+    whole_s = sum(found.time_s.values())  # phases are determined for kinds that take enough of it
     return _from_ensembles(
         run,
         selection,
@@ -151,10 +149,6 @@ class _Kinds(Summary):
         """Add those of other ranks."""
         for key in other.counts:
             self._add(key, other.counts[key], other.ends_s[key], other.time_s[key])
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the counts by layer and operation."""
-        return {"/".join(key): counts for key, counts in self.counts.items()}
 
     def _add(self, key: Key, counts: np.ndarray, ends_s: tuple[float, float], time_s: float) -> None:
         low_s, high_s = self.ends_s.get(key, (np.inf, 0.0))

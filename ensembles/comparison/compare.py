@@ -121,17 +121,8 @@ def compare_runs(
     """Compare groups of runs for each kind of calls."""
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
-    read = [[read_run(run, selection, single) for run in group] for group in groups]
-    if has_repetitions([len(group) for group in groups]):
-        read = [
-            [replace(found, steps_s=step_times_s(run)) for found, run in zip(*both, strict=True)]
-            for both in zip(read, groups, strict=True)
-        ]
-    if selection == Selection():
-        read = [
-            [replace(found, causes_s=_causes_s(run)) for found, run in zip(*both, strict=True)]
-            for both in zip(read, groups, strict=True)
-        ]
+    more = has_repetitions([len(group) for group in groups]), selection == Selection()
+    read = [[read_run(run, selection, single, *more) for run in group] for group in groups]
     if not any(run.calls.time_s for group in read for run in group):
         refuse_nothing(groups[0][0], selection, 0)
     return compare_read_runs(
@@ -153,8 +144,10 @@ def _causes_s(run: Run) -> dict[str, float]:
     return {each.id: each.share_s for each in diagnose(run).findings if each.share_s}
 
 
-def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
-    """Read what a comparison needs of a run."""
+def read_run(
+    run: Run, selection: Selection, single: bool, with_steps: bool = False, with_causes: bool = False
+) -> ReadRun:
+    """Read what a comparison needs of a run, perhaps with the times of its steps, and its diagnosis."""
     calls = group_calls(run, selection.for_run(run, from_summary=True), single)
     posts = [
         f"{count_text(sums.requests, op)} only post a request, for which another call waits: compare the "
@@ -162,7 +155,15 @@ def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
         for op, sums in run.info.flights.items()
         if sums.requests
     ]
-    return ReadRun(run.path, calls, sums_of_run(run), run.notes + posts, posts_of_run(run, selection))
+    return ReadRun(
+        run.path,
+        calls,
+        sums_of_run(run),
+        run.notes + posts,
+        posts_of_run(run, selection),
+        step_times_s(run) if with_steps else [],
+        _causes_s(run) if with_causes else {},
+    )
 
 
 def compare_read_runs(

@@ -24,16 +24,11 @@ TIMES = 2.0
 MOST_BLOCKS = 12
 FEWEST_BLOCKS = 3
 
-_MOST_UNITS = 384
-_SEEN_AT = 0.0
-"""The sum of autocorrelations ends with the first one below this number of standard errors."""
-_DOUBT = 1.0
-"""Number of standard errors added to the estimated autocorrelation: few phases cannot show that they are
-independent.
-"""
+MOST_UNITS = 384
+"""Largest number of phases, or of slices of time with equal numbers of calls."""
 
 
-def unit_counts(sample: CountedDurations, most: int = _MOST_UNITS) -> np.ndarray:
+def unit_counts(sample: CountedDurations, most: int = MOST_UNITS) -> np.ndarray:
     """Return the histograms of phases; many phases are merged with their neighbours."""
     # Units have equal numbers of calls, so that many tiny phases do not weigh as much as few large ones.
     phases = len(sample.n)
@@ -94,11 +89,11 @@ def _autocorrelation_time(rests: list[np.ndarray]) -> float:
         together = sum(float(rest[lag:] @ rest[:-lag]) for rest in rests)
         # The estimated mean reduces every autocorrelation by time/n.
         found = together / pairs / (power / n) + time * len(rests) / n
-        if found < _SEEN_AT * np.sqrt(time / pairs):
+        if found < 0:
             break
         time += 2 * min(found, 1.0)
     kept = (time - 1) / (time + 1)
-    kept += _DOUBT * np.sqrt((1 - kept**2) / n)
+    kept += np.sqrt((1 - kept**2) / n)  # a standard error: few phases cannot show that they are independent
     return (1 + kept) / (1 - kept) if kept < 1 else np.inf
 
 

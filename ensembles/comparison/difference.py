@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key
+from ensembles.comparison.model import is_alike
 from ensembles.comparison.run_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.times import (
     LEAST_ADDED,
@@ -226,11 +227,10 @@ class Difference:
             return "have no common time"
         if self.is_certain:
             return "are slower" if self.is_longer else "are faster"
-        within = 1 - self.margin, 1 / (1 - self.margin)
         ends = self.whole.low, self.whole.high
-        if all(end is not None and within[0] <= end <= within[1] for end in ends):
+        if all(end is not None and is_alike(end, self.margin) for end in ends):
             return f"are as fast, within {share_text(self.margin)}"
-        if self.whole.ratio is None or within[0] <= self.whole.ratio <= within[1]:
+        if self.whole.ratio is None or is_alike(self.whole.ratio, self.margin):
             return "do not certainly differ"
         return f"are not certainly {'slower' if self.whole.ratio > 1 else 'faster'}"
 
@@ -249,7 +249,8 @@ class Difference:
         """Say by how much whole runs are longer, with the evidence, and then which entries hold that."""
         told = []
         if self.whole is not None:
-            evidence = f" ({self.whole.evidence})" if self.whole.p is not None else ""
+            doubt = "" if self.is_certain else ": not certain"
+            evidence = f"{doubt} ({self.whole.evidence})" if self.whole.p is not None else ""
             told.append(f"{self.label(self.whole.what)} {self.whole.text}{evidence}")
         if self.is_longer and self.bytes_ratio is not None and self.bytes_ratio > 1 / (1 - self.margin):
             told.append(f"they move {ratio_text(self.bytes_ratio)} the bytes")

@@ -11,6 +11,7 @@ from ensembles.comparison.model import Effects
 from ensembles.comparison.report import Effect, ModeSpread, Shift
 
 SEEN_SHARE = 0.1
+"""Part of its share in other runs or groups below which a mode is absent."""
 
 
 def effects_of_parts(

@@ -20,7 +20,7 @@ POWER = 0.8
 MOST_SHRUNK = 10.0
 """Largest number of degrees of freedom with which the pooled variance counts in the variance of a part."""
 
-_LEAST_ERROR = 1e-6
+LEAST_ERROR = 1e-6
 """Values closer than this are equal: octaves, or a share of the calls."""
 _MOST_RUNS = 1000
 
@@ -82,7 +82,7 @@ class Effects:
 
         with np.errstate(invalid="ignore"):
             half = stdtrit(np.maximum(self.freedom, 1e-3), 1 - level / 2) * error
-        found: np.ndarray = np.maximum(half, _LEAST_ERROR) + self.grain
+        found: np.ndarray = np.maximum(half, LEAST_ERROR) + self.grain
         return found
 
     def is_within(self, margin: np.ndarray, level: float) -> np.ndarray:
@@ -151,6 +151,11 @@ def fit_effects(runs: RunValues) -> Effects:
     p = _t_test(value, error, freedom, runs.grain)
     unknown = np.full_like(value, np.nan)
     return Effects(mean, value, error, freedom, unknown, runs.grain, p, False, np.sqrt(variance))
+
+
+def is_alike(ratio: float, margin: float) -> bool:
+    """Whether a ratio is within a margin that counts as no change, to either side."""
+    return 1 - margin <= ratio <= 1 / (1 - margin)
 
 
 def separation_p(gap: float) -> float:
@@ -280,7 +285,7 @@ def _t_test(value: np.ndarray, error: np.ndarray, freedom: np.ndarray, grain: np
 
     apart = np.abs(value) - grain
     with np.errstate(invalid="ignore", divide="ignore"):
-        statistic = np.where(apart < _LEAST_ERROR, 0.0, apart / np.hypot(error, _LEAST_ERROR))
+        statistic = np.where(apart < LEAST_ERROR, 0.0, apart / np.hypot(error, LEAST_ERROR))
         p = 2 * stdtr(np.maximum(freedom, 1e-3), -statistic)
     found: np.ndarray = np.where(np.isfinite(p), p, 1.0)
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.comparison.model import is_alike
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
 from ensembles.comparison.times import time_changes
 from ensembles.comparison.totals import Total, make_total
@@ -47,10 +48,6 @@ class _Posts(Summary):
         """Add a summary of other events of the same run."""
         for key, count in other.posts.items():
             self.posts[key] = self.posts.get(key, 0) + count
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``posts``, in the order of the kinds."""
-        return {"posts": np.array(list(self.posts.values()), np.int64)}
 
 
 def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
@@ -120,11 +117,7 @@ def _judged(found: Comparison, blocked: Total, posts: Sequence[float], others: s
         f"{others}, {times} instead of {seconds_text(blocked.typical[0])}"
     )
     ratios = [ratio for ratio in blocked.ratios if ratio is not None]
-    beyond = {
-        SLOWER if ratio > 1 else FASTER
-        for ratio in ratios
-        if not 1 - found.margin < ratio < 1 / (1 - found.margin)
-    }
+    beyond = {SLOWER if ratio > 1 else FASTER for ratio in ratios if not is_alike(ratio, found.margin)}
     return replace(
         found,
         verdict=DIFFERENT,

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.comparison.dependent_blocks import MOST_BLOCKS, MOST_UNITS
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
-SLICES = 384
-"""Largest number of slices of time, which have equal numbers of calls."""
 LEAST_IN_PHASES = 0.9
 """Phases are used if at least this share of the calls is in a phase."""
 FEWEST_PHASES = 5
 
 _LEAST_CALLS = 8
-_COARSE = 12
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def _slices(run: RunCalls) -> np.ndarray | None:
         place = ordinal / count[rank]
     else:
         return None
-    slices = max(1, min(SLICES, n // _LEAST_CALLS))
+    slices = max(1, min(MOST_UNITS, n // _LEAST_CALLS))
     return np.minimum((place * slices).astype(np.int64), slices - 1)
 
 
@@ -101,7 +99,7 @@ def _scatter(run: RunCalls, piece: np.ndarray) -> float:
     """Return the variance of the mean log duration, estimated from a few large blocks of pieces."""
     log_s = np.log(np.maximum(run.durations_s, 1e-9))
     pieces, number = np.unique(piece, return_inverse=True)
-    blocks = min(_COARSE, len(pieces))
+    blocks = min(MOST_BLOCKS, len(pieces))
     block = number * blocks // len(pieces)
     size = np.bincount(block, minlength=blocks)
     rest = np.bincount(block, log_s - log_s.mean(), blocks)

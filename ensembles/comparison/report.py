@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from ensembles.comparison.difference import Difference
+from ensembles.comparison.model import is_alike
 from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total
@@ -335,12 +336,11 @@ class Comparison:
 
         Their durations are not compared then: longer calls that move more bytes are not slower.
         """
-        within = 1 - self.margin, 1 / (1 - self.margin)
         return any(
             total.what == "mean_size_bytes"
             and bool(total.differs)
             and all(total.typical)
-            and any(ratio is not None and not within[0] <= ratio <= within[1] for ratio in total.ratios)
+            and any(ratio is not None and not is_alike(ratio, self.margin) for ratio in total.ratios)
             for total in self.totals
         )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ensembles.comparison.components import (
+    FEW,
     PLACE,
     RATIO,
     TAIL,
@@ -18,17 +19,13 @@ from ensembles.comparison.components import (
     component_shares,
     compute_scores,
 )
-from ensembles.comparison.effects import effects_of_parts
+from ensembles.comparison.effects import SEEN_SHARE, effects_of_parts
 from ensembles.comparison.mode_partition import fit_partition
 from ensembles.comparison.model import fit_effects
 from ensembles.comparison.report import ALL, Effect, Move, PartResult
 from ensembles.comparison.run_values import value_parts
 from ensembles.comparison.units import Units
 
-ABSENT = 0.1
-"""A mode is absent if its share is less than this part of its share in another group."""
-LEAST_SHARE = 0.05
-"""Modes with a smaller share in all groups are not matched."""
 GAP_OCTAVES = 1.0
 """Cost of a mode without partner. The cost of two partners is their distance in octaves plus that of their
 shares.
@@ -118,7 +115,7 @@ def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
     found = []
     for g in range(1, len(by_group)):
         less, more = np.minimum(by_group[0], by_group[g]), np.maximum(by_group[0], by_group[g])
-        if ((less < ABSENT * more) & (more >= LEAST_SHARE)).any():
+        if ((less < SEEN_SHARE * more) & (more >= FEW)).any():
             found.append(g)
     return found
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.model import RunValues, fit_effects, holm, runs_needed
 from ensembles.comparison.totals import LEAST_CALLS
 from ensembles.model.units import ratio_text, seconds_text, share_text
@@ -58,8 +59,6 @@ SPREAD_OF = {
 """Of whole runs, and of kinds of calls: what is assumed of few runs, and of one new run against many."""
 
 _LEAST_S = 1e-9
-_INTERVAL = 0.05
-_QUANTILE = 1.959963984540054  # of the normal distribution, both sides of this interval
 
 
 @dataclass(frozen=True)
@@ -219,6 +218,9 @@ def _tested(
     changes: Sequence[TimeChange], values_s: Sequence[Sequence[float]], assumed: tuple[float, float]
 ) -> list[TimeChange]:
     """Add the t test: of few runs, and of one new run, with an assumed variation."""
+    from ensembles.statistics.special import ndtri
+
+    normal = float(ndtri(1 - LEVEL / 2))
     logs = [
         np.log2(np.maximum(group, _LEAST_S)) if any(group) else np.full(len(group), np.nan)
         for group in values_s
@@ -229,7 +231,7 @@ def _tested(
     half, p, between = np.full(len(value), np.inf), np.ones(len(value)), np.zeros(len(value))
     if max(sizes) > 1:
         fitted = fit_effects(RunValues(np.concatenate(logs)[:, None], group, one.astype(int), one))
-        half, p, between = fitted.half_width(_INTERVAL)[:, 0], fitted.p[:, 0], fitted.error[:, 0]
+        half, p, between = fitted.half_width(LEVEL)[:, 0], fitted.p[:, 0], fitted.error[:, 0]
     few = sum(sizes) - len(sizes) < FEWEST_FREEDOM
     spread = [assumed[0] if few else assumed[1] if min(sizes[0], n) == 1 else 0.0 for n in sizes[1:]]
     runs = np.array([1 / sizes[0] + 1 / n for n in sizes[1:]])
@@ -237,10 +239,10 @@ def _tested(
     with np.errstate(invalid="ignore", divide="ignore"):
         if few:
             # Two or three runs can be close to each other by accident: their t test alone would be certain.
-            p, half = 2 * _tail(value / between), _QUANTILE * between
+            p, half = 2 * _tail(value / between), normal * between
         is_assumed = (error > 0) & ((2 * _tail(value / error) > p) | ~np.isfinite(p))
         p = np.where(is_assumed, 2 * _tail(value / error), p)
-    half = np.fmax(half, _QUANTILE * error)
+    half = np.fmax(half, normal * error)
     return [
         replace(
             change,

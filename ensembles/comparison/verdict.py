@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT, WIDTH, Component
 from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
-from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
+from ensembles.comparison.model import ASSUMED_SPREAD, Effects, is_alike, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
 from ensembles.comparison.units import RUNS, Units
 from ensembles.model.units import count_text, number_text, share_text
@@ -74,7 +74,7 @@ def direction_of(moves: Sequence[Move], margin: float, mean_ratios: Sequence[flo
     """Return whether what moved became slower or faster; mixed: some of it each; None: nothing moved."""
     factors = [move.slowdown for move in moves if move.slowdown is not None]
     for chosen in (factors, [ratio for ratio in mean_ratios if factors]):
-        far = [factor for factor in chosen if not 1 - margin <= factor <= 1 / (1 - margin)]
+        far = [factor for factor in chosen if not is_alike(factor, margin)]
         slower, faster = (any(factor > 1 for factor in far or factors), any(f < 1 for f in far or factors))
         if slower != faster:
             return SLOWER if slower else FASTER
@@ -184,8 +184,7 @@ def verdict_notes(units: Units, verdict: str, shifts: Sequence[Shift], margin: f
     """Return the caveats of a verdict, one sentence each."""
     notes = []
     if verdict == SAME and any(
-        shift.median_ratio is not None and not 1 - margin <= shift.median_ratio <= 1 / (1 - margin)
-        for shift in shifts
+        shift.median_ratio is not None and not is_alike(shift.median_ratio, margin) for shift in shifts
     ):
         notes.append(
             "the median lies between modes, where a small change of their weights moves it far: the modes "

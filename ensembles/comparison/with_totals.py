@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ensembles.comparison.model import is_alike
 from ensembles.comparison.report import DIFFERENT, SAME, Comparison
 from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total, counts_text
@@ -51,7 +52,7 @@ def _direction_of(times: Sequence[TimeChange], level: float) -> str | None:
 
 def _is_beyond_margin(found: Comparison, times: Sequence[TimeChange]) -> bool:
     ratios = [each.ratio for each in times if each.ratio and each.is_certain(found.level)]
-    return any(not 1 - found.margin <= ratio <= 1 / (1 - found.margin) for ratio in ratios)
+    return any(not is_alike(ratio, found.margin) for ratio in ratios)
 
 
 def _contradict(found: Comparison, times: Sequence[TimeChange]) -> bool:
@@ -81,7 +82,7 @@ def _single_calls(found: Comparison, at: int, change: TimeChange) -> str:
     """Return that single calls became longer or shorter, if they are more or fewer; else ""."""
     calls = next((total for total in found.totals if total.what == "calls"), None)
     number = calls.ratios[at] if calls is not None else None
-    if not number or not change.ratio or 1 - found.margin <= number <= 1 / (1 - found.margin):
+    if not number or not change.ratio or is_alike(number, found.margin):
         return ""
     mean = change.ratio / number
     shape = "shorter" if mean < 1 else "longer"

@@ -9,20 +9,14 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, rate_severity
+from ensembles.diagnosis.limits import MOST, NEARLY_ALL
 from ensembles.diagnosis.remedy import severity_of
-
-ALIKE = 0.9
-"""Findings with this share of the largest gain, or more, gain nearly the same."""
 
 _CERTAIN = 2 / 3
 """Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
 
-SAME_CALLS = 0.9
-"""Part of a finding that is in the same calls as another one, or in its tasks and phases."""
 
 _SLOW_UNITS = ("straggler-task", "straggler-node")
-_LEAST_OF_HABIT = 0.5
-"""Part of what a slow task or node loses from which on a habit that others do not have explains it."""
 
 _STEPS = 30  # of the bisection
 
@@ -40,7 +34,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     while rest:
         gains = [mended.gain_s(each.saved_ns, each.kind.of_each_call) - explained_s for each in rest]
         # Of findings that gain nearly the same, the first is the most specific.
-        best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
+        best = int(np.argmax(np.array(gains) >= NEARLY_ALL * max(gains))) if max(gains) > 0 else 0
         best = _habit_of_unit(rest, best)
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
         if finding.id in _SLOW_UNITS and any(_is_habit_of(cause, finding) for cause in done):
@@ -69,7 +63,7 @@ def _beside_main(finding: Finding, case: Case) -> Finding:
     if finding.saved_ns is None or finding.gain_s is None or not case.run.info.beside_main.any():
         return finding
     hidden = case.run.info.beside_main[case.rows["rank"]]
-    if float(finding.saved_ns[hidden].sum()) < SAME_CALLS * float(finding.saved_ns.sum()):
+    if float(finding.saved_ns[hidden].sum()) < NEARLY_ALL * float(finding.saved_ns.sum()):
         return finding
     check = Check("main-thread-waits", None, "the main thread makes no call, and may compute meanwhile")
     checks = (*finding.checks, check)
@@ -122,7 +116,7 @@ def _is_habit_of(cause: Finding, slow: Finding) -> bool:
         return False
     in_unit = float(cause.saved_ns[slow.saved_ns > 0].sum())
     whole = max(float(cause.saved_ns.sum()), 1.0)
-    return in_unit >= max(SAME_CALLS * whole, _LEAST_OF_HABIT * float(slow.saved_ns.sum()))
+    return in_unit >= max(NEARLY_ALL * whole, MOST * float(slow.saved_ns.sum()))
 
 
 def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
@@ -131,7 +125,7 @@ def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
     return finding.kind.of_each_call and any(
         cause.kind.of_each_call
         and cause.saved_ns is not None
-        and float(finding.saved_ns[cause.saved_ns > 0].sum()) >= SAME_CALLS * whole
+        and float(finding.saved_ns[cause.saved_ns > 0].sum()) >= NEARLY_ALL * whole
         for cause in causes
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case, how_long
+from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import without_the_flush_ns
+from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS, LOW
 from ensembles.diagnosis.path_calls import (
-    LEAST_ASKED,
     MOVING,
     REMOVING,
     Avoidable,
@@ -26,9 +26,6 @@ from ensembles.model.units import bytes_text, count_text, seconds_text
 LEAST_FILES = 32
 """Files that several tasks open from which one task could open them for all."""
 
-MOST_FILE_BYTES = 1 << 20
-"""Bytes of an open up to which sending them is cheaper than opening the file again."""
-
 
 def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ...], Check | None]:
     """Compute which share of the opens and closes others make for the same small files."""
@@ -44,7 +41,7 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
     moved = np.bincount(table["file"][posix], table["bytes"][posix], size)
     times = np.bincount(table["file"][opens], table["n"][opens], size)
     read_only = np.bincount(table["file"], table["bytes"] * (posix & (op == "write")), size) <= moved / 2
-    chosen = (tasks >= max(2, len(case.ranks) / 2)) & (moved <= MOST_FILE_BYTES * times) & read_only
+    chosen = (tasks >= max(2, len(case.ranks) / 2)) & (moved <= LARGE_BYTES * times) & read_only
     if np.count_nonzero(chosen) < LEAST_FILES:
         return nothing
     mine = posix & np.isin(op, ("open", "close")) & chosen[table["file"]]
@@ -59,9 +56,8 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
     return share, names, Check("same-files-by-all", True, sentence)
 
 
-LOW, _LOW_OF_REMOVED = 0.75, 0.5
-"""Parts of the saving at the lower end: what an open reads, the program may need later; a file that is kept
-has to be emptied instead."""
+KEPT = 0.75
+"""Part of the saving at the lower end: what an open reads, the program may need later."""
 
 
 REWRITE = (
@@ -82,7 +78,7 @@ def written_anew(case: Case, uses: FileUses, counted: np.ndarray) -> str:
     times = np.maximum(*opens)  # a stream is opened by a call inside
     held = np.zeros(files, np.int64)
     np.maximum.at(held, table["file"], np.where(stored & (op == "write"), table["high"], 0))
-    anew = (times >= LEAST_CALLS) & (moved >= times * np.maximum(held / 2, MOST_FILE_BYTES))
+    anew = (times >= LEAST_CALLS) & (moved >= times * np.maximum(held / 2, LARGE_BYTES))
     time_ns = case.rows["time_ns"] * counted
     of_opens = share_of_rows(case, table, stored & (op == "open") & anew[table["file"]])
     if 2 * float(of_opens @ time_ns) <= time_ns.sum():
@@ -114,7 +110,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     count = int(case.rows["n"][counted].sum())
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * counted)))
-    if repeated < LEAST_ASKED and not removes:
+    if repeated < AGAIN and not removes:
         return None
     checks = tuple(each for each in (again.check, temporary.check, files_check) if each is not None)
     what = "for files that other tasks open too"
@@ -134,7 +130,8 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         advice = ADVICE_OF_CALLS["scan"]
     anew = "" if removes else written_anew(case, uses, counted)
     advice = REWRITE if anew else advice
-    low = np.where(temporary.share > asked, _LOW_OF_REMOVED, LOW) * saved
+    # A file that is kept has to be emptied instead.
+    low = np.where(temporary.share > asked, LOW, KEPT) * saved
     return Remedy(
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
         counted & rows if (counted & rows).any() else rows,

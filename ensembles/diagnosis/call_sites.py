@@ -11,8 +11,9 @@ from glob import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.calls_of_findings import INSIDE, OUTERMOST, CallsOfRows
+from ensembles.diagnosis.calls_of_findings import CallsOfRows
 from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.limits import LITTLE
 from ensembles.model.calls import OPS
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.sites import Frame, Site
@@ -31,9 +32,6 @@ _OF_PYTHON = re.compile(r"(lib)?python3(\.\d+)?($|\.so)|.+\.cpython-3\d+.*\.so$"
 """Names of the interpreter, and of modules of extensions such as h5py's."""
 
 _IO_OPS = [op for op in OPS if op != "wait"]
-
-LEAST_SHARE = 0.05
-"""Least share of the time of the calls that a site leads to, to be named."""
 
 
 def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
@@ -85,7 +83,7 @@ def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, Sit
         base = Selection.parse(file=[escape(name) for name in where.files] if where.files else None)
         base = base.for_run(run)
         rows = partial(CallsOfRows, base, finding.rows, run.phases)
-        selections += [rows(OUTERMOST), rows(INSIDE)] if finding.not_inside else [rows()]
+        selections += [rows(inside=False), rows(inside=True)] if finding.not_inside else [rows()]
         if finding.not_inside:
             selections.append(Selection.parse(call=list(finding.not_inside)).for_run(run))
         first.append(len(selections))
@@ -191,4 +189,4 @@ def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], .
             by_label[label] = SiteCount(before.calls + site.calls, before.time_ns + site.time_ns)
     longest = sorted(by_label.items(), key=lambda one: (-one[1].time_ns, -one[1].calls, one[0]))
     shares = [(label, site.time_ns / max(every_ns, 1)) for label, site in longest[:MOST_SITES]]
-    return tuple((label, share) for label, share in shares if share >= LEAST_SHARE)
+    return tuple((label, share) for label, share in shares if share >= LITTLE)

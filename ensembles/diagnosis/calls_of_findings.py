@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import classed_bytes, phases_of_calls, size_classes
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import numbered_together
 from ensembles.run.selection import Selection
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 ROW = ("phase", "rank", "call", "size", "depth")
 """Columns by which the shared evidence (`ensembles.diagnosis.evidence.Evidence.calls`) adds up calls."""
 
-OUTERMOST, INSIDE = 0, 1
-
 
 @dataclass(frozen=True, eq=False)
 class CallsOfRows:
@@ -28,8 +26,7 @@ class CallsOfRows:
     base: Selection  # What is known besides, such as files
     rows: np.ndarray  # int64, shape (5, n): Columns `ROW` of the rows
     phases: Phases | None  # Phases of the run
-    # {OUTERMOST, INSIDE} or None: Only calls that are outermost, or inside others; None: both
-    depth: int | None = None
+    inside: bool | None = None  # Only calls inside others, or only outermost ones; None: both
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -39,8 +36,8 @@ class CallsOfRows:
     def mask(self, chunk: Events) -> np.ndarray:
         """Compute which events of a chunk are selected."""
         mask = self.base.mask(chunk) & np.isin(chunk.call, self.rows[ROW.index("call")])
-        if self.depth is not None:
-            mask &= chunk.outermost != (self.depth == INSIDE)
+        if self.inside is not None:
+            mask &= chunk.outermost != self.inside
         at = np.flatnonzero(mask)
         phase = phases_of_calls(self.phases, chunk)[at]
         parts = (
@@ -50,9 +47,7 @@ class CallsOfRows:
             size_classes(classed_bytes(chunk)[at]),
             ~chunk.outermost[at],
         )
-        count = self.rows.shape[1]
-        number = distinct_rows(
-            *(np.concatenate([mine, part]) for mine, part in zip(self.rows, parts, strict=True))
-        )[1]
-        mask[at] = np.isin(number[count:], number[:count])
+        rows = dict(zip(ROW, self.rows, strict=True))
+        wanted, mine, _ = numbered_together(ROW, rows, dict(zip(ROW, parts, strict=True)))
+        mask[at] = np.isin(mine, wanted)
         return mask

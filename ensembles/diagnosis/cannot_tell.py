@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.finding import FROM_SHARE, NotApplicable
+from ensembles.diagnosis.finding import refuse_if_it_matters
 from ensembles.model.calls import STORAGE
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import count_text, seconds_text
@@ -28,14 +28,7 @@ class CannotTell:
     def __call__(self, case: Case) -> None:
         """Refuse a run of which the cause could take a notable part."""
         at_most_s = case.most_s(np.where(in_storage(case, self.concerns(case)), case.rows["time_ns"], 0.0))
-        if at_most_s >= FROM_SHARE["warning"] * case.run_s:
-            at_most = seconds_text(at_most_s)
-            raise NotApplicable(
-                f"it could cost up to {at_most} of this run: {self.advice}",
-                at_most_s,
-                suspected=False,
-                record=self.record,
-            )
+        refuse_if_it_matters(at_most_s, case.run_s, f": {self.advice}", False, self.record)
 
 
 def in_storage(case: Case, rows: np.ndarray) -> np.ndarray:
@@ -68,18 +61,16 @@ def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
     few = (moved > 0).any(axis=1) & ((moved > 0).mean(axis=1) < least)
     rows = np.isin(case.op, ("read", "write", "sync")) & (case.rows["depth"] == 0)
     rows &= case.of_cells(few[:, None] & (moved > 0))
-    at_most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
-    if at_most_s < FROM_SHARE["warning"] * case.run_s:
+    if not rows.any():
         return
     tasks = np.unique(case.rows["rank"][rows])
-    move = "moves" if len(tasks) == 1 else "move"
-    raise NotApplicable(
-        f"it could cost up to {seconds_text(at_most_s)} of this run: in some phases only "
-        f"{count_text(len(tasks), 'task')} ({some_spans_text(find_spans(tasks))}) of "
-        f"{len(case.ranks):,} {move} "
+    refuse_if_it_matters(
+        case.most_s(np.where(rows, case.rows["time_ns"], 0.0)),
+        case.run_s,
+        f": in some phases only {count_text(len(tasks), 'task')} ({some_spans_text(find_spans(tasks))}) of "
+        f"{len(case.ranks):,} {'moves' if len(tasks) == 1 else 'move'} "
         "bytes, and one run does not show whether the others could move a part; record a run in which they "
         "do, and compare the runs (ensio compare)",
-        at_most_s,
     )
 
 
@@ -87,16 +78,16 @@ def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
     """Refuse a run whose tasks sync few bytes in each of many steps: the program may need that, or not."""
     steps = len(np.unique(case.rows["phase"][rows]))
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
-    at_most_s = case.most_s(time_ns)
-    if steps < least or at_most_s < FROM_SHARE["warning"] * case.run_s:
+    if steps < least:
         return
     tasks, syncs = np.unique(case.rows["rank"][rows]), int(case.rows["n"][rows].sum())
-    raise NotApplicable(
-        f"it could cost up to {seconds_text(at_most_s)} of this run: {count_text(len(tasks), 'task')} "
+    refuse_if_it_matters(
+        case.most_s(time_ns),
+        case.run_s,
+        f": {count_text(len(tasks), 'task')} "
         f"({some_spans_text(find_spans(tasks))}) {'syncs' if len(tasks) == 1 else 'sync'} few bytes "
         f"in each of {steps:,} "
         f"phases, {seconds_text(1e-9 * float(time_ns.sum()) / syncs)} each, and one run does not show "
         "whether the program needs that, or what other tasks wrote to the file takes; record a run that "
         "syncs once in several steps, and compare the runs (ensio compare)",
-        at_most_s,
     )

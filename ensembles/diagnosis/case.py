@@ -15,10 +15,12 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
+from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
-from ensembles.structure.phases.inner_waits import MEETINGS, tasks_meet
+from ensembles.structure.library_time import CLOCK_S, LIBRARIES, recorder_cost_s
+from ensembles.structure.phases.result import MEETINGS, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 TOGETHER = ("named", "barriers", "steps")
 """Rules of phases at whose ends tasks wait for each other."""
 
-MOST_STEPS_UNKNOWN = 3
-"""With fewer phases that move data, steps without a barrier may lie within a phase."""
 
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
@@ -38,20 +38,6 @@ LEAST_ABSORBED_BYTES_PER_NS = 0.1
 MOST_AROUND_NS = 1_000_000
 """Time of what a library or an interpreter does around a call, some thousand steps: longer is computing."""
 
-SMALL_CLASS = 18
-"""Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
-
-MOST_RATIO = 1.25
-"""Ratio of the bytes of two tasks, or before two syncs, up to which their calls are the same."""
-
-LEAST_CALLS = 8
-"""Calls of a task, in a phase or long ones in all, from which on they are a habit."""
-
-DRAWS, LEVEL = 400, 0.01
-"""Permutations of a test, and the p-value up to which chance is excluded."""
-
-_FAR_MEAN = 3.0
-"""Ratio of the mean to the median from which a mean describes no call."""
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 
@@ -75,6 +61,8 @@ class Case:
         Length of the run (`Run.length_s`), of which severities are shares.
     failed : FailedCalls or None
         Failed calls of the run, filled; None: not known.
+    recorder_ns : float
+        Time of the recorder for each call, which is not in ``time_ns`` of rows; 0: next to nothing.
     shared : dict
         What rules computed and others need too.
     model : WithMeetings or WithoutMeetings
@@ -85,11 +73,15 @@ class Case:
         self.run, self.evidence = run, evidence
         self.failed: FailedCalls | None = None
         self.shared: dict[Any, Any] = {}
-        self.rows = evidence.calls.columns()
+        self.rows = dict(evidence.calls.columns())
         calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
         self.ops, self.layers, self.names = calls.T
         number = self.rows["call"].astype(np.int64)
         self.op, self.layer, self.name = (each[number] for each in (self.ops, self.layers, self.names))
+        cost_s = sum(recorder_cost_s(run.info, int(self.rows["n"].sum()), run.length_s)) / 2
+        self.recorder_ns = 1e9 * cost_s
+        if cost_s:
+            self.rows["time_ns"] = self._without_recorder_ns()
         waits = run.phases is not None and run.phases.rule in TOGETHER
         self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
         windows, self._window = np.unique(self.window, return_inverse=True)
@@ -116,6 +108,16 @@ class Case:
     def __len__(self) -> int:
         return len(self.rows["n"])
 
+    def _without_recorder_ns(self) -> np.ndarray:
+        """Take the recorder's time off rows, and off calls of libraries that between the calls inside."""
+        count, rank = self.rows["n"], self.rows["rank"]
+        left_ns = np.maximum(self.rows["time_ns"] - round(1e9 * CLOCK_S) * count, count)
+        around = np.isin(self.layer, list(LIBRARIES)) & (self.rows["depth"] == 0)
+        between_ns = (self.recorder_ns - 1e9 * CLOCK_S) * np.bincount(rank, count * (self.rows["depth"] > 0))
+        part = np.minimum(between_ns / np.maximum(np.bincount(rank, left_ns * around), 1.0), 1.0)
+        found: np.ndarray = np.maximum(left_ns - (left_ns * around * part[rank]).astype(np.int64), count)
+        return found
+
     @cached_property
     def interrupted_share(self) -> np.ndarray:
         """Share of the calls of each row's function that a signal interrupted (EINTR): shape (n,)."""
@@ -133,7 +135,12 @@ class Case:
     def phases_are_steps(self) -> bool:
         """Whether several phases move data, as those of a program that works in steps."""
         data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
-        return len(np.unique(self.window[data])) >= MOST_STEPS_UNKNOWN
+        return len(np.unique(self.window[data])) >= LEAST_PHASES
+
+    def paths(self, cost: np.ndarray) -> tuple[str, ...]:
+        """Return the paths of the files with some cost, by number, the most costly first."""
+        order = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
+        return tuple(self.run.files[number] for number in order.tolist())
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
@@ -173,29 +180,31 @@ class Case:
 
     def quartile_ns(self, share: float = 0.25, of: KeyedSums | None = None) -> np.ndarray:
         """Look up a lower quantile of the durations, or gaps, of each row's function and size class, ns."""
-        table = (of or self.evidence.durations).columns()
-        key = table["call"] * 128 + table["size"]
-        wanted = self.rows["call"] * 128 + self.rows["size"]
-        names, begin = np.unique(key, return_index=True)
-        end = np.append(begin[1:], len(key))
-        found = np.empty(len(names))
-        for number, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        table, kind, of_rows, kinds = self._by_kind(of)
+        found = np.zeros(kinds)
+        for number in np.unique(kind).tolist():  # rows of a kind follow each other
+            first, last = np.searchsorted(kind, [number, number + 1])
             counts = np.cumsum(table["n"][first:last])
             at = int(np.searchsorted(counts, share * counts[-1]))
             found[number] = self.evidence.bin_ns(table["bin"][first + at])
-        return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
+        of_each: np.ndarray = found[of_rows]
+        return of_each
+
+    def _by_kind(
+        self, of: KeyedSums | None = None
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, int]:
+        """Return a table of durations, and the numbers of function and size class of its rows and of mine."""
+        table = (of or self.evidence.durations).columns()
+        return table, *numbered_together(("call", "size"), table, self.rows)
 
     def durations_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Look up the durations of the calls of some rows together: rising ones, and numbers of calls.
 
         Calls of each function and size class count as often as the rows have them.
         """
-        table = self.evidence.durations.columns()
-        key = self.rows["call"] * 128 + self.rows["size"]
-        names, at = np.unique(key, return_inverse=True)
-        wanted = np.bincount(at, np.where(rows, self.rows["n"], 0), len(names))
-        place = np.minimum(np.searchsorted(names, table["call"] * 128 + table["size"]), len(names) - 1)
-        every = np.maximum(np.bincount(place, table["n"], len(names)), 1)
+        table, place, of_rows, kinds = self._by_kind()
+        wanted = np.bincount(of_rows, np.where(rows, self.rows["n"], 0), kinds)
+        every = np.maximum(np.bincount(place, table["n"], kinds), 1)
         order = np.argsort(table["bin"], kind="stable")
         weight = (table["n"] * (wanted / every)[place])[order]
         return self.evidence.bin_ns(table["bin"][order]), weight
@@ -217,17 +226,12 @@ class Case:
         Calls of more than `outlier` times the median wait for something else than the call: a processor, or
         the disk. Gaps are looked at alike (`of`).
         """
-        table = (of or self.evidence.durations).columns()
-        key = table["call"] * 128 + table["size"]
-        names, where = np.unique(key, return_inverse=True)
-        if not len(names):
-            return np.zeros(len(self))
-        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
-        median = np.zeros(len(names))
+        table, where, at, kinds = self._by_kind(of)
+        median = np.zeros(kinds)
         median[at] = self.quartile_ns(0.5, of)
         each_ns = self.evidence.bin_ns(table["bin"])
         usual = table["n"] * (each_ns <= outlier * median[where])
-        mean = np.bincount(where, usual * each_ns) / np.maximum(np.bincount(where, usual), 1)
+        mean = np.bincount(where, usual * each_ns, kinds) / np.maximum(np.bincount(where, usual, kinds), 1)
         found: np.ndarray = mean[at]
         return found
 
@@ -271,33 +275,46 @@ class Case:
     @cached_property
     def absorbed_share(self) -> np.ndarray:
         """Which share of the calls of each row's function and size class memory may have absorbed."""
-        table = self.evidence.durations.columns()
-        key = table["call"] * 128 + table["size"]
-        names, where = np.unique(key, return_inverse=True)
-        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
-        calls = np.maximum(np.bincount(at, self.rows["n"], len(names)), 1)
-        mean_bytes = np.bincount(at, self.rows["bytes"], len(names)) / calls
+        table, where, at, kinds = self._by_kind()
+        calls = np.maximum(np.bincount(at, self.rows["n"], kinds), 1)
+        mean_bytes = np.bincount(at, self.rows["bytes"], kinds) / calls
         fast = mean_bytes[where] >= LEAST_ABSORBED_BYTES_PER_NS * self.evidence.bin_ns(table["bin"])
         fast |= (
             table["size"] <= SMALL_CLASS
         )  # their time is a cost of each call, which does not depend on the bytes
-        share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
+        share = np.bincount(where, table["n"] * fast, kinds) / np.bincount(where, table["n"], kinds)
         found: np.ndarray = share[at]
         return found
 
     @cached_property
     def around_ns(self) -> np.ndarray:
-        """Time before a call of each row since the call before: loops, libraries, the recorder, in ns.
+        """Time before a call of each row since the call before: loops and libraries, in ns.
 
         Where it is longer than `MOST_AROUND_NS`, the program computes something else: 0. A task that loses
         its processor loses it in calls and between them alike: all gaps take as many times the usual ones.
         """
         gaps = self.evidence.gaps
-        usual_ns, calls_ns = self.usual_ns(gaps), np.maximum(self.usual_ns(), 1.0)
+        usual_ns = self.usual_ns(gaps)
         is_around = (self.rows["depth"] == 0) & (usual_ns <= MOST_AROUND_NS)
-        stretched_ns = usual_ns * np.maximum(self.usual_ns(outlier=np.inf) / calls_ns, 1.0)
-        around: np.ndarray = np.where(is_around, np.minimum(stretched_ns, self.usual_ns(gaps, np.inf)), 0.0)
-        return around
+        most_ns = self.usual_ns(gaps, np.inf)
+        around: np.ndarray = np.where(is_around, np.minimum(usual_ns * self.stretch, most_ns), 0.0)
+        return np.maximum(around - self.recorder_between_ns, 0.0)
+
+    @property
+    def recorder_between_ns(self) -> np.ndarray:
+        """Time of the recorder between a call of each row and the call before it or around it, in ns."""
+        gaps, between_ns = self.evidence.gaps, max(self.recorder_ns - 1e9 * CLOCK_S, 0.0)
+        most_ns = self.usual_ns(gaps, np.inf)
+        stretch = np.minimum(self.stretch, np.maximum(most_ns / np.maximum(self.usual_ns(gaps), 1.0), 1.0))
+        found: np.ndarray = np.minimum(between_ns * stretch, most_ns)
+        return np.where(self.rows["depth"] == 0, found, between_ns)
+
+    @cached_property
+    def stretch(self) -> np.ndarray:
+        """How many times the usual time the calls of each row take: their task loses its processor."""
+        usual_ns = np.maximum(self.usual_ns(), 1.0)
+        found: np.ndarray = np.maximum(self.usual_ns(outlier=np.inf) / usual_ns, 1.0)
+        return found
 
     def through_collectives(self, saved_ns: np.ndarray) -> np.ndarray:
         """Let all tasks of a collective call save what the aggregator saves for which they wait."""
@@ -354,10 +371,9 @@ class Case:
         """
         table = self.evidence.quarters.columns()
         names = ("phase", "rank", "call", "size", "depth")
-        whole = [np.concatenate([self.rows[name][chosen], table[name]]) for name in names]
-        number = distinct_rows(*whole)[1]
-        count = len(number) - len(table["n"])
-        mine = np.isin(number[count:], number[:count])
+        wanted = {name: self.rows[name][chosen] for name in names}
+        wanted_rows, of_quarters, _ = numbered_together(names, wanted, table)
+        mine = np.isin(of_quarters, wanted_rows)
         rows = {name: column[mine] for name, column in table.items()}
         keys = [rows[name] for name in ("phase", "call", "size", "depth", "quarter")]
         window = np.unique(4 * rows["phase"] + rows["quarter"], return_inverse=True)[1].reshape(-1)
@@ -396,7 +412,7 @@ def how_long(case: Case, rows: np.ndarray) -> str:
     count = int(case.rows["n"][rows].sum())
     each_s = float(case.rows["time_ns"][rows].sum()) / max(count, 1) * 1e-9
     usual_s = case.median_ns(rows) * 1e-9 if count else each_s
-    if each_s < _FAR_MEAN * usual_s or not usual_s:
+    if each_s < FAR * usual_s or not usual_s:
         return f"take {seconds_text(each_s)} each"
     return f"take {seconds_text(each_s)} each on average, usually {seconds_text(usual_s)}"
 

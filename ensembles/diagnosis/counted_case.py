@@ -66,25 +66,12 @@ LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}
 
 @dataclass(frozen=True)
 class CountedCase:
-    """A run that keeps counters instead of calls.
-
-    Attributes
-    ----------
-    run : Run
-    module : ModuleCounters
-        Counters of one interface.
-    files : dict of str to ndarray, shape (n,)
-        `ModuleCounters.by_file`.
-    run_s : float
-        Length of the job.
-    layer : str
-        The interface, as calls name it.
-    """
+    """A run that keeps counters instead of calls."""
 
     run: Run
-    module: ModuleCounters
-    run_s: float
-    layer: str
+    module: ModuleCounters  # Counters of one interface
+    run_s: float  # Length of the job
+    layer: str  # The interface, as calls name it
 
     @property
     def files(self) -> dict[str, np.ndarray]:

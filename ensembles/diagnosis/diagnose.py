@@ -39,7 +39,6 @@ from ensembles.diagnosis.rules import (
     imbalance,
     lock_contention,
     metadata_storm,
-    misaligned,
     node_serialisation,
     not_io,
     o_sync,
@@ -63,7 +62,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.run.headline import union_request
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage, python_lines_text
+from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_steps import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
@@ -173,9 +172,9 @@ RULES: tuple[Rule, ...] = (
     redundant_reads.rule,
     collective_coordination.rule,
     aggregation_mismatch.rule,
-    misaligned.rule,
+    one_run.misaligned,
     close_cost.rule,
-    *one_run.rules,
+    *one_run.others,
     node_serialisation.rule,
 )
 """All rules. Of those that explain the same calls, the more specific ones come first."""
@@ -189,14 +188,14 @@ _IN_IO = "in-io"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 
-def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
+def diagnose(run: Run, rules: Sequence[Rule] | None = None) -> Diagnosis:
     """Find the causes of slow I/O in a run.
 
     Parameters
     ----------
     run : Run
         The run.
-    rules : sequence of Rule
+    rules : sequence of Rule, optional
         Rules to apply. Default: all.
 
     Returns
@@ -230,11 +229,11 @@ class DiagnosisPass:
         Summaries that the rules need. If it is empty, no pass is necessary.
     """
 
-    def __init__(self, run: Run, rules: Sequence[Rule] = RULES) -> None:
-        self._run, self._rules = run, rules
+    def __init__(self, run: Run, rules: Sequence[Rule] | None = None) -> None:
+        self._run, self._rules = run, RULES if rules is None else rules
         self._refused: dict[str, NotApplicable] = {}
         self._wanted: list[Rule] = []
-        for rule in rules:
+        for rule in self._rules:
             try:
                 if not run.reading.has_calls:
                     raise NotApplicable(run.reading.lacks)
@@ -283,7 +282,6 @@ class DiagnosisPass:
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
-        recorder = ""
         if SUMMARY in self.requests:
             case = case_of(run, summaries[SUMMARY])
             known = {finding.id for finding in findings} | {
@@ -298,8 +296,6 @@ class DiagnosisPass:
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
             run_s, most_time = case.run_s, _most_time(case, libraries)
-            calls = int(case.rows["n"].sum())
-            recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
             if unexplained_s is not None and unexplained_s >= WORTH_A_LINE * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
@@ -338,7 +334,6 @@ class DiagnosisPass:
         findings = with_trials(run, with_sites(run, not_io.beside_others(findings, run_s)))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
-        hints += [recorder] if recorder else []
         not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
         if account is not None:
             unknown = [each for each in not_examined if each.record and each.at_most_s]

@@ -28,8 +28,6 @@ MOST_QUARTERED = 24
 
 _TABLES = ("calls", "quarters", "durations", "gaps", "targets", "ends", "order", "uses")
 
-_IO, _READ, _WRITE = 1, 2, 4
-
 _SUMMED_COLUMNS = ("rank", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
 _CALL = ("phase", "rank", "call", "size", "depth")
 _SUMS = ("n", "time_ns", "bytes")
@@ -55,13 +53,10 @@ def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
 
 @of_calls
 def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return which functions are I/O, read and write: bits of uint8, shape (len(calls),)."""
-    ops = {"read": _READ, "write": _WRITE}
-    kinds = [
-        _IO * is_io + ops.get(call.op, 0)
-        for call, is_io in zip(calls, is_io_of_calls(calls).tolist(), strict=True)
-    ]
-    return np.array(kinds, np.uint8)
+    """Return which functions are I/O, read and write: bits 0 to 2 of uint8, shape (len(calls),)."""
+    ops = {"read": 2, "write": 4}
+    kinds = zip(calls, is_io_of_calls(calls).tolist(), strict=True)
+    return np.array([is_io + ops.get(call.op, 0) for call, is_io in kinds], np.uint8)
 
 
 def size_classes(requested: np.ndarray) -> np.ndarray:

@@ -13,9 +13,10 @@ from posixpath import dirname
 import numpy as np
 
 from ensembles.diagnosis.accounting import Mended
-from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case, how_long
+from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding
+from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding, matters
+from ensembles.diagnosis.limits import LEAST_CALLS, MOST, SMALL_CLASS
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
@@ -46,7 +47,7 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
     named = costliest(np.bincount(case.rows["call"], saved_ns))
     saved_ns[~np.isin(case.rows["call"], named)] = 0.0
     saved_s = case.divided(saved_ns)
-    if not named or case.gain_s(saved_s) < FROM_SHARE["warning"] * case.run_s:
+    if not named or not matters(case.gain_s(saved_s), case.run_s):
         return []
     sums = [np.bincount(case.rows["call"], case.rows[name] * rows) for name in ("n", "own_ns")]
     functions = [
@@ -73,9 +74,6 @@ def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
 WITHOUT_BYTES = ("open", "meta", "seek")
 """Operations of storage whose cost is none of bytes; a sync or close may have to write some."""
 
-_MOSTLY_LEFT = 0.5
-"""Share of the time of calls that findings leave from which on no finding explains them."""
-
 
 def with_fewer_calls(
     findings: Sequence[Finding], mended: Mended, case: Case, uses: FileUses, libraries: frozenset[str]
@@ -86,7 +84,7 @@ def with_fewer_calls(
     for finding in [] if remedy is None else make_finding(case, FEWER_CALLS, remedy):
         before_s = mended.gain_s()
         share_s = mended.gain_s(finding.saved_ns) - before_s
-        likely = share_s >= FROM_SHARE["warning"] * case.run_s
+        likely = matters(share_s, case.run_s)
         if likely or finding.loop_s >= FROM_SHARE["critical"] * case.run_s:
             mended.add(finding.saved_ns)
             found.append(replace(finding, share_s=share_s))
@@ -109,7 +107,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     rows = (share > 0) & (calls >= LEAST_CALLS)
     likely_ns = case.habitual_ns(rows)
     left = np.maximum(1 - mended_ns / np.maximum(likely_ns, 1.0), 0.0)
-    rows &= left >= _MOSTLY_LEFT
+    rows &= left >= MOST
     if not rows.any():
         return None
     share = np.where(rows, share * left * (1 - 1 / calls), 0.0)
@@ -119,8 +117,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     functions = [(case.run.calls[at], _said(case, rows & (case.rows["call"] == at), at)) for at in named]
     chosen = np.isin(table["call"], named)
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
-    paths = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
-    files = tuple(case.run.files[at] for at in paths.tolist())
+    files = case.paths(cost)
     or_more = " or more" * bool(case.run.info.calls_on_other_paths)
     title, checks, advice = told(functions, files, or_more, case.run.files, reads_folders(case))
     return Remedy(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import phases_of_calls
+from ensembles.diagnosis.limits import SMALL_BYTES
 from ensembles.model.calls import STORAGE
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
 from ensembles.model.metadata import WAITS_FOR_DEVICE
 from ensembles.passes.summary import RANK_ORDER, Summary
@@ -108,17 +109,16 @@ it may be a chunk of data that HDF5 held in its cache (`chunks_from_cache`)."""
 NOT_READ_BY_PROGRAM = (SIEVED, READ_TO_WRITE, READ_IN_WRITE)
 """Kinds of reads that a library makes in order to write."""
 
-MOST_METADATA_BYTES = 1 << 16
 _SURELY_METADATA_BYTES = 1 << 12
 """Chunks of data are rarely as small."""
 
-_MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = 1, 2, 4, 8, 16
+_MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = (1 << bit for bit in range(5))
 _READ, _WRITE, _SEEK = (OPS.index(op) for op in ("read", "write", "seek"))
 
 LIBRARY_OPENS = frozenset(["H5Fopen", "MPI_File_open", "fopen", "nc_open", "nc_open_par", "ncmpi_open"])
 """Functions of libraries that open a file: what they do inside belongs to it."""
 
-_IN_OPEN, _WITH_OPEN = 1, 2
+_IN_OPEN, _WITH_OPEN = range(1, 3)
 _OF_LIBRARIES = ("opens", "opening_ns", "with_open_ns", "opening_bytes")
 
 _FAR = np.iinfo(np.int64).max
@@ -262,7 +262,7 @@ def _kinds(rows: Rows, op: np.ndarray, posix: np.ndarray) -> np.ndarray:
     kind = np.zeros(len(op), np.int64)
     around = rows["around"]
     reads, transfers = posix & (op == _READ), posix & ((op == _READ) | (op == _WRITE))
-    small = transfers & (rows["requested"] < MOST_METADATA_BYTES)
+    small = transfers & (rows["requested"] < SMALL_BYTES)
     kind[reads & ((around & _LIBRARY_WRITE) != 0)] = READ_IN_WRITE
     structure = small & ((around & _HDF5) != 0) & ((around & _HDF5_DATA) == 0)
     kind[structure] = METADATA
@@ -343,10 +343,7 @@ def share_of_rows(
     case: Case, table: Rows, chosen: np.ndarray, weight: np.ndarray | None = None, of: str = "time_ns"
 ) -> np.ndarray:
     """Compute which share of the time of each row of a case lies in chosen rows of the table."""
-    names = ("phase", "rank", "call")
-    _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
-    theirs, mine = number[: len(chosen)], number[len(chosen) :]
-    size = int(number.max(initial=0)) + 1
+    theirs, mine, size = numbered_together(("phase", "rank", "call"), table, case.rows)
     part = table[of] * (chosen if weight is None else chosen * weight)
     whole = np.bincount(theirs, table[of], size)
     share = np.divide(np.bincount(theirs, part, size), whole, out=np.zeros(size), where=whole > 0)
@@ -358,9 +355,7 @@ def tasks_at_once(table: Rows, chosen: np.ndarray) -> np.ndarray:
     """Compute how many tasks are in calls on a file at once, phase by phase."""
     _, where = distinct_rows(table["file"][chosen], table["phase"][chosen])
     groups = int(where.max(initial=-1)) + 1
-    begin, end = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, np.int64)
-    np.minimum.at(begin, where, table["start_ns"][chosen])
-    np.maximum.at(end, where, table["end_ns"][chosen])
+    begin, end = extents(where, table["start_ns"][chosen], table["end_ns"][chosen], groups)
     busy_ns = np.bincount(where, table["time_ns"][chosen], groups)
     at_once: np.ndarray = (busy_ns / np.maximum(end - begin, 1))[where]
     return at_once

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from ensembles.diagnosis.principles import Cause, cause_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
-from ensembles.model.units import count_text, share_text
+from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
@@ -243,18 +243,7 @@ class Finding:
 class NotApplicable(Exception):
     """Raised by a rule if the run lacks data that it needs.
 
-    The text is a sentence for users.
-
-    Parameters
-    ----------
-    at_most_s : float, optional
-        What the cause could cost, s, if that is known.
-    suspected : bool
-        The run has signs of the cause, which do not decide.
-    record : str
-        What to record next, in a few words; ``""``: the sentence says it.
-    applies : bool
-        False: this run cannot have the cause, as with one task none is slower than others.
+    The text is a sentence for users; the attributes are those of `NotExamined`.
     """
 
     def __init__(
@@ -268,6 +257,20 @@ class NotApplicable(Exception):
         super().__init__(sentence)
         self.at_most_s, self.record, self.applies = at_most_s, record, applies
         self.suspected = suspected and at_most_s is not None
+
+
+def matters(time_s: float, run_s: float) -> bool:
+    """Whether a time is a notable part of a run: what a warning needs."""
+    return time_s >= FROM_SHARE["warning"] * run_s
+
+
+def refuse_if_it_matters(
+    at_most_s: float, run_s: float, why: str, suspected: bool = True, record: str = ""
+) -> None:
+    """Refuse a run of which a cause could take a notable part; `why` ends the sentence."""
+    if matters(at_most_s, run_s):
+        sentence = f"it could cost up to {seconds_text(at_most_s)} of this run{why}"
+        raise NotApplicable(sentence, at_most_s, suspected, record)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ cost beyond is the entry into the kernel and the work on their page."""
 SHARED_MEMORY_BYTES_PER_NS = (0.25, 1.0, 1.0)
 """The same for larger requests, which new pages of memory and other tasks slow down."""
 
-JOINED_BYTES = 1 << 20
-"""Size of the requests that a buffer would make of small ones."""
 
 LEAST_TARGET_BYTES_PER_NS = 0.05
 """Rate at which any storage target writes, and a slow disk."""

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import MOST_RATIO, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
+from ensembles.diagnosis.limits import MOST_RATIO, SMALL_BYTES
 from ensembles.diagnosis.target_load import busiest_share
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -45,11 +46,9 @@ def bytes_to_flush(case: Case, uses: FileUses) -> np.ndarray:
     first = np.flatnonzero(starts)
     since = before + written - before[first[np.cumsum(starts) - 1]]
     rows = flushes[used]
-    names = ("phase", "rank", "call")
-    _, number = distinct_rows(*(np.concatenate([table[name][used[rows]], case.rows[name]]) for name in names))
-    theirs, mine = number[: int(rows.sum())], number[int(rows.sum()) :]
-    whole = np.bincount(theirs, since[cell[rows]], int(number.max()) + 1)
-    count = np.bincount(theirs, table["n"][used[rows]], int(number.max()) + 1)
+    flushed_rows = {name: column[used[rows]] for name, column in table.items()}
+    theirs, mine, size = numbered_together(("phase", "rank", "call"), flushed_rows, case.rows)
+    whole, count = (np.bincount(theirs, each, size) for each in (since[cell[rows]], flushed_rows["n"]))
     found: np.ndarray = (whole / np.maximum(count, 1))[mine]
     return found
 
@@ -60,7 +59,7 @@ def flushes_alike(case: Case, uses: FileUses) -> np.ndarray:
         alike = np.ones(len(case), bool)
         rows = np.flatnonzero(np.isin(case.op, _FLUSHING))
         if len(rows):
-            moved = np.maximum(bytes_to_flush(case, uses)[rows], SMALL_FLUSH_BYTES)
+            moved = np.maximum(bytes_to_flush(case, uses)[rows], SMALL_BYTES)
             names = ("phase", "call", "size", "depth")
             group = groups_of_rows([case.rows[name][rows].astype(np.int64) for name in names])[0]
             order = np.lexsort((moved, group))
@@ -71,10 +70,6 @@ def flushes_alike(case: Case, uses: FileUses) -> np.ndarray:
         case.shared[flushes_alike] = alike
     found: np.ndarray = case.shared[flushes_alike]
     return found
-
-
-SMALL_FLUSH_BYTES = 64 << 10
-"""Bytes of a close up to which writing them takes as long as writing nothing."""
 
 
 class Flush(NamedTuple):
@@ -154,6 +149,6 @@ def without_the_flush_ns(case: Case, opens: np.ndarray) -> np.ndarray:
         for rows, name in ((posix & (case.op == "write"), "bytes"), (closing, "n"))
     )
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
-    flushes = closing & (written > SMALL_FLUSH_BYTES * closes)[case.task]
+    flushes = closing & (written > SMALL_BYTES * closes)[case.task]
     found: np.ndarray = np.where(flushes, case.rows["n"] * usual_ns, case.rows["time_ns"])
     return found

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.accounting import SAME_CALLS
 from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.finding import LEAST_LOW, SEVERITIES
+from ensembles.diagnosis.limits import NEARLY_ALL
 from ensembles.diagnosis.path_calls import REMOVING
 from ensembles.diagnosis.remedy import severity_of
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
 
 if TYPE_CHECKING:
@@ -101,10 +101,8 @@ def with_habits(findings: Sequence[Finding], case: Case) -> list[Finding]:
 
 def _rows_of(case: Case, finding: Finding) -> np.ndarray:
     """Find the rows of the shared evidence that a finding concerns."""
-    columns = (np.concatenate([mine, case.rows[name]]) for mine, name in zip(finding.rows, ROW, strict=True))
-    _, number = distinct_rows(*columns)
-    count = finding.rows.shape[1]
-    rows: np.ndarray = np.isin(number[count:], number[:count])
+    theirs, mine, _ = numbered_together(ROW, dict(zip(ROW, finding.rows, strict=True)), case.rows)
+    rows: np.ndarray = np.isin(mine, theirs)
     return rows
 
 
@@ -112,7 +110,7 @@ def _go_together(case: Case, paths: np.ndarray, others: np.ndarray) -> bool:
     """Check whether the same tasks make both kinds of calls in the same phases, about as often."""
     of_paths, of_others = (case.by_cell(np.where(rows, case.rows["n"], 0)) for rows in (paths, others))
     there = of_others[of_paths > 0].sum()
-    if not there or there < SAME_CALLS * of_others.sum():
+    if not there or there < NEARLY_ALL * of_others.sum():
         return False
     return bool(LEAST_EACH * of_paths.sum() <= there <= MOST_EACH * of_paths.sum())
 

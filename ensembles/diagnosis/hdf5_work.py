@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS
+from ensembles.diagnosis.limits import LEAST_CALLS, LOW
+from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
 
-LIKELY_PART = 0.5
-"""Likely part of HDF5's work on bytes that it moves again: filters run for each chunk, the choice of elements
-for each call, and one run does not show their parts."""
 
 FILTER_NS_PER_BYTE = 5.0
 """From this time on, the work is that of filters: copies of elements take less, compression takes more."""
@@ -48,7 +46,7 @@ def parts_of_work(own_ns: float, moved_bytes: float) -> tuple[float, float]:
     >>> parts_of_work(1e9, 4e9), parts_of_work(1e9, 2e7)
     ((0.0, 0.5), (0.5, 0.9))
     """
-    return FILTERED if own_ns >= FILTER_NS_PER_BYTE * moved_bytes else (0.0, LIKELY_PART)
+    return FILTERED if own_ns >= FILTER_NS_PER_BYTE * moved_bytes else (0.0, LOW)
 
 
 def bytes_of_files(
@@ -56,9 +54,7 @@ def bytes_of_files(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Add up bytes of each file: asked for by the program, moved by storage calls, and needed at most."""
     asked, moved = (np.bincount(table["file"][rows], table["bytes"][rows], files) for rows in (data, disk))
-    low, high = np.full(files, np.iinfo(np.int64).max), np.full(files, -1)
-    np.minimum.at(low, table["file"][disk], table["low"][disk])
-    np.maximum.at(high, table["file"][disk], table["high"][disk])
+    low, high = extents(table["file"][disk], table["low"][disk], table["high"][disk], files)
     return asked, moved, np.maximum(asked, np.maximum(high - low, 0))
 
 

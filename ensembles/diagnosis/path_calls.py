@@ -9,6 +9,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
+from ensembles.diagnosis.limits import AGAIN, FEW, MOST
 from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
 from ensembles.diagnosis.with_meetings import Busy
 from ensembles.model.distinct import distinct_rows
@@ -33,12 +34,6 @@ MOVING = frozenset(("rename", "renameat", "renameat2"))
 _CHANGES = "link linkat mkdir mkdirat mkfifo mkfifoat mknod mknodat mkstemp rmdir symlink symlinkat"
 CHANGING = REMOVING | MOVING | frozenset(_CHANGES.split(" "))
 """Functions that make, move or remove a path: none of them can be answered from memory."""
-
-LEAST_CALLS = 2
-LEAST_ASKED = 4
-"""Calls of a function by a task on a path, others between them, from which on it asks again."""
-
-_SHARE = 0.5
 
 
 class Avoidable(NamedTuple):
@@ -68,7 +63,7 @@ def looks_up(name: np.ndarray, op: np.ndarray) -> np.ndarray:
 def reads_folders(case: Case) -> bool:
     """Return whether tasks read folders, and ask for paths about as often as folders have entries."""
     read = int(case.rows["n"][case.name == "readdir"].sum())
-    return read >= LEAST_ASKED and read >= _SHARE * case.rows["n"][looks_up(case.name, case.op)].sum()
+    return read >= AGAIN and read >= MOST * case.rows["n"][looks_up(case.name, case.op)].sum()
 
 
 class Polled(NamedTuple):
@@ -105,8 +100,8 @@ def _polled(case: Case, uses: FileUses) -> Polled | None:
     removed = np.bincount(table["file"], table["n"] * removes, max(int(failed["file"].max()) + 1, 1))
     tasks = failed["high_rank"] - failed["low_rank"] + 1
     again = (failed["file"] > 0) & np.isin(names, list(ADVICE_OF_FAILURES)) & np.isin(op, ("open", "meta"))
-    again &= (failed["count"] >= LEAST_ASKED * tasks) & (failed["count"] < whole[pair])
-    again &= (names != "EEXIST") | (removed[failed["file"]] >= LEAST_CALLS)
+    again &= (failed["count"] >= AGAIN * tasks) & (failed["count"] < whole[pair])
+    again &= (names != "EEXIST") | (removed[failed["file"]] >= FEW)
     # A path that is removed only if it is there is not waited for.
     asks = looks_up(case.names[failed["call"]], op)
     again &= (names != "ENOENT") | (asks & _asks_only(failed, table, again))
@@ -144,9 +139,9 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
     gone = temporary.share if waits is None else temporary.share + waits.share
     repeats = np.maximum(before, earlier) - np.rint(gone * case.rows["n"])
     # A call that a signal interrupted has to be made again: it does not ask once more.
-    repeats = np.where(case.interrupted_share < _SHARE, repeats, 0)
+    repeats = np.where(case.interrupted_share < MOST, repeats, 0)
     rows = posix & looks_up(case.name, case.op)
-    rows &= (repeats >= _SHARE * case.rows["n"]) & (case.rows["n"] >= LEAST_CALLS)
+    rows &= (repeats >= MOST * case.rows["n"]) & (case.rows["n"] >= FEW)
     share = np.where(rows, repeats / case.rows["n"], 0.0)
     if not rows.any():
         return Avoidable(share, rows, None)
@@ -159,7 +154,7 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
     share = np.minimum(share, 1 - temporary.share)
     again, count = int(repeats[rows].sum()), int(case.rows["n"][rows].sum())
     name, which = "same-path-again", "the path of the task's call before"
-    if before[rows].sum() < _SHARE * again:
+    if before[rows].sum() < MOST * again:
         name, which = (
             "paths-asked-before",
             "a path that the task asked for before, with other paths in between",
@@ -175,7 +170,7 @@ def _of_same_paths(case: Case, uses: FileUses) -> np.ndarray:
     chosen = (layers == "posix") & looks_up(names, ops)
     _, of = distinct_rows(table["file"], table["rank"], table["call"])
     asked = np.bincount(of, table["n"])[of] if len(of) else np.zeros(0)
-    again = np.where(asked >= LEAST_ASKED, 1 - 1 / np.maximum(asked, 1), 0.0)
+    again = np.where(asked >= AGAIN, 1 - 1 / np.maximum(asked, 1), 0.0)
     return share_of_rows(case, table, chosen, again, of="n")
 
 
@@ -192,7 +187,7 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     moved = np.bincount(pairs, table["n"] * np.isin(names, list(MOVING)))[pairs]
     synced = np.bincount(pairs, table["n"] * (posix & (ops == "sync")))[pairs]
     # A file that is synced before it is moved to its place is whole for its readers.
-    again = np.where(moved > 0, (removed >= LEAST_ASKED) & (synced < moved), removed >= LEAST_CALLS)
+    again = np.where(moved > 0, (removed >= AGAIN) & (synced < moved), removed >= FEW)
     chosen = posix & again & (removes | np.isin(ops, ("open", "close")))
     share = share_of_rows(case, table, chosen, 1 - 1 / np.maximum(removed, 1))
     counted = (share > 0) & (case.layer == "posix") & (case.op != "close")

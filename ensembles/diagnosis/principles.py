@@ -14,6 +14,7 @@ bytes that need not move; a resource that serves too few at once; inside a libra
 attained; the rest."""
 
 OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "turns"
+RECORDER = "recorder"
 SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"
 CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
 """Entries besides those of findings."""
@@ -50,7 +51,8 @@ CAUSES = {
         of_each_call=True,
         advice=(
             "join small transfers in a buffer of 1 MiB or more (HDF5: chunk cache, H5Pset_sieve_buf_size; "
-            "NetCDF: larger chunks)"
+            "NetCDF: larger chunks; gfortran: GFORTRAN_FORMATTED_BUFFER_SIZE and "
+            "GFORTRAN_UNFORMATTED_BUFFER_SIZE)"
         ),
         of_ranks=", or use collective I/O (romio_cb_write=enable)",
         trials=_JOINED,
@@ -263,6 +265,7 @@ CAUSES = {
         "a processor each",
     ),
     MESSAGES: Cause(COMMUNICATION, words="communication", in_io=False),
+    RECORDER: Cause(COMPUTING, words="the recorder itself", in_io=False),
     OUTSIDE: Cause(COMPUTING, words="computing and other time outside of recorded I/O calls", in_io=False),
 }
 
@@ -274,9 +277,10 @@ ADVICE_OF_CALLS = {
     "mapping": "write a mapping back once a step instead of after each change (msync of all changed pages), "
     "or give the order without waiting (MS_ASYNC), where a crash may take the last changes",
     "stream": "flush a stream once a step, or when it is closed: a flush after each record makes a call of "
-    "each, whatever buffer the stream has",
+    "each, whatever buffer the stream has (C++: '\\n' instead of std::endl; gfortran flushes at each PRINT "
+    "or WRITE to standard output: write more in each, or to a unit of OPEN)",
     "seek": "leave the seeks out where the next bytes follow: a seek of a stream throws its buffer away; "
-    "pread and pwrite take the offset",
+    "pread and pwrite take the offset; Python's open() seeks too, and not in a file that stays open",
     "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
     "its first write",
     "path": "look a path up once, or read its folder once instead of asking for each path",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,9 +23,12 @@ from ensembles.diagnosis.finding import (
     rate_confidence,
     rate_severity,
 )
+from ensembles.diagnosis.limits import LOW, MARGIN
 from ensembles.diagnosis.principles import cause_of
-from ensembles.diagnosis.with_meetings import MARGIN
 from ensembles.model.spans import MOST_SPANS, find_spans
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
 
 
 @dataclass
@@ -55,9 +58,6 @@ class Remedy:
     outside_s: float = 0.0  # What tasks wait between the calls at most
 
 
-LOW = 0.5
-"""Part of a saving at its lower end, where one run does not show how much of it is gained."""
-
 SHORTER_QUEUES = (1.0, 1.3)
 """`Remedy.parts` where calls go that queue at servers: the calls that stay are faster then, too.
 
@@ -72,21 +72,22 @@ between its two time stamps. Of 13 measured gains of real programs above the upp
 than a tenth.
 """
 
-_OF_PROCESSORS = 0.5
-"""Part of the lower bound that is gained at least where it is time of shared processors."""
-
 
 def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
     """Return the place of the chosen rows: bool, shape (n,)."""
-    rows = {name: column[chosen] for name, column in case.rows.items()}
-    ops, layers, names = (np.unique(column[chosen]) for column in (case.op, case.layer, case.name))
-    phases = case.run.phases
-    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if phases is not None else None
-    named = phases.names if phases is not None else None
+    return place_of_calls(case.run, {name: column[chosen] for name, column in case.rows.items()}, files)
+
+
+def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, ...]) -> Where:
+    """Return the place of rows with ``call``, ``rank``, ``phase`` (0: none), ``start_ns`` and ``end_ns``."""
+    calls = [run.calls[number] for number in np.unique(rows["call"]).tolist()]
+    ops, layers = ({getattr(call, name) for call in calls} for name in ("op", "layer"))
+    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if run.phases is not None else ()
+    named = run.phases.names if run.phases is not None else None
     return Where(
-        op=str(ops[0]) if len(ops) == 1 else None,
-        layer=str(layers[0]) if len(layers) == 1 else None,
-        calls=tuple(names.tolist()),
+        op=ops.pop() if len(ops) == 1 else None,
+        layer=layers.pop() if len(layers) == 1 else None,
+        calls=tuple(sorted({call.name for call in calls})),
         files=files[:MOST_FILES],
         file_count=len(files),
         tasks=len(np.unique(rows["rank"])),
@@ -116,7 +117,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
         )
     if remedy.of_processors:
-        interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
+        interval = (max(interval[0], min(LOW * case.gain_s(low), gain_s)), interval[1])
     interval = (interval[0], max(interval[1], min(remedy.outside_s, case.run_s)))
     most_s = interval[1] - loop_s
     worth_s = max(most_s if interval[0] >= LEAST_LOW * most_s else gain_s, remedy.outside_s)

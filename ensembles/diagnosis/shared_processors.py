@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.fixed_cost import OUTLIER
-
-LEAST_INTERRUPTED = 16
-"""Calls beyond `OUTLIER` times the median from which a mean shows how often calls lose the processor."""
+from ensembles.diagnosis.limits import LEAST_CALLS
 
 
 def on_crowded_nodes(case: Case) -> np.ndarray:
@@ -50,7 +48,7 @@ def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) ->
     if not shared.any():
         return usual_ns
     duration_ns, weight = case.durations_of(shared)
-    if weight[duration_ns > OUTLIER * case.median_ns(shared)].sum() < LEAST_INTERRUPTED:
+    if weight[duration_ns > OUTLIER * case.median_ns(shared)].sum() < LEAST_CALLS:
         return usual_ns
     if case.effective_count(shared) < LEAST_CALLS:
         return usual_ns

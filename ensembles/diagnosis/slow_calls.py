@@ -11,19 +11,17 @@ import numpy as np
 from ensembles.diagnosis.case import Case, p_of_largest
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.flushes import flushes_alike
+from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST_RATIO, NEARLY_ALL, NORMAL_90
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import check_straggler
 from ensembles.diagnosis.target_load import load_of_targets
-from ensembles.diagnosis.with_meetings import NORMAL_90
 from ensembles.model.units import seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 LEVEL = 0.004
 LEAST_FACTOR = 1.08
-LEAST_PHASES = 3
-LEAST_TASKS = 4
 
 _LEAST_EFFECT = 0.02
 LEAST_Z = {False: 4.0, True: 3.5}
@@ -42,13 +40,6 @@ _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 """With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
 
-FEW_NODES = 4
-"""Nodes below which their spread is not known: that of the tasks of a node takes its place."""
-
-_LEAST_FACTOR_OF_FEW = 1.3
-_LEAST_MEMBERS = 2
-_LEAST_PART = 0.9
-"""Part of the tasks of the largest node: fewer tasks have more of the link and memory of their node each."""
 
 _LEAST_P = 1e-9  # no distribution is normal so far out
 _MATES = 0.4
@@ -105,7 +96,7 @@ def _view(case: Case, uses: FileUses, by_quarters: bool, by_time: bool) -> View 
     else:
         slower, present = case.residuals(alone, by_time=by_time), case.present
         time_ns = case.by_cell(case.rows["time_ns"])
-    windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
+    windows = np.flatnonzero((present.sum(axis=1) >= LEAST_UNITS) & np.any(slower != 0, axis=1))
     if len(windows) < LEAST_PHASES:
         return None
     # A phase counts by how long it is: that of opening files says little.
@@ -131,7 +122,7 @@ def find_outlier(
             moves = _moves_data(case)
             counts, slower = np.bincount(node, moves), np.where(moves, slower, 0.0)
         slower = np.stack([np.bincount(node, row) / np.maximum(counts, 1) for row in slower])
-        full = counts >= _LEAST_PART * counts.max()
+        full = counts >= NEARLY_ALL * counts.max()
         if full.sum() < 2 or not full[int(np.argmax(slower.mean(axis=0)))]:
             return None
         slower = np.where(full, slower, np.median(slower[:, full], axis=1, keepdims=True))
@@ -165,7 +156,7 @@ def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | 
     slower, weight = view.slower, view.weight
     slower = slower - _explained_by_load(case, slower.mean(axis=0))[None, :] * weight[:, None]
     counts = np.bincount(node)
-    full = np.flatnonzero((counts >= _LEAST_PART * counts.max()) & (counts >= _LEAST_MEMBERS))
+    full = np.flatnonzero((counts >= NEARLY_ALL * counts.max()) & (counts >= FEW))
     if len(full) < 2:
         return None
     by_node = np.stack([np.bincount(node, row) / counts for row in slower])
@@ -173,7 +164,7 @@ def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | 
     others = full[full != worst]
     beyond = by_node - by_node[:, others].mean(axis=1, keepdims=True)
     effect = float(beyond[:, worst].mean())
-    if effect < np.log(_LEAST_FACTOR_OF_FEW):
+    if effect < np.log(MOST_RATIO):
         return None
     mean = slower.mean(axis=0)
     left = mean - by_node.mean(axis=0)[node]
@@ -273,8 +264,8 @@ _MOST_Z = 100
 
 def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
     """Find a task, or a node, that is slower than the others, and what its calls save at their speed."""
-    if len(case.ranks) < LEAST_TASKS:
-        raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
+    if len(case.ranks) < LEAST_UNITS:
+        raise NotApplicable(f"a slow task needs {LEAST_UNITS} tasks to compare with: run more tasks")
     views = views_of(case, uses)
     alike = flushes_alike(case, uses)
     if not views:
@@ -284,10 +275,10 @@ def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
         )
     node = case.nodes_of_tasks()
     nodes = 0 if node is None else int(node.max()) + 1
-    few = node is not None and nodes < FEW_NODES
+    few = node is not None and nodes < LEAST_UNITS
     found = [each for view in views if (each := _find_in(case, view, node, by_node, few)) is not None]
     if not found and by_node and few:
-        raise NotApplicable(f"a slow node needs {FEW_NODES} nodes to compare with: run on more nodes")
+        raise NotApplicable(f"a slow node needs {LEAST_UNITS} nodes to compare with: run on more nodes")
     if not found:
         _refuse_if_undecided(case, views, alike, node, by_node)
         return None
@@ -364,7 +355,7 @@ def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float,
     """Compute how long calls of some tasks take, and as many calls of the other tasks.
 
     Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
-    of fewer than `LEAST_TASKS` tasks are left out, and so are collective calls, calls inside others, and
+    of fewer than `LEAST_UNITS` tasks are left out, and so are collective calls, calls inside others, and
     syncs after other bytes.
     """
     alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek") & alike
@@ -382,7 +373,7 @@ def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float,
     order = np.argsort(key, kind="stable")
     for cell in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
         mine = members[task[cell]]
-        if len(cell) >= LEAST_TASKS and mine.any() and not mine.all():
+        if len(cell) >= LEAST_UNITS and mine.any() and not mine.all():
             usual_ns = np.median(time_ns[cell][~mine] / count[cell][~mine])
             mine_ns += float(time_ns[cell][mine].sum())
             others_ns += float(count[cell][mine].sum() * usual_ns)
@@ -419,7 +410,7 @@ def _refuse_if_undecided(
         mine = _made_by_others(case, _members(case, node if by_node else None, found.worst))
         mine &= (case.op != "seek") & alike
         gain_s = case.gain_s(np.where(mine, case.rows["time_ns"] * -np.expm1(-found.effect), 0.0))
-        if gain_s >= FROM_SHARE["warning"] * case.run_s:
+        if matters(gain_s, case.run_s):
             unit = "a node" if by_node else "a task"
             raise NotApplicable(
                 f"{unit} looks slower ({np.exp(found.effect):.2f} times, {found.z:.1f} standard deviations "

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
+from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.file_uses import FileUses
+from ensembles.diagnosis.limits import FEW, LEAST_UNITS, LEVEL
 from ensembles.diagnosis.target_residuals import LEAST_FACTOR, OUTLIER
 from ensembles.summaries.keyed_sums import groups_of_rows
 
-LEAST_TARGETS, LEAST_FILES = 4, 2
 MOST_STRIPES = 4
 """Targets of a file, of which one slow one is a notable part."""
 
@@ -38,7 +38,7 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     at = stripes[np.minimum(table["file"], len(stripes) - 1)]
     known = waits[table["call"]] & (at[:, 3] > 0) & (at[:, 1] > 0) & (at[:, 1] <= MOST_STRIPES)
     files, slower, moved = _slowness(table, known)
-    if len(files) < LEAST_TARGETS:
+    if len(files) < LEAST_UNITS:
         return None
     _, count, first, listed = stripes[files].T
     number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
@@ -46,7 +46,7 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     targets, of = np.unique(
         (np.repeat(first, count) + number) % np.repeat(listed, count), return_inverse=True
     )
-    if len(targets) < LEAST_TARGETS:
+    if len(targets) < LEAST_UNITS:
         return None
     load = np.bincount(of, (moved / count)[file])
     busiest = np.zeros(len(files))
@@ -59,7 +59,7 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     value = slower - _slope(busiest[~mine], slower[~mine]) * busiest
     score = np.bincount(of, value[file]) / np.sqrt(users)
     factor = float(np.exp(np.median(value[mine]) - np.median(value)))
-    if mine.sum() < LEAST_FILES or mine.all() or factor < LEAST_FACTOR:
+    if mine.sum() < FEW or mine.all() or factor < LEAST_FACTOR:
         return None
     p = p_of_chance(
         score[worst], lambda rng: (np.bincount(of, rng.permutation(value)[file]) / np.sqrt(users)).max()
@@ -90,7 +90,7 @@ def _slowness(table: dict[str, np.ndarray], known: np.ndarray) -> tuple[np.ndarr
     file, phase = table["file"][rows][first], table["phase"][rows][first]
     group = groups_of_rows([phase, size_classes(moved)])[0]
     value = np.log(np.maximum(time_ns, 1))
-    alike = np.bincount(group)[group] >= LEAST_TARGETS
+    alike = np.bincount(group)[group] >= LEAST_UNITS
     median, length = np.zeros(len(value)), np.zeros(len(value))
     for each in np.unique(group[alike]):
         mine = group == each

@@ -11,33 +11,36 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES, fixed_costs_ns
+from ensembles.diagnosis.limits import (
+    FEW,
+    LARGE_BYTES,
+    LEAST_CALLS,
+    LEAST_UNITS,
+    LITTLE,
+    MARGIN,
+    NEARLY_ALL,
+    SMALL_CLASS,
+)
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.shared_processors import usual_where_shared_ns, with_shared_processors
 from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.units import bytes_text, seconds_text
 
 EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
 
-_NO_ANSWER = 0.05
-"""Part of the upper end of a gain up to which a best estimate below 2 % of the run leaves open what to do."""
-
 _OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
 
 _MOST_SIZES = 3
-_MOSTLY, _ALIKE = 0.9, 0.1
-"""Calls are of one size if nine of ten are in its class, and their mean is that of all, within a tenth."""
 
 DENSE = 0.7
 """Share of the bytes of a range from which a task reads the range, not pieces of it."""
 
-_FEW_TASKS = 2
-_LEAST_OTHERS = 4
 _JUMPS = 0.8
 _FILLING = 0.4
 """Part of the mean cost of a call on a stream at the lower end: most calls only fill the buffer."""
@@ -75,7 +78,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     )
     outermost = small & ((case.layer == "posix") | _without_inner_calls(case))
     few = np.unique(case.rows["rank"][outermost])
-    is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
+    is_few = len(few) <= FEW and len(case.ranks) - len(few) >= LEAST_UNITS
     jumping = outermost & (case.op == "read") & jumps(case) if outermost.any() else outermost
     single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
     if not case.model.shows_waiting:
@@ -90,7 +93,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
 
 
 def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None = None) -> Remedy | None:
-    """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves."""
+    """Compute what joining the small requests of a cause in pieces of `LARGE_BYTES` saves."""
     rows_of = case.rows
     chosen = small_calls(case)[cause]
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
@@ -113,7 +116,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     each_ns = fixed_costs_ns(mean_bytes, [np.minimum(usual_ns, mean_ns)] * 3)[1]
     if exchanged is not None:
         fixed = [np.maximum(each - exchanged * ns, 0) for each, ns in zip(fixed, EXCHANGE_NS, strict=True)]
-    joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
+    joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / LARGE_BYTES)
     kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
     low, saved, high = (
         np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed
@@ -127,7 +130,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     most_s, likely_s = case.gain_s(high), case.gain_s(saved)
     # Calls that take no longer than their bytes are not what is slow, whatever their size.
     rows = rows & (high > 0) if high.any() else rows
-    if likely_s <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
+    if likely_s <= 0 and matters(most_s, case.run_s):
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
             "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests",
@@ -139,7 +142,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     each_s, mean_s, usual_s = (
         float(np.average(values[rows], weights=weights)) * 1e-9 for values in (each_ns, mean_ns, usual_ns)
     )
-    if likely_s <= _NO_ANSWER * most_s and likely_s < FROM_SHARE["warning"] * case.run_s <= most_s:
+    if likely_s <= LITTLE * most_s and matters(most_s, case.run_s) and not matters(likely_s, case.run_s):
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {calls_text} take "
             f"{seconds_text(mean_s)} each; {seconds_text(each_s)} of it is "
@@ -183,7 +186,10 @@ def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[s
     calls, moved = (np.bincount(of, table[name][rows]) for name in ("n", "bytes"))
     total, order = int(calls.sum()), np.argsort(-calls, kind="stable")
     mean_bytes = moved.sum() / total
-    if calls[order[0]] > _MOSTLY * total and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < _ALIKE:
+    if (
+        calls[order[0]] > NEARLY_ALL * total
+        and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < MARGIN
+    ):
         return f"{total:,} calls of {bytes_text(round(mean_bytes))}", True
     sizes = [
         f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:_MOST_SIZES]
@@ -208,9 +214,7 @@ def between_others(case: Case, uses: FileUses) -> np.ndarray:
     step = np.where(table["n"][moved] > 1, table["phase"][moved], -1)
     names, group = distinct_rows(*(table[name][moved] for name in ("file", "rank", "call")), step)
     bytes_ = np.bincount(group, table["bytes"][moved])
-    low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
-    np.minimum.at(low, group, table["low"][moved])
-    np.maximum.at(high, group, table["high"][moved])
+    low, high = extents(group, table["low"][moved], table["high"][moved], len(bytes_))
     users = np.bincount(distinct_rows(names[0], names[1])[0][0])
     apart = (bytes_ < DENSE * (high - low)) & (users[names[0]] > 1)
     chosen = np.zeros(len(table["n"]), bool)
@@ -228,11 +232,9 @@ def _without_inner_calls(case: Case) -> np.ndarray:
 def jumps(case: Case, least: int = 1) -> np.ndarray:
     """Find the rows of reads most of which do not begin where the one before ended; 2: they lie before it."""
     table = case.evidence.order.columns()
-    names = ("phase", "rank", "call", "size")
-    _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
-    mine, theirs = number[len(table["n"]) :], number[: len(table["n"])]
-    count = np.bincount(theirs, table["n"], int(number.max()) + 1)
-    jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), int(number.max()) + 1)
+    theirs, mine, size = numbered_together(("phase", "rank", "call", "size"), table, case.rows)
+    count = np.bincount(theirs, table["n"], size)
+    jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), size)
     found: np.ndarray = (jumped >= _JUMPS * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
     return found
 
@@ -242,6 +244,6 @@ def _of_single_tasks(case: Case, chosen: np.ndarray) -> np.ndarray:
     key = case.rows["call"] * 128 + case.rows["size"]
     pairs, _ = distinct_rows(key[chosen], case.rows["rank"][chosen])
     names, tasks = np.unique(pairs[0], return_counts=True)
-    single = names[(tasks <= _FEW_TASKS) & (len(case.ranks) - tasks >= _LEAST_OTHERS)]
+    single = names[(tasks <= FEW) & (len(case.ranks) - tasks >= LEAST_UNITS)]
     found: np.ndarray = np.isin(key, single)
     return found

@@ -14,14 +14,14 @@ import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.division import divide
-from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable, Where
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, refuse_if_it_matters
 from ensembles.diagnosis.fixed_cost import OUTLIER
-from ensembles.diagnosis.principles import BYTES, CALLS, LATE_TASK, MESSAGES, SLOW_TASK
+from ensembles.diagnosis.principles import BYTES, CALLS, LATE_TASK, MESSAGES, RECORDER, SLOW_TASK
 from ensembles.diagnosis.remedy import finding_of_bounds
 from ensembles.diagnosis.time_of_run import messages_s
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.spans import MOST_SPANS, find_spans
-from ensembles.model.units import seconds_text
+from ensembles.structure.library_time import CLOCK_S, recorder_cost_s
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
@@ -58,13 +58,7 @@ def check_coordination(run: Run) -> Finding | None:
 
 def refuse(case: SummedCase, at_most_s: float, why: str) -> None:
     """Refuse a run of which a cause could take a notable part."""
-    if at_most_s >= FROM_SHARE["warning"] * case.run_s:
-        raise NotApplicable(
-            f"it could cost up to {seconds_text(at_most_s)} of this run, and {why}: "
-            f"{case.run.info.how_to_keep_calls}",
-            at_most_s,
-            suspected=False,
-        )
+    refuse_if_it_matters(at_most_s, case.run_s, f", and {why}: {case.run.info.how_to_keep_calls}", False)
 
 
 class SummedCase:
@@ -123,6 +117,11 @@ class SummedCase:
             "time_ns": table.time_ns[mine],
         }
         self._functions = np.array(functions)
+        self._recorder_s = sum(recorder_cost_s(run.info, int(self.rows["n"].sum()), run.length_s)) / 2
+        if self._recorder_s:
+            for table in (self.rows, self._by_task):
+                left_ns = table["own_ns"] - round(1e9 * CLOCK_S) * table["n"]
+                table["own_ns"] = np.maximum(left_ns, table["n"])
 
     def __len__(self) -> int:
         return len(self.rows["n"])
@@ -158,7 +157,9 @@ class SummedCase:
             call = str(self._functions[mine["call"][int(np.argmax(own_ns))], 2]) if own_ns.any() else ""
             entries.append(Entry(name, 1e-9 * float(own_ns.sum()) * (1 - slow_s / max(io_s, 1e-9)), call))
         late = Entry(LATE_TASK, waited_s - slow_s, rank=int(np.argmin(exchanged)) if waits else None)
-        outside = late, Entry(MESSAGES, most_s)
+        recorder_s = self._recorder_s * float(mine["n"].sum()) / self.run.info.threads_of_tasks[at]
+        most = str(self._functions[mine["call"][int(np.argmax(mine["n"]))], 2])
+        outside = Entry(RECORDER, recorder_s, most), late, Entry(MESSAGES, most_s)
         return divide(self.run_s, io_s, findings, entries, outside, len(self.ranks) == 1)
 
     @cached_property

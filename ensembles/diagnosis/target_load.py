@@ -7,14 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.limits import NEARLY_ALL
 
 TARGET_BYTES_PER_NS = (0.2, 1.0)
 """Rates of a storage target, for the least and the likely gain: its bytes take time whatever the requests."""
 
 MOST_STRIPES = 512
 """Files with more stripes are taken to be on all targets."""
-
-_KNOWN = 0.9  # share of the bytes whose targets must be known
 
 
 class TargetLoad(NamedTuple):
@@ -48,7 +47,7 @@ def busiest_share(case: Case) -> float | None:
     """Return the share of all bytes that is on the target with most of them; None: it is not known."""
     load, moved = load_of_targets(case, MOST_STRIPES), float(case.evidence.uses.columns()["bytes"].sum())
     known = float(load.bytes.sum())
-    return float(load.of_targets.max()) / known if known > _KNOWN * moved > 0 else None
+    return float(load.of_targets.max()) / known if known > NEARLY_ALL * moved > 0 else None
 
 
 def within_targets(case: Case, saved_ns: np.ndarray, rate: float) -> np.ndarray:

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
+from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.finding import NotApplicable
+from ensembles.diagnosis.limits import LEVEL, MOST
 
 LEAST_TARGETS = 6
 """Of one file with fewer stripes, targets are the same as call indices: tasks in step use them in turn."""
 
 LEAST_FACTOR = 1.4
 OUTLIER = 2.0
-_LEAST_PART = 0.5
 _SLOW_USERS = 0.6
 
 
@@ -69,7 +69,7 @@ def find_slow_target(case: Case) -> SlowTarget | None:
         return None
     # Tasks in step queue up at the target where all of them begin; the first of a queue shows its own speed.
     shortest = _shortest(table, int(targets[worst]))
-    if shortest < _LEAST_PART * np.log(factor):
+    if shortest < MOST * np.log(factor):
         return None
     return SlowTarget(
         int(targets[worst]), factor, p, float(np.exp(shortest)), slow_users, users, len(pair), len(targets)

@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.calls_of_findings import ROW
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.collective_calls import collective_calls
 from ensembles.diagnosis.division import divide
 from ensembles.diagnosis.finding import (
@@ -23,6 +23,7 @@ from ensembles.diagnosis.finding import (
     NotApplicable,
 )
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES
+from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -31,17 +32,19 @@ from ensembles.diagnosis.principles import (
     IN_LIBRARY,
     LATE_TASK,
     MESSAGES,
+    RECORDER,
     SLOW_TASK,
     TURNS,
     cause_of,
 )
 from ensembles.diagnosis.remedy import severity_of, where_of
 from ensembles.diagnosis.small_calls import formatted_calls, small_calls
-from ensembles.diagnosis.with_meetings import MARGIN, Path
+from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
-from ensembles.statistics.distributions import chi_square_exceeds
+from ensembles.statistics import special
 from ensembles.structure.late_entry import LEVEL, LateEntry
+from ensembles.structure.library_time import CLOCK_S
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
 
@@ -99,7 +102,12 @@ def make_account(
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     most_s = float(exchanged.min()) if len(exchanged) else 0.0
     # A task that waits for a message of the task before it waits for its turn.
-    outside = [Entry(TURNS, in_turns_s), waiting, Entry(MESSAGES, max(most_s - in_turns_s, 0.0))]
+    outside = [
+        _recorder(case, path),
+        Entry(TURNS, in_turns_s),
+        waiting,
+        Entry(MESSAGES, max(most_s - in_turns_s, 0.0)),
+    ]
     io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
     if late is not None and awaited_s > slow.time_s:
@@ -114,6 +122,14 @@ def make_account(
         case.model.is_of_run,
     )
     return replace(account, tasks=len(np.unique(case.rows["rank"][path.rows])))
+
+
+def _recorder(case: Case, path: Path) -> Entry:
+    """Make the entry of the recorder's own time; that of threads at the same time counts once."""
+    each_ns = (case.recorder_between_ns + 1e9 * CLOCK_S) * (case.recorder_ns > 0)
+    whole_ns = each_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
+    of_call = np.bincount(case.rows["call"], np.where(path.rows, whole_ns, 0.0), 1)
+    return Entry(RECORDER, 1e-9 * float(of_call.sum()), case.run.calls[int(np.argmax(of_call))].name)
 
 
 def messages_s(table: RankTable | None) -> np.ndarray:
@@ -306,5 +322,5 @@ def _in_turns_s(case: Case) -> float:
             fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
             log_p += (len(order) - 1) * np.log(max(1 - fills, 1e-9))
     # The p-values of all phases, 1 of those in which tasks overlap, by R. A. Fisher's method.
-    is_sure = all_windows > 0 and chi_square_exceeds(-2 * log_p, 2 * all_windows) < LEVEL
+    is_sure = all_windows > 0 and float(special.chdtrc(2 * all_windows, -2 * log_p)) < LEVEL
     return 1e-9 * found_ns if is_sure and 2 * in_turns > all_windows else 0.0

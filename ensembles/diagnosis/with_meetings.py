@@ -7,14 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.diagnosis.limits import MARGIN, NEARLY_ALL, NORMAL_90
 from ensembles.structure.late_entry import is_habit
 from ensembles.structure.phases.late_calls import LateOutside, late_outside
 
-_NEARLY_ALL = 0.9
-MARGIN = 0.1
-"""Least relative margin of a gain to each side: calls of other tasks change too."""
-
-NORMAL_90 = 1.645
 _MOST_PERMUTED = 2_000_000
 
 
@@ -173,7 +169,7 @@ class WithoutMeetings:
     def is_of_run(self) -> bool:
         """Whether tasks that live one after the other have nearly all of the I/O."""
         of_all_s = 1e-9 * float(self._of_tasks.most_ns(self._time_ns).sum())
-        return self.likely_s(self._time_ns) >= _NEARLY_ALL * of_all_s
+        return self.likely_s(self._time_ns) >= NEARLY_ALL * of_all_s
 
     def _in_turn(self, time_ns: np.ndarray) -> tuple[float, list[int]]:
         """Find the tasks that live one after the other and have most of some time: its sum, and who."""

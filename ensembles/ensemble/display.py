@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from ensembles.ensemble.calls import EnsembleCalls
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
-    from ensembles.statistics.moments.robust import Robust
 
-    Noted = TypeVar("Noted", Moments, Quantiles, Robust)
+    Noted = TypeVar("Noted", Moments, Quantiles)
 
 _MOST_BARS = 40
 _COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#a68678"} | dict.fromkeys(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_event
 from ensembles.ensemble.calls import EnsembleCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
+from ensembles.ensemble.splitting import found_before
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from ensembles.statistics.modes.modes import Modes
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
-    from ensembles.statistics.moments.robust import Robust
     from ensembles.statistics.samples.histogram import Histogram
     from ensembles.statistics.sums.split import Split
 
@@ -180,8 +181,9 @@ class Ensemble(EnsembleCalls):
         ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or resolution_s
         return ensemble
 
-    def __getstate__(self) -> dict[str, object]:  # with the ordinals in place of the events
-        return {**self.__dict__, "ordinal": self.ordinal, "_events": None}
+    def __getstate__(self) -> dict[str, object]:  # with ordinals and an answer in place of events and run
+        why = self._why_not_split and partial(found_before, self._why_not_split())
+        return {**self.__dict__, "ordinal": self.ordinal, "_events": None, "_why_not_split": why}
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Compute mean, standard deviation, skewness and kurtosis, each with an interval.
@@ -206,32 +208,6 @@ class Ensemble(EnsembleCalls):
         from ensembles.statistics.moments.moments import compute_moments
 
         return noting((*self.left_out, *self.unsettled), compute_moments(self.atoms, level=level, seed=seed))
-
-    def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
-        """Compute median, median absolute deviation and L-moments, each with an interval.
-
-        Parameters
-        ----------
-        level : float
-            Confidence level of the intervals, between 0 and 1.
-        seed : int
-            Seed of the bootstrap.
-
-        Returns
-        -------
-        Robust
-            Formulas and sources: `ensembles.statistics.moments.robust.compute_robust`.
-
-        Examples
-        --------
-        The median does not depend on how slow the slowest call is:
-
-        >>> en.Ensemble([1.0, 2.0, 3.0, 4.0, 500.0]).robust().median_s.value
-        3.0
-        """
-        from ensembles.statistics.moments.robust import compute_robust
-
-        return noting((*self.left_out, *self.unsettled), compute_robust(self.atoms, level=level, seed=seed))
 
     def quantiles(
         self, quantiles: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9

@@ -38,11 +38,6 @@ SOME_EVENTS = MOST_EVENTS // 2
 phases (`phases_of_run` takes as many) and how consecutive calls are correlated.
 """
 
-MOST_SUCCESSIVE = 1 << 18
-"""Calls from which the correlation of consecutive calls is estimated, at most: from the middle of each task's
-calls in each phase. The standard error of the correlation is then 0.002.
-"""
-
 _COLUMNS = ("rank", "call", "depth", "moved", "start", "duration", "flight")
 """Columns of events that `Ensemble.from_events` and phases need."""
 
@@ -196,7 +191,7 @@ def _ensemble_of_counts(
             lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
         )
     )
-    part = Ensemble.from_events(_thinned(theirs, phases, MOST_SUCCESSIVE), per, selection.quantity)
+    part = Ensemble.from_events(theirs, per, selection.quantity)
     doubts = [note for note in part.notes if note not in notes]
     return Ensemble.from_sample(
         sample,
@@ -279,19 +274,6 @@ def _counts_between(
     cuts: np.ndarray,
 ) -> CountsOfSeveral:
     return CountsOfSeveral([PhaseCounts(cuts, choose, key, per_mib, quantity=quantity) for choose in chosen])
-
-
-def _thinned(events: Events, phases: Phases, most: int) -> Events:
-    """Return at most `most` events, sorted by rank and start: the middle ones of each task in each phase."""
-    if len(events) <= most:
-        return events
-    phase = phases.phase_index(events)
-    new = (events.rank[1:] != events.rank[:-1]) | (phase[1:] != phase[:-1])
-    begin = np.concatenate([[0], np.flatnonzero(new) + 1, [len(events)]])
-    length = np.diff(begin)
-    kept = np.minimum(length, max(most // len(length), 2))
-    first = begin[:-1] + (length - kept) // 2
-    return events[np.repeat(first - np.cumsum(kept) + kept, kept) + np.arange(kept.sum())]
 
 
 _Groups: TypeAlias = tuple[np.ndarray, np.ndarray, Callable[[Events], np.ndarray] | None]

@@ -6,6 +6,7 @@ Splitting assumes that k calls of a k-th of the bytes could take as long as one:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -34,7 +35,7 @@ def main_ensemble(
     ensemble = ensemble_from_run(run, chosen, per)
     note_left_out(ensemble, notes)
     if per == "call" and chosen.quantity == "duration":
-        ensemble._why_not_split = Reason(run, chosen)
+        ensemble._why_not_split = partial(why_not_split, run, chosen)
     return chosen, ensemble
 
 
@@ -81,27 +82,6 @@ def why_not_split(run: Run, selection: Selection) -> str | None:
             "for the device, whatever its size, so that k of them may take k times as long"
         )
     return None
-
-
-class Reason:
-    """`why_not_split` of some calls, found when it is asked for; copies have the answer, not the run."""
-
-    def __init__(self, run: Run, selection: Selection) -> None:
-        self._asked = run, selection
-
-    def __call__(self) -> str | None:
-        return why_not_split(*self._asked)
-
-    def __reduce__(self) -> tuple[type[_Answer], tuple[str | None]]:
-        return _Answer, (self(),)
-
-
-class _Answer:
-    def __init__(self, reason: str | None) -> None:
-        self._reason = reason
-
-    def __call__(self) -> str | None:
-        return self._reason
 
 
 def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[float, str]:

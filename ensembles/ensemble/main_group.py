@@ -123,14 +123,6 @@ class CallGroups(Summary):
     def _rows(self, rows: list[tuple[Call, int, list[int]]]) -> None:
         self._sums = {(call, number): np.array(sums, dtype=object) for call, number, sums in rows}
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``bytes`` and ``time_ns`` of the groups, each of shape (groups,)."""
-        found = self.groups()
-        return {
-            name: np.array([getattr(group, name) for group in found])
-            for name in ("calls", "bytes", "time_ns")
-        }
-
 
 def _sorted_groups(sums: Iterable[tuple[Call, int, int, int, int, int, int]]) -> list[CallGroup]:
     found: dict[tuple[str, str, int], CallGroup] = {}

@@ -51,6 +51,11 @@ def _reason_against(ensemble: EnsembleCalls, calls: Sequence[int]) -> str | None
     return too_small(ensemble.n, int(ensemble.bytes.sum()))
 
 
+def found_before(why: str | None) -> str | None:
+    """Return a reason that was found before the run was left behind."""
+    return why
+
+
 def without_bytes(ops: Iterable[str]) -> str:
     """Say why calls that move no bytes cannot be split."""
     return (

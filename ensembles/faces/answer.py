@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
 from ensembles.model.statement import Part, Statement, Table
 
@@ -66,6 +65,8 @@ class Answer(ABC):
         return answer_text(self.parts)
 
     def _repr_html_(self) -> str:
+        from ensembles.faces.html import answer_html
+
         return answer_html(self.parts, 20, f"ensio {self.question}")
 
 

@@ -322,6 +322,10 @@ WORDS = {
         "I/O is {share:share} of {run_s:s}[is_of_one? of the task with most I/O]"
         "[ of {tasks:count} tasks one after the other, those with most I/O][. {parts:sentences}]."
     ),
+    "diagnose.recorder": (
+        "the recorder itself takes {share:share} of this run, most for calls of {call}: --mode profile costs "
+        "less than trace, and --layers without the layer of these calls next to nothing."
+    ),
     "diagnose.part": "{what}: {share:share}[is_first? of it][ ({entries:parts})]",
     "diagnose.outside": "Of the run: {entries:parts}",
     "diagnose.entry": "{share:share} {words}[, most in {call}]",
@@ -403,8 +407,8 @@ WORDS = {
         "{time_s:s} more."
     ),
     "phases.idle_of_processes": (
-        "Idle times are not known: the tasks are processes without MPI and without barriers, and may run one "
-        "after the other or side by side. Nothing recorded shows that they wait for each other."
+        "Idle times are not known: the tasks are processes without MPI and without barriers, or do not all "
+        "run at one time. Nothing recorded shows that they wait for each other."
     ),
     "phases.idle_of_failed": (
         "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile (ensio "

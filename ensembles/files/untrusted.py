@@ -11,6 +11,9 @@ from typing import BinaryIO
 
 from ensembles.model.errors import EnsioError
 
+MOST_PART_BYTES, SMALL_PART_BYTES = 1 << 28, 1 << 26
+"""Largest part of a file that is read at once, and the largest that is whatever its packed length says."""
+
 
 class Reading:
     """Context that turns the error of a file that cannot be read into a sentence with its path."""

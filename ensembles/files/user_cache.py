@@ -1,6 +1,6 @@
-"""Files of the user that may be lost: kept results, in ``$XDG_CACHE_HOME/ensio``.
+"""Files of the user that may be lost: kept results and programs, in ``$XDG_CACHE_HOME/ensio``.
 
-Nothing here fails: what cannot be read is not there, and what cannot be written is not kept. The folder can
+Results never fail: what cannot be read is not there, and what cannot be written is not kept. The folder can
 be deleted at any time.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ensembles.files.site_settings import setting
@@ -61,6 +61,19 @@ def write_cached(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> boo
             raise
         return True
     return False
+
+
+def made_once(folder: str, name: str, make: Callable[[str], None]) -> str:
+    """Return the path of a file that only this user can have written, and that is made if it is missing."""
+    with _opened_folder(create=True):
+        place = os.path.join(_base(), _FOLDER, folder)
+        path = os.path.join(place, name)
+        if not os.path.exists(path):
+            os.makedirs(place, _PRIVATE, exist_ok=True)
+            half = os.path.join(place, f".{os.urandom(8).hex()}")
+            make(half)
+            os.rename(half, path)
+        return path
 
 
 def may_have_cache() -> bool:

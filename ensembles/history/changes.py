@@ -29,7 +29,7 @@ class Change:
     what : str
         ``calls``, ``durations``, ``time`` (of whole runs) or ``finding``.
     direction : str
-        ``slower`` or ``faster``.
+        ``slower`` or ``faster``; of numbers of calls ``more`` or ``fewer``.
     sentence : str
         What changed, with numbers.
     part : str
@@ -59,10 +59,15 @@ class Change:
     loss_s: float = 0.0
 
     @property
+    def is_worse(self) -> bool:
+        """Whether runs may take longer for it."""
+        return self.direction not in ("faster", "fewer")
+
+    @property
     def text(self) -> str:
         """The sentence, with the calls that it concerns."""
         calls = f"{self.layer} {self.op}, " if self.layer else ""
-        how = "" if self.what == "finding" else f"{self.direction}: "
+        how = "" if self.what in ("calls", "finding") else f"{self.direction}: "
         return sanitize_text(f"{calls}{how}{self.sentence}")
 
 
@@ -87,7 +92,7 @@ def changes_of(series: Series, certain: Sequence[Tested], first: int, apart: Dif
         else:
             changes.append(_change(part, one, series, first, apart))
     changes += [_of_phases(each, series, first) for each in phases.values()]
-    return sorted(changes, key=lambda each: (each.direction == "faster", -abs(each.loss_s), each.p))
+    return sorted(changes, key=lambda each: (not each.is_worse, -abs(each.loss_s), each.p))
 
 
 def _of_reference(series: Series, seen: Tested) -> Tested:
@@ -129,7 +134,8 @@ def _of_phases(moved: Sequence[Tested], series: Series, first: int) -> Change:
 
 def _change(part: Part, one: Tested, series: Series, first: int, apart: Difference) -> Change:
     size = one.absolute if part.what not in (COMMON, WIDTH, WEIGHT, TAIL, TAIL_PLACE) else one.change
-    direction = "slower" if size * part.slower > 0 else "faster"
+    words = ("fewer", "more") if part.what == CALLS else ("faster", "slower")
+    direction = words[size * part.slower > 0]
     before, after = _ends(series, one.part, first)
     unit_s = part.t_s or 1.0
     if part.what == CALLS:

@@ -275,7 +275,7 @@ def judge(
         changes = changes_of(series, certain, first, apart)
         if any(change.what != "time" for change in changes):
             changes = [change for change in changes if change.what != "time"]  # the others say why
-    if not confirm and len(before) >= LEAST_RUNS and not any(one.direction == "slower" for one in changes):
+    if not confirm and len(before) >= LEAST_RUNS and not any(one.is_worse for one in changes):
         # What the gate of ``ensio compare`` fails for is a regression, too.
         groups = [[record.as_read() for record in each] for each in (baselines, records[-max(windows) :])]
         judged = gate(compare_read_runs(groups, names=["before", "latest"], margin=margin), 1.0)
@@ -315,7 +315,7 @@ def _other_sizes(records: Sequence[RunRecord], before: Sequence[int]) -> str:
 
 def _verdict(changes: Sequence[Change], apart: Difference | None) -> tuple[str, str]:
     """Return the verdict, and the sentence: what whole runs lose, then what changed alone."""
-    worse = [change for change in changes if change.direction != "faster"]
+    worse = [change for change in changes if change.is_worse]
     if not changes or apart is None:
         return "ok", "no change is certain"
     verdict = "regression" if worse else "improvement"

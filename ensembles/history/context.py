@@ -105,8 +105,8 @@ def quantile_s(record: RunRecord, key: tuple[str, str], level: float) -> float |
     """Return a quantile of the durations of a kind of calls in seconds; None: the run has no such calls."""
     from ensembles.comparison.components import quantile_octaves
 
-    kind = next((kind for kind in record.kinds if (kind.layer, kind.op) == key and kind.counts), None)
-    if kind is None:
+    kind = record.kind(*key)
+    if kind is None or not kind.counts:
         return None
     counts = kind.sample().counts[None].astype(np.float64)
     exact = float(2.0 ** quantile_octaves(counts, level)[0] * 1e-9)
@@ -114,7 +114,8 @@ def quantile_s(record: RunRecord, key: tuple[str, str], level: float) -> float |
 
 
 def _slowest(record: RunRecord, key: tuple[str, str]) -> float | None:
-    return next((kind.max_s for kind in record.kinds if (kind.layer, kind.op) == key), None)
+    kind = record.kind(*key)
+    return None if kind is None else kind.max_s
 
 
 def _placed(name: str, unit: str, take: Measure, record: RunRecord, rest: list[RunRecord]) -> Placed | None:

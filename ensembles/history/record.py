@@ -213,6 +213,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             self, kinds=kinds, phases=phases, coarsened=coarsened, command=self.command[:16]
         )
 
+    def kind(self, layer: str | None, op: str) -> KindRecord | None:
+        """Return the calls of a layer and operation; None: there are none."""
+        return next((kind for kind in self.kinds if (kind.layer, kind.op) == (layer, op)), None)
+
     @property
     def caveats(self) -> list[str]:
         """The notes of the run, and whether its bins were merged; earlier versions stored that as a note."""

@@ -15,15 +15,13 @@ import numpy as np
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT
+from ensembles.comparison.model import is_alike
 from ensembles.comparison.run_tests import FIRST_TESTED
-from ensembles.comparison.times import MARGIN
+from ensembles.comparison.times import LEAST_SHARE, MARGIN
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
 
 COMMON, PHASE, RATE, CALLS, TIME = "common factor", "phase time", "rate", "calls", "time"
-
-LEAST_TIME = 0.01
-"""Least share of the time in I/O that a kind of calls takes to be checked."""
 
 _MOST_PHASES = 16
 _WEIGHT_GRAIN = 0.002  # a change of a share that is never one
@@ -109,14 +107,14 @@ def kinds_of_other_sizes(
     found = {}
     for layer, op in kinds_of(records):
         old, new = (
-            [kind for at in rows for kind in records[at].kinds if (kind.layer, kind.op) == (layer, op)]
+            [kind for at in rows if (kind := records[at].kind(layer, op)) is not None]
             for rows in (baseline, [len(records) - 1])
         )
         calls = [sum(kind.calls for kind in kinds) for kinds in (old, new)]
         moved = [sum(kind.bytes for kind in kinds) for kinds in (old, new)]
         if all(calls) and all(moved):
             before, after = moved[0] / calls[0], moved[1] / calls[1]
-            if not 1 - margin <= after / before <= 1 / (1 - margin):
+            if not is_alike(after / before, margin):
                 found[layer, op] = (before, after)
     return found
 
@@ -133,16 +131,14 @@ def kinds_of(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
 
 
 def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[Column]:
-    runs = [
-        next((kind for kind in one.kinds if (kind.layer, kind.op) == (layer, op)), None) for one in records
-    ]
+    runs = [one.kind(layer, op) for one in records]
     calls = np.array([0.0 if kind is None else kind.calls for kind in runs])
     columns: list[Column] = [(Part(CALLS, "calls", layer, op), calls, 0.0)]
     if any(kind is not None and kind.calls and not kind.counts for kind in runs):
         return columns + _means(runs, layer, op)
     made = [at for at, kind in enumerate(runs) if kind is not None and kind.counts]
     time_s = sum(kind.time_s for kind in runs if kind is not None)
-    if len(made) < 2 or time_s < LEAST_TIME * sum(one.totals.get("io_time_s", 0.0) for one in records):
+    if len(made) < 2 or time_s < LEAST_SHARE * sum(one.totals.get("io_time_s", 0.0) for one in records):
         return columns
     kept = [kind for kind in runs if kind is not None and kind.counts]
     found = values_of_runs([kind.sample() for kind in kept])
@@ -234,9 +230,7 @@ def _drawn_of_means(records: Sequence[RunRecord], op: str) -> np.ndarray:
     """
     layer = next((layer for layer, of_kind in kinds_of(records) if of_kind == op), None)
     middles_s = 0.5 * (bin_edges_s()[:-1] + bin_edges_s()[1:])
-    runs = [
-        next((kind for kind in one.kinds if (kind.layer, kind.op) == (layer, op)), None) for one in records
-    ]
+    runs = [one.kind(layer, op) for one in records]
     counts = np.zeros(len(middles_s))
     for kind in runs:
         if kind is not None and kind.counts:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensembles.comparison.components import TAIL, TAIL_PLACE, WEIGHT
 from ensembles.comparison.hypothesis_tests import LEVEL as ALIKE_LEVEL
-from ensembles.comparison.model import holm
+from ensembles.comparison.model import LEAST_ERROR, holm
 from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN
 from ensembles.comparison.totals import make_total
 from ensembles.history.series import CALLS, COMMON, TIME, Series
@@ -17,10 +17,6 @@ from ensembles.history.series import CALLS, COMMON, TIME, Series
 WINDOWS = (1, 3, 7)
 """Numbers of latest runs that are judged together."""
 
-_ERRORS = 1.0
-"""Standard errors that are added to the correlation of the common factor, in which busy weeks show."""
-
-_LEAST = 1e-6
 _FAR = 4.0
 """Standard deviations of the other runs from which on a run of the baseline is a slow night."""
 
@@ -142,7 +138,7 @@ def _test(
         robust = (of_all or part.what == TAIL_PLACE) and n > 1
         if robust and n > 2:
             mine = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
-        memory = _memory(mine, errors=_ERRORS if of_all else 0.0)
+        memory = _memory(mine, is_cautious=of_all)
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
         usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
@@ -151,7 +147,7 @@ def _test(
         of_old, of_new = (
             max(variance, float(series.drawn[runs, at].mean())) for runs in (list(before), rows)
         )
-        error = np.sqrt(of_old * of_mine / m + own * of_new * of_latest / n) + _LEAST
+        error = np.sqrt(of_old * of_mine / m + own * of_new * of_latest / n) + LEAST_ERROR
         centre = mine.mean()
         change = float((np.median(latest) if robust else latest.mean()) - centre)
         if n == 1 and part.what == TAIL_PLACE:
@@ -181,7 +177,7 @@ def _binomial_p(series: Series, at: int, before: Sequence[int], rows: np.ndarray
 
     share = series.value[:, at]
     usual = float(np.nanmean(share))
-    calls = usual * (1 - usual) / np.maximum(series.drawn[:, at], _LEAST**2)
+    calls = usual * (1 - usual) / np.maximum(series.drawn[:, at], LEAST_ERROR**2)
     if not calls.any():
         return 1.0
     old, new = (float(np.nansum((share * calls)[np.asarray(of)])) for of in (before, rows))
@@ -199,7 +195,7 @@ def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:
     if len(values) < _LEAST_RUNS:
         return values
     middle = float(np.median(values))
-    most = _FAR * max(1.4826 * float(np.median(np.abs(values - middle))), least, _LEAST)
+    most = _FAR * max(1.4826 * float(np.median(np.abs(values - middle))), least, LEAST_ERROR)
     if np.count_nonzero(np.abs(values - middle) > most) > _MOST_FAR * len(values):
         return values
     found: np.ndarray = np.clip(values, middle - most, middle + most)
@@ -221,7 +217,7 @@ def _is_one_change(moved: np.ndarray, runs: int, change: float, freedom: float) 
     since, before = moved[first:][shows[first:]], moved[:first]
     if not shows[-1] or 3 * shows[-runs:].sum() <= 2 * runs or len(before) < 2:
         return False
-    ratio = float(since.var(ddof=1)) / max(float(before.var(ddof=1)), _LEAST**2)
+    ratio = float(since.var(ddof=1)) / max(float(before.var(ddof=1)), LEAST_ERROR**2)
     return bool(fdtrc(len(since) - 1, freedom, ratio) > ALIKE_LEVEL)
 
 
@@ -239,10 +235,11 @@ def _least_of_pair(series: Series, before: Sequence[int], row: int, at: int) -> 
     return float(np.sign(pair[0]) * np.abs(pair).min()) if pair[0] * pair[1] > 0 else 0.0
 
 
-def _memory(values: np.ndarray, errors: float = 0.0) -> float:
+def _memory(values: np.ndarray, is_cautious: bool = False) -> float:
     """Estimate the correlation of successive runs, corrected for its bias in short series.
 
-    So many standard errors are added, because too small an estimate gives alarms.
+    `is_cautious`: one standard error is added, as of the common factor, in which busy weeks show; too small
+    an estimate gives alarms.
     """
     rest = values - values.mean()
     squares = float(rest @ rest)
@@ -251,7 +248,7 @@ def _memory(values: np.ndarray, errors: float = 0.0) -> float:
     seen = float(rest[1:] @ rest[:-1]) / squares
     likely = seen + (1 + 3 * seen) / len(values)
     error = np.sqrt(max(1 - likely**2, 0.0) / len(values))
-    return float(np.clip(likely + errors * error, 0.0, 0.8))
+    return float(np.clip(likely + is_cautious * error, 0.0, 0.8))
 
 
 def _inflation(n: int, memory: float) -> float:

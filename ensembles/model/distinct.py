@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,6 +22,25 @@ def distinct(values: np.ndarray) -> np.ndarray:
     ascending = np.sort(values)
     different: np.ndarray = ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
     return different
+
+
+def numbered_together(
+    names: Sequence[str], table: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Number the rows of two tables by some columns: equal rows have one number; and how many there are."""
+    _, number = distinct_rows(*(np.concatenate([table[name], others[name]]) for name in names))
+    count = len(table[names[0]])
+    return number[:count], number[count:], int(number.max(initial=-1)) + 1
+
+
+def extents(
+    group: np.ndarray, low: np.ndarray, high: np.ndarray, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least `low` and the largest `high` of each group; of an empty one the first is larger."""
+    least, most = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, np.int64)
+    np.minimum.at(least, group, low)
+    np.maximum.at(most, group, high)
+    return least, most
 
 
 def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -143,7 +143,8 @@ class Range(NamedTuple):
     convert: Callable[[str], Any]  # Convert the text of an end; ValueError: it is none
     least: float  # Beginning of a range without one
     most: float  # End of a range without one
-    example: str
+    of: str  # What it is a range of
+    form: str  # How one is written
     order: str  # Which end comes first
     is_one: bool = False  # Whether a number alone is a range, too
     after: int = 0  # How far behind the largest value the end lies
@@ -182,7 +183,7 @@ def parse_range(name: str, text: str) -> tuple[Any, Any]:
     except ValueError:
         is_range = False
     if not is_range:
-        raise EnsioError(f'{name} "{text}" is not a range of {how.example}')
+        raise EnsioError(f'{name} "{text}" is not a range of {how.of}: write it like {how.form}')
     if low >= high + (name == "size"):
         raise EnsioError(f'{name} "{text}" is an empty range: write the {how.order} {name} first')
     return low, high - how.after
@@ -212,13 +213,11 @@ def _rate(text: str) -> int:
 
 
 RANGES = {
-    "size": Range(parse_size, 0, 2**64 - 1, "bytes: write it like 1MiB..4MiB", "smaller", is_one=True),
-    "time": Range(_seconds, -math.inf, math.inf, "seconds: write it like 10..20", "earlier"),
-    "duration": Range(
-        _duration_ns, 0, HALF_INT64, "durations: write it like 0.5..2 or 10ms..2s", "shorter", after=1
-    ),
-    "offset": Range(parse_size, 0, 2**63, "bytes: write it like 1MiB..2MiB", "smaller", is_one=True, after=1),
-    "rate": Range(_rate, 0, NO_RATE, "bytes per second: write it like 50MiB..1GiB", "lower"),
+    "size": Range(parse_size, 0, 2**64 - 1, "bytes", "1MiB..4MiB", "smaller", is_one=True),
+    "time": Range(_seconds, -math.inf, math.inf, "seconds", "10..20", "earlier"),
+    "duration": Range(_duration_ns, 0, HALF_INT64, "durations", "10ms..2s", "shorter", after=1),
+    "offset": Range(parse_size, 0, 2**63, "bytes", "1MiB..2MiB", "smaller", is_one=True, after=1),
+    "rate": Range(_rate, 0, NO_RATE, "bytes per second", "50MiB..1GiB", "lower"),
 }
 """Quantities whose ranges have units."""
 
@@ -284,12 +283,14 @@ def _texts(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(map(str, value))
 
 
+NUMBERS = ("rank", "phase", "ordinal")
+"""Filters of whole numbers, whose ranges include their ends."""
+
 FILTERS = {
     "op": Filter("ops", partial(parse_names, what="op", known=OPS)),
     "call": Filter("calls", partial(parse_names, what="call", known=None)),
     "layer": Filter("layers", partial(parse_names, what="layer", known=None)),
     "file": Filter("file_globs", _texts),
-    "rank": Filter("ranks", _numbers("rank")),
     "size": Filter("sizes", _ranges("size")),
     "time": Filter("times_s", _ranges("time")),
     "duration": Filter("durations_ns", _ranges("duration")),
@@ -299,9 +300,8 @@ FILTERS = {
     "error": Filter("errors", partial(parse_list, parse=parse_error)),
     "region": Filter("regions", _texts),
     "site": Filter("sites", _texts),
-    "phase": Filter("phases", _numbers("phase")),
-    "ordinal": Filter("ordinals", _numbers("ordinal")),
     "per_byte": Filter("per_byte", bool),
+    **{name: Filter(f"{name}s", _numbers(name)) for name in NUMBERS},
 }
 """All filters by name."""
 

@@ -7,17 +7,19 @@ The attribute holds one of Lustre's public structures ``lov_user_md_v1``, ``lov_
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _PLAIN, _POOLED, _SPECIFIC, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD50BD0, 0x0BD60BD0
-LOV_MAGIC = _PLAIN
-"""Magic number of the structure ``lov_user_md_v1``."""
+_RAID0 = 1
 
 _PATTERN_ON_METADATA_TARGET = 0x100
 _PATTERN_RELEASED = 0x80000000
 _INSTANTIATED = 0x10
 _ALL_TARGETS = 0xFFFF
-_END = (1 << 64) - 1
+_PATTERN_BITS, _END = (1 << 32) - 1, (1 << 64) - 1
+_MOST_COMPONENTS = 1000
 _POOL_BYTES = 16
 
 
@@ -142,3 +144,52 @@ def _composite(layout: bytes, order: str) -> Striping | None:
         if component is not None:
             components.append(component)
     return Striping(tuple(components)) if components else None
+
+
+def encode_layout(components: Sequence[dict[str, Any]]) -> str | None:
+    """Encode a layout as the attribute ``lustre.lov``.
+
+    The bytes of the attribute as hexadecimal digits; None: the layout is invalid.
+
+    Examples
+    --------
+    >>> from ensembles.model.lustre import decode_layout, encode_layout
+    >>> component = {"counters": [1 << 20, 2, 1, 0, 0, -1, 0], "pool": "", "targets": [3, 8]}
+    >>> decode_layout(encode_layout([component])).components[0].targets
+    (3, 8)
+    """
+    try:
+        plain = [_plain_bytes(component) for component in components[:_MOST_COMPONENTS]]
+        if len(plain) < 2:
+            return plain[0].hex() if plain else None
+        return _composite_bytes(components, plain).hex()
+    except (struct.error, ValueError, KeyError, TypeError):
+        return None
+
+
+def _plain_bytes(component: dict[str, Any]) -> bytes:
+    stripe_bytes, count, pattern, *_ = component["counters"]
+    if count == -1:
+        count = _ALL_TARGETS
+    # Old logs lack the pattern; Lustre had only one at that time.
+    pattern = _RAID0 if pattern < 0 else pattern & _PATTERN_BITS
+    pool = component["pool"].encode("utf-8", "surrogateescape")
+    head = struct.pack("<II16xIHH", _POOLED if pool else _PLAIN, pattern, stripe_bytes, count, 0)
+    targets = b"".join(struct.pack("<20xI", target) for target in component["targets"])
+    return head + (struct.pack("<16s", pool) if pool else b"") + targets
+
+
+def _composite_bytes(components: Sequence[dict[str, Any]], plain: Sequence[bytes]) -> bytes:
+    offset = 32 + 48 * len(plain)
+    size = offset + sum(map(len, plain))
+    mirrors = {component["counters"][6] for component in components}
+    head = struct.pack("<IIIHHH14x", _COMPOSITE, size, 0, 0, len(plain), max(len(mirrors) - 1, 0))
+    entries = b""
+    for component, layout in zip(components, plain, strict=False):
+        _, _, _, flags, start, end, mirror = component["counters"]
+        identity = max(mirror, 0) << 16
+        entries += struct.pack(
+            "<IIQQII16x", identity, flags & _PATTERN_BITS, start & _END, end & _END, offset, len(layout)
+        )
+        offset += len(layout)
+    return head + entries + b"".join(plain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 
 _MOST = 3
 _LEAST_RATIO = 0.6
@@ -19,6 +18,8 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     >>> nearest_names("wrte", ["open", "write", "pwrite", "close"])
     ['write', 'pwrite']
     """
+    from difflib import SequenceMatcher
+
     wanted = name.lower()
     scored = []
     for other in known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,7 +15,9 @@ _MOST_ROWS = 20
 
 def escaped(text: str) -> str:
     """Return a text, which may come from a trace, for a place between tags."""
-    return html.escape(sanitize_text(text))
+    from html import escape
+
+    return escape(sanitize_text(text))
 
 
 def escaped_lines(text: str) -> str:

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
 from ensembles.model.holds import Holds
-from ensembles.model.lustre import Striping, decode_layout
 from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.sites import Site
 from ensembles.model.units import count_text
+
+if TYPE_CHECKING:
+    from ensembles.model.lustre import Striping
 
 _COMMAND = "ENSIO_COMMAND"
 _SIMULATED = "ENSIO_SIMULATED_"
@@ -309,14 +311,28 @@ class RunInfo:
         return self._metadata.mpi
 
     @property
+    def is_native(self) -> bool:
+        """Whether the recorder of ensio recorded the run, and no other tool or model."""
+        return self._metadata.recorder[:1].isdigit() and not self.simulated
+
+    @property
     def has_plain_processes(self) -> bool:
         """Whether the tasks are processes that no MPI and no launcher of ranks started.
 
         False also if that is not known: in simulated runs, and in most imported logs.
         """
-        of_processes = self._metadata.recorder[:1].isdigit() or self._metadata.recorder == "strace"
-        ranked = self.mpi_version or self._metadata.launcher or self.simulated
-        return of_processes and not ranked
+        of_processes = self.is_native or self._metadata.recorder == "strace"
+        return of_processes and not (self.mpi_version or self._metadata.launcher)
+
+    @cached_property
+    def live_together(self) -> bool:
+        """Whether all tasks live at one moment, as ranks do that wait for others; True also if unknown."""
+        lives: dict[int, list[int]] = {}
+        for each in self.processes:
+            if 0 < each.start_unix_ns < each.end_unix_ns:
+                lives.setdefault(each.rank, []).extend((each.start_unix_ns, each.end_unix_ns))
+        first, last = max(map(min, lives.values()), default=0), min(map(max, lives.values()), default=0)
+        return len(lives) < self.tasks or first < last
 
     @property
     def libc_version(self) -> str:
@@ -387,7 +403,11 @@ class RunInfo:
         None: the file is not on Lustre, or its layout is unknown.
         """
         layout = self.file_facts.get(path, {}).get("lustre.lov")
-        return decode_layout(layout) if layout else None
+        if not layout:
+            return None
+        from ensembles.model.lustre import decode_layout
+
+        return decode_layout(layout)
 
     @property
     def program(self) -> str:

@@ -8,8 +8,17 @@ from collections.abc import Sequence
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 """Units of bytes; each is 1024 times the one before it."""
 
+MOST_TASKS = 1 << 24
+MOST_THREADS = MOST_CALLS = 0xFFFF
+"""Bounds of a plausible job; numbers of threads and of functions have 16 bits."""
+
+LATEST_S, LONGEST_S = 1 << 33, 1e9
+"""Bounds of a plausible time since 1970, and of a plausible duration."""
+
+DEFLATE_RATIO = 1032  # Zlib makes at most so many bytes of one
+LARGEST_INT64 = (1 << 63) - 1
 HALF_INT64 = 1 << 62  # Two numbers below it add up within 64 bits: larger ones in a file are damage
-NS_PER_S, S_PER_NS = 1e9, 1e-9
+NS_PER_S, S_PER_NS, DAY_S = 1e9, 1e-9, 86_400
 
 STRACE = "strace -f -ttt -T -y -o FILE records it (ensio info FILE)"
 """What to do about I/O that the recorder cannot see."""

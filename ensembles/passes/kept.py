@@ -18,12 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
 
-from ensembles.files.untrusted import inflate
+from ensembles.files.untrusted import MOST_PART_BYTES, inflate
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 
@@ -32,10 +31,12 @@ VERSION = 13
 attributes: results of other versions are computed again. If one kind of summary changes, a larger
 `Summary.meaning` is enough."""
 
+SAMPLE_BYTES = 1 << 12
+"""Of the beginning and the end of a file, or a part of it, by which it is identified."""
+
 MOST_BYTES = 10 << 20
 """Longer results are not kept, bytes."""
 
-_MOST_DATA_BYTES = 1 << 28
 _MAGIC = b"ensio kept\n"
 _DIGEST_BYTES = 16
 _HEAD = struct.Struct("<Q")
@@ -81,6 +82,8 @@ def _described(thing: Any) -> str:
     if isinstance(thing, (set, frozenset)):
         return f"{{{', '.join(sorted(map(_described, thing)))}}}"
     if isinstance(thing, np.ndarray):
+        from hashlib import blake2b
+
         digest = blake2b(thing.tobytes(), digest_size=_DIGEST_BYTES).hexdigest()
         return f"{thing.dtype.str}{thing.shape}{digest}"
     if is_dataclass(thing) and not isinstance(thing, type):
@@ -132,6 +135,8 @@ def name_of(identity: bytes, key: str) -> str:
 
 
 def _checksum(identity: bytes, key: str, data: bytes) -> bytes:
+    from hashlib import blake2b  # with OpenSSL
+
     digest = blake2b(digest_size=_DIGEST_BYTES)
     for part in (identity, key.encode("utf-8", "surrogatepass")):
         digest.update(_HEAD.pack(len(part)) + part)
@@ -149,7 +154,7 @@ def to_bytes(summary: Any, run: Dictionaries) -> bytes:
     coder = _Coder(run)
     text = json.dumps(coder.code(summary), separators=(",", ":")).encode()
     data = b"".join([_HEAD.pack(len(text)), text, *coder.arrays])
-    if len(data) > _MOST_DATA_BYTES:
+    if len(data) > MOST_PART_BYTES:
         raise NotKept("it is too long")
     packed = zlib.compress(data, 1)
     if len(packed) > MOST_BYTES:
@@ -163,7 +168,7 @@ def restore(summary: Any, packed: bytes, run: Dictionaries) -> None:
     `summary`: empty, from the same request. If an exception is raised, it is not usable.
     """
     try:
-        data = inflate(packed, _MOST_DATA_BYTES)
+        data = inflate(packed, MOST_PART_BYTES)
         (length,) = _HEAD.unpack_from(data)
         text = data[_HEAD.size : _HEAD.size + length]
         _Decoder(run, data[_HEAD.size + length :], summary).put(summary, json.loads(text))
@@ -315,7 +320,7 @@ class _Decoder:
         return values.astype(target).reshape(shape)
 
     def _sparse(self, dtype: str, shape: list[int], places: Any, values: Any) -> np.ndarray:
-        if min(shape, default=0) < 0 or 8 * math.prod(shape) > _MOST_DATA_BYTES:
+        if min(shape, default=0) < 0 or 8 * math.prod(shape) > MOST_PART_BYTES:
             raise NotKept("it is damaged")
         found, where = np.zeros(math.prod(shape), np.dtype(dtype)), self._read(places, None)
         found[where] = self._read(values, None)

@@ -104,8 +104,8 @@ class RankSizes(NamedTuple):
 
 
 def sample_size(ranks: int, events: int, most_events: int, least_ranks: int) -> int:
-    """Return how many ranks of a run have about the wanted number of events, at least `least_ranks`."""
-    return max(least_ranks, int(ranks * most_events / max(events, 1)))
+    """Return how many ranks have at most about the wanted events: all, a half, a fourth, … of them."""
+    return max(least_ranks, ranks >> (max(-(-events // max(most_events, 1)), 1) - 1).bit_length())
 
 
 class ChunkSource(Protocol):

@@ -10,10 +10,10 @@ whole. A pass runs through these steps:
    resulting chunks, one after the other.
 3. After the last chunk of the part, `Summary.finalize` completes the summary.
 4. The engine merges the parts in the order of their ranks (`Summary.merge`).
-5. Callers read the result by the attributes of the class, or by name from `Summary.to_arrays`.
+5. Callers read the result by the attributes of the class.
 
-A summary class defines `add`, `merge` and `to_arrays`. It overrides the rest only where the defaults do not
-fit. Summaries are pickled between processes.
+A summary class defines `add`, and `merge` or what adds up (`Summary.added_up`). It overrides the rest only
+where the defaults do not fit. Summaries are pickled between processes.
 
 Examples
 --------
@@ -37,10 +37,6 @@ A summary of the longest write of each rank. It needs three columns, and its chu
 ...         for rank, duration_ns in other.longest_ns.items():
 ...             self._add(rank, duration_ns)
 ...
-...     def to_arrays(self):
-...         ranks = sorted(self.longest_ns)
-...         return {"rank": np.array(ranks), "longest_ns": np.array([self.longest_ns[r] for r in ranks])}
-...
 ...     def _add(self, rank, duration_ns):
 ...         self.longest_ns[rank] = max(self.longest_ns.get(rank, 0), duration_ns)
 
@@ -49,8 +45,8 @@ class must be in a module:
 
 >>> run = en.open("ensio-ior")
 >>> summary = run.summarize(ignoring_run(LongestWrite))
->>> summary.to_arrays()["rank"]
-array([0, 1, 2, 3, 4, 5, 6, 7])
+>>> sorted(summary.longest_ns)
+[0, 1, 2, 3, 4, 5, 6, 7]
 
 Summaries of parts merge to the summary of the whole:
 
@@ -65,14 +61,12 @@ True
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ensembles.model.events import Events
     from ensembles.passes.memory import Budget
 
@@ -107,6 +101,7 @@ class Summary(Protocol):
     # name their ``results``. They are kept for later commands (`ensembles.passes.kept`). Default: none, and
     # the summary is not kept.
     results: tuple[str, ...] = ()
+    added_up: tuple[str, ...] = ()  # Attributes that add up when parts merge; flags and sets are joined
     # Raised when results get another meaning: kept ones of a smaller number are computed again. Default: 0.
     meaning: int = 0
     result_types: tuple[type, ...] = ()  # Named tuples and data classes among their values
@@ -124,17 +119,16 @@ class Summary(Protocol):
         keeps a column must copy it, as the memory is reused for the next chunk.
         """
 
-    @abstractmethod
     def merge(self, other: Self) -> None:
-        """Add the contents of another summary of the same class and arguments.
+        """Add the contents of another summary of the same class and arguments: by default, its `added_up`.
 
         `other`: filled from another part of the run; with `RANK_ORDER` and `BY_RANK`, from higher ranks. It
         must stay unchanged, so that arrays which this summary may change later have to be copied.
         """
-
-    @abstractmethod
-    def to_arrays(self) -> Mapping[str, np.ndarray]:
-        """Return the contents as arrays by name, for comparisons and exports."""
+        if not self.added_up:
+            raise NotImplementedError(f"{type(self).__name__} says neither how it merges nor what adds up")
+        for name in self.added_up:
+            setattr(self, name, _added(getattr(self, name), getattr(other, name)))
 
     def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
         """Transform the chunks of a part before they are added. Default: no change.
@@ -158,6 +152,19 @@ class Summary(Protocol):
     def condense(self) -> None:
         """Shorten what the summary holds, with the same results, before it is kept. Default: no change."""
         return
+
+
+def _added(mine: Any, others: Any) -> Any:
+    """Add up two numbers, arrays, lists, counts by key, or parts that merge; join flags and sets."""
+    if hasattr(mine, "merge"):
+        mine.merge(others)
+        return mine
+    if isinstance(mine, dict):
+        for key, amount in others.items():
+            mine[key] = mine.get(key, 0) + amount
+        return mine
+    is_joined = isinstance(mine, (bool, set)) or getattr(getattr(mine, "dtype", None), "kind", "") == "b"
+    return mine | others if is_joined else mine + others
 
 
 S = TypeVar("S", bound=Summary)

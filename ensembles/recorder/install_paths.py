@@ -10,12 +10,6 @@ from pathlib import Path
 from ensembles.files.site_settings import setting
 from ensembles.model.errors import MissingLibrary
 
-_NEEDS = {
-    "ensio-otf2": "OTF2's library (Debian: libopen-trace-format2-dev pkgconf)",
-    "ensio-replay": "an MPI (Debian: libopenmpi-dev openmpi-bin)",
-}
-"""What programs need that are left out where it is missing; a wheel has no MPI to link."""
-
 
 def install_prefixes() -> Iterator[Path]:
     """Yield the prefixes to search for the recorder's files, the most likely first.
@@ -35,9 +29,9 @@ def installed(name: str) -> Path:
         if (path := prefix / name).exists():
             return path.absolute()
     program = os.path.basename(name)
-    if program not in _NEEDS:
-        raise MissingLibrary(f"{program} is not found: install ensio again (README.md; a clone: ./dev setup)")
-    raise MissingLibrary(
-        f"{program} is not installed, because it is built where {_NEEDS[program]} is: install that, then "
-        "ensio from its sources (README.md; a clone: ./dev setup)"
-    )
+    if program == "ensio-otf2":
+        raise MissingLibrary(
+            f"{program} is not installed, because it is built where OTF2's library is: install that (Debian: "
+            "libopen-trace-format2-dev pkgconf), then ensio again (README.md; a clone: ./dev setup)"
+        )
+    raise MissingLibrary(f"{program} is not found: install ensio again (README.md; a clone: ./dev setup)")

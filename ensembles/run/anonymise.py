@@ -5,10 +5,13 @@ A site's key is only readable by root, so that users cannot try names: runs are 
 
 from __future__ import annotations
 
+import glob
 import hmac
 import os
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ensembles.files.names import LAUNCHER_SUFFIX, RECORDS, TRACE_FILE
@@ -18,6 +21,8 @@ from ensembles.files.untrusted import Reading, read_whole
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.sites import SiteTable
+from ensembles.readers.native.directory import identity
+from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.open import open_as
 from ensembles.run.run import Run
 from ensembles.writers.tracefile.tracefile import write_trace_file
@@ -26,6 +31,9 @@ _OF_SYSTEM = re.compile(r"/(usr|lib\w*|proc|sys|dev|etc)(/|$)")
 _ENDING = re.compile(r"\.[a-z][a-z0-9]{0,4}$")
 _PATH = re.compile(r"/[^\s,;:'\"()]+")
 _HASHED = "ENSIO_ANONYMISED"
+_KILLED_S = 7 * 86400.0
+"""Age of the records of a process that was killed: a running one renews its clock reading."""
+
 _NAMES = re.compile(r"(SLURM|PBS|LSB)_JOB_?NAME|SLURM_.*NODELIST|ENSIO_(COMMAND|LAUNCH)")
 
 
@@ -93,8 +101,9 @@ def anonymise(run: Run, path: str, names: Names, readers: Readership | None = No
 
 
 def hash_in_place(directory: str, names: Names) -> None:
-    """Replace the records of a directory by files without names, unless a process has not ended.
+    """Replace the records of a directory by files without names, unless a process may still be running.
 
+    After a crash at any moment, the next call goes on: records that are in a file without names are removed.
     The directory stays open: of what its user puts in its place meanwhile, nothing is removed.
     """
     with Reading(directory):
@@ -109,18 +118,39 @@ def hash_in_place(directory: str, names: Names) -> None:
 
 def _hash_in(directory: int, names: Names) -> None:
     place = f"/proc/self/fd/{directory}"
+    _remove(directory, _hashed(place, names))
     records = [name for name in os.listdir(directory) if name.endswith((*RECORDS, LAUNCHER_SUFFIX))]
+    launches = sum(name.isdigit() for name in os.listdir(directory))
     try:
-        runs = {place: open_as(Run, place)} if records else {}
+        runs = {f"{place}/{launches + 1}" if launches else place: open_as(Run, place)} if records else {}
     except SeveralRuns as several:
-        runs = {f"{place}/{number}": open_as(Run, path) for number, path in enumerate(several.paths, 1)}
-    if all(run.reading.source.is_complete for run in runs.values()):
+        runs = {
+            f"{place}/{number}": open_as(Run, path) for number, path in enumerate(several.paths, launches + 1)
+        }
+    changed_s = max((os.stat(name, dir_fd=directory).st_mtime for name in records), default=0.0)
+    is_over = time.time() - changed_s > _KILLED_S
+    if is_over or all(run.reading.source.is_complete for run in runs.values()):
         readers = Readership(everyone=not os.fstat(directory).st_mode & 0o077)
         for folder, run in runs.items():
             os.makedirs(folder, exist_ok=True)
             anonymise(run, f"{folder}/{TRACE_FILE}", names, readers)
-        for name in records:
-            os.unlink(name, dir_fd=directory)
+        _remove(directory, records)
+
+
+def _hashed(place: str, names: Names) -> Iterator[str]:
+    """Yield the names of the records that files of an earlier call hold as they are."""
+    for path in glob.glob(f"{place}/{TRACE_FILE}") + glob.glob(f"{place}/[0-9]*/{TRACE_FILE}"):
+        stored = TraceFileSource(path)
+        if stored.metadata.environment.get(_HASHED) == names.word(_HASHED):
+            for name, known in stored.spool_identities.items():
+                with suppress(OSError):
+                    if identity(os.stat(f"{place}/{name}", follow_symlinks=False)) == known:
+                        yield name
+
+
+def _remove(directory: int, names: Iterable[str]) -> None:
+    for name in names:
+        os.unlink(name, dir_fd=directory)
 
 
 def _hash_metadata(metadata: RunMetadata, names: Names) -> None:

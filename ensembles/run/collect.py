@@ -41,10 +41,7 @@ def open_directory(path: str, launch: int = 0) -> SpoolSource | TraceFileSource:
 
 
 def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
-    """Open the ``trace.h5`` if it can be read in place of these records.
-
-    None: it cannot.
-    """
+    """Open the ``trace.h5``, if it can be read in place of these records."""
     # Opening a pipe of this name would block.
     if not os.path.isfile(trace_path) or not records.includes(trace_path):
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ensembles.structure.phases.critical_path import CriticalIo
 
 
@@ -23,7 +21,3 @@ class CriticalTime(CriticalIo):
         self._io_s = kept_s
 
     _io_s: float | None = None
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``io_s``."""
-        return {"io_s": np.array(self.io_s)}

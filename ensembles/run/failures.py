@@ -24,14 +24,12 @@ _CLOSES_OF_HDF5 = ("H5Fclose", "H5Dclose")
 _TRIED_AGAIN = ("EAGAIN", "EINTR")
 _RANKS_OF_OPS = {"open": 1, "meta": 2}
 _MOST_LINES = 4
-_MOST_PROBES = 3
+MOST_SHOWN = 3
+"""Further ones are counted."""
 
 
 def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of ``failed_calls`` of ``ensio info --json``: one for each function and errno.
-
-    Failures of data come first, then those of opens; searches, such as for a file that does not exist, last.
-    """
+    """Return rows of functions and errnos: failures of data first, then of opens, then searches."""
     rows = [
         {
             "call": kind.call.name,
@@ -73,8 +71,8 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
             what = _SEARCHES[row["error"] or "EBADF"]
             learned.setdefault(what, []).append(f"{row['count']:,} × {row['call']}{place}")
     for what, found in learned.items():
-        more = "; and others" if len(found) > _MOST_PROBES else ""
-        sentences.append(f"{what}: {'; '.join(found[:_MOST_PROBES])}{more}")
+        more = "; and others" if len(found) > MOST_SHOWN else ""
+        sentences.append(f"{what}: {'; '.join(found[:MOST_SHOWN])}{more}")
     return sentences
 
 

@@ -63,7 +63,7 @@ class TimeInIo:
     # critical_path_s, critical_path_share: Time in I/O on the critical path
     # (`ensembles.structure.phases.critical_path.CriticalIo`), and its share of the run. None: not every call
     # is an event, there are more than `MOST_EVENTS` events, or the run does not show who waits for whom
-    # (`ensembles.structure.phases.inner_waits.tasks_meet`).
+    # (`ensembles.structure.phases.result.tasks_meet`).
     critical_path_s: float | None = None
     critical_path_share: float | None = None
     # some_task_s, some_task_share: In the latter case, the time in which at least one thread was in an I/O
@@ -122,11 +122,8 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) 
 
 
 def blocked_request(run: Run) -> dict[str, SummaryRequest]:
-    """Return the request for the time in I/O of the critical path, or else of any thread.
-
-    Empty if neither is found for this run.
-    """
-    from ensembles.structure.phases.inner_waits import tasks_meet
+    """Return the request for the time in I/O of the critical path, or else of any thread, if either is."""
+    from ensembles.structure.phases.result import tasks_meet
 
     phases = None if run.reading.most_events > MOST_EVENTS else run.reading.phases_of_calls
     if phases is None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ensembles.model.units import NS_PER_S, count_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.failures import failed_calls_json
+from ensembles.run.failures import MOST_SHOWN, failed_calls_json
 from ensembles.structure.counters import counters_json
 from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
-from ensembles.structure.library_time import library_rows, library_sentences, python_lines_text
+from ensembles.structure.library_time import library_rows, library_sentences, recorder_text
 from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic
 
@@ -49,7 +49,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "hosts": run.info.hosts,
         "processors": run.info.processors,
         "oversubscribed": run.info.oversubscribed,
-        "python_lines": python_lines_text(run.info.environment, table.events, run.tasks, run.length_s),
+        "recorder": recorder_text(run.info, table.events, run.length_s),
         "job": run.info.job,
         "user": run.info.user,
         "mpi_version": run.info.mpi_version,
@@ -331,8 +331,6 @@ def layer_sentences(information: Mapping[str, Any]) -> list[str]:
 HINT = "hint."
 """Begin of the names of facts that are hints."""
 
-_MOST_SHOWN = 3
-
 
 def filesystems_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
     """Return the file systems of the accessed files and their stripings, those with the most files first."""
@@ -399,9 +397,9 @@ def storage_lines(
             ("MPI-IO hints", _hints_text(entry)) for entry in hints
         ]
     lines = []
-    shown = [_short_text(system) for system in filesystems[:_MOST_SHOWN]]
-    if len(filesystems) > _MOST_SHOWN:
-        shown.append(f"{len(filesystems) - _MOST_SHOWN} more")
+    shown = [_short_text(system) for system in filesystems[:MOST_SHOWN]]
+    if len(filesystems) > MOST_SHOWN:
+        shown.append(f"{len(filesystems) - MOST_SHOWN} more")
     if shown:
         lines.append(("files on", " · ".join(shown)))
     if hints:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from ensembles.files.names import split_launch
@@ -20,6 +19,7 @@ from ensembles.files.user_cache import is_switched_off, may_have_cache, read_cac
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import (
     MOST_BYTES,
+    SAMPLE_BYTES,
     NotKept,
     is_kept,
     key_of,
@@ -45,7 +45,6 @@ MOST_FILES = 1 << 14
 """Runs of more files are not cached."""
 
 _SAMPLED_FILES = 1 << 10
-_SAMPLE_BYTES = 1 << 12
 """Three samples of this length are part of the identity of each of the first files."""
 
 _SEALED_BYTES = MOST_BYTES + 64
@@ -63,10 +62,7 @@ class KeptSummaries:
     def restore(
         self, requests: Mapping[str, SummaryRequest], selection: Selection | None, empty: SummaryGroup
     ) -> dict[str, SummaryRequest]:
-        """Fill summaries with what is kept.
-
-        `empty`: empty summaries of the requests. Those that are kept are filled.
-        """
+        """Fill the empty summaries of requests of which results are kept."""
         missing = {}
         for name, request in requests.items():
             if not self.find(request, empty[name], selection):
@@ -129,15 +125,15 @@ class KeptSummaries:
         path, launch = split_launch(self._run.path)
         source = self._run.reading.source
         memory = min(self._run.reading.budget.memory_bytes, _PHASE_BYTES)
-        digest = blake2b(f"{type(source).__name__} {launch} {memory}".encode(), digest_size=16)
+        parts = [f"{type(source).__name__} {launch} {memory}".encode()]
         try:
-            digest.update(_code_identity())
-            size = self._add_files(digest, getattr(source, "path", path))
+            if self._add_files(parts, getattr(source, "path", path)) < LEAST_FILE_BYTES:
+                return None
+            return _digest_of([*parts, _code_identity()])
         except OSError:
             return None
-        return digest.digest() if size >= LEAST_FILE_BYTES else None
 
-    def _add_files(self, digest: blake2b, path: str) -> int:
+    def _add_files(self, parts: list[bytes], path: str) -> int:
         """Add the identities of the files; return their size in bytes, 0 if they may still change."""
         size = 0
         for number, name in enumerate(_files_of(path)):
@@ -148,10 +144,10 @@ class KeptSummaries:
                 if number == MOST_FILES or changed_ns > self._opened_ns - SETTLED_NS:
                     return 0
                 told = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-                digest.update(f"{told}".encode())
-                last = max(status.st_size - _SAMPLE_BYTES, 0)
+                parts.append(f"{told}".encode())
+                last = max(status.st_size - SAMPLE_BYTES, 0)
                 for place in sorted({0, last // 2, last}) if number < _SAMPLED_FILES else ():
-                    digest.update(os.pread(descriptor, _SAMPLE_BYTES, place))
+                    parts.append(os.pread(descriptor, SAMPLE_BYTES, place))
                 size += status.st_size
             finally:
                 os.close(descriptor)
@@ -165,13 +161,19 @@ def _key_of(request: SummaryRequest, selection: Selection | None) -> str | None:
 @cache
 def _code_identity() -> bytes:
     """Return what identifies the installed code: readers and summaries of another one may give others."""
-    digest = blake2b(digest_size=16)
+    parts = []
     for folder, folders, names in os.walk(os.path.dirname(os.path.dirname(__file__))):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):
             status = os.stat(os.path.join(folder, name))
-            digest.update(f"{name} {status.st_size} {status.st_mtime_ns}".encode())
-    return digest.digest()
+            parts.append(f"{name} {status.st_size} {status.st_mtime_ns}".encode())
+    return _digest_of(parts)
+
+
+def _digest_of(parts: list[bytes]) -> bytes:
+    from hashlib import blake2b  # with OpenSSL: not before a result is kept
+
+    return blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
 def _files_of(path: str) -> Iterator[str]:

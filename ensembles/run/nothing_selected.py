@@ -61,11 +61,6 @@ class _Extent(Summary):
         for name, ends in other.ends.items():
             self._widen(name, ends)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls`` and ``ranks``."""
-        calls = sorted(call.name for call in self.calls)
-        return {"calls": np.array(calls, dtype=str), "ranks": np.array(sorted(self.ranks))}
-
     def span(self, name: str, text: Callable[[Any], str]) -> str:
         """Return the ends of a column as texts."""
         low, high = self.ends.get(name, (0, 0))

@@ -72,10 +72,7 @@ def _read(path: str, budget: Budget) -> tuple[str, EventSource]:
 
 
 def _foreign(path: str, beginning: bytes | None, budget: Budget) -> EventSource | None:
-    """Open the trace of another tool: a file, or a directory if `beginning` is None.
-
-    None: the format is one of ensio's, or unknown.
-    """
+    """Open the trace of another tool: a file, or a directory if `beginning` is None; None: no format fits."""
     from ensembles.readers.foreign.common.import_table import ImportedSource
     from ensembles.readers.foreign.detection import detect_format
 

@@ -35,10 +35,7 @@ def drawn_raster(run: Run) -> DrawnRaster | None:
 
 
 def whole_raster(run: Run, rows: int, cells: int) -> Raster | None:
-    """Return a raster of all of a run from what is kept: a level of its pyramid, or its raster.
-
-    None: nothing suitable is kept, or the run has no calls.
-    """
+    """Return a raster of a run from what is kept, if it is: a level of its pyramid, or its raster."""
     for number in range(LEVELS):
         if Pyramid(run.tasks, number).rows <= rows:
             found = _level(run, number)

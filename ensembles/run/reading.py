@@ -42,8 +42,6 @@ from ensembles.passes.spec import Choose, PassRun, PassSpec, compute_fingerprint
 from ensembles.passes.summary import BY_RANK, RANK_ORDER
 from ensembles.readers.common.source import EventSource
 from ensembles.run.kept import KeptSummaries
-from ensembles.run.selection import Selection, select_chunks
-from ensembles.summaries.from_cells import from_sums
 from ensembles.summaries.ranktable import RankTable, empty_ranks
 
 if TYPE_CHECKING:
@@ -208,15 +206,17 @@ class RunReading:
     def fill(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
         """Fill summaries for `Run.summarize`, from sums, from what is kept and in one pass."""
         found = SummaryGroup(requests, self._run)
-        if not self._run.info.has(Holds.ALL_CALLS):
-            asked = {name: each for name, each in found.summaries.items() if each.of_all_calls}
-            for name, empty in asked.items():
-                found.summaries[name] = (
-                    from_sums(empty, self._run.summary, self._run.files)
-                    if selection is None or selection.selects_all
-                    else empty.without_events()
-                )
-            requests = {name: request for name, request in requests.items() if name not in asked}
+        has_all = self._run.info.has(Holds.ALL_CALLS)
+        asked = {name: each for name, each in found.summaries.items() if each.of_all_calls and not has_all}
+        for name, empty in asked.items():
+            from ensembles.summaries.from_cells import from_sums
+
+            found.summaries[name] = (
+                from_sums(empty, self._run.summary, self._run.files)
+                if selection is None or selection.selects_all
+                else empty.without_events()
+            )
+        requests = {name: request for name, request in requests.items() if name not in asked}
         missing = self.kept.restore(requests, selection, found)
         if missing:
             filled = self._pass(missing, selection)
@@ -268,6 +268,8 @@ class RunReading:
         """Make the function that reduces chunks of this run to the selected events."""
         phases = None if selection.phases is None else self._run.phases
         known = None if phases is None else phases.phase_index
+        from ensembles.run.selection import select_chunks
+
         return partial(select_chunks, selection, known, to_sum=to_sum)
 
     def chosen_by(self, selection: Selection, columns: Sequence[str] | None = None) -> Events:

@@ -12,28 +12,27 @@ from ensembles.model.metadata import KernelBytes
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
-from ensembles.model.units import NS_PER_S, count_text, seconds_text
+from ensembles.model.units import DAY_S, NS_PER_S, count_text, seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import ReadRequest
 from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import S
 from ensembles.readers.common.source import EventSource
 from ensembles.run.reading import RunReading
-from ensembles.run.selection import Filters, Selection
 from ensembles.summaries.cells import CellSummary
 
 if TYPE_CHECKING:
     from ensembles.model.counters import Counters
     from ensembles.model.events import Call
     from ensembles.passes.spec import PassRun
+    from ensembles.run.selection import Filters, Selection
     from ensembles.structure.phases.result import Phases
     from ensembles.structure.unseen import Unseen
 
 _NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
-_DAY_S = 86_400
 _MOST_BUSY = 1.01
 """Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
-_LONG_S, _SELDOM_S = 30 * _DAY_S, 600
+_LONG_S, _SELDOM_S = 30 * DAY_S, 600
 """Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
@@ -241,6 +240,8 @@ class Run:
 
     def select(self, **filters: Unpack[Filters]) -> Events:
         """Read the events that match filters, as `ensembles.Run.select` documents."""
+        from ensembles.run.selection import Selection
+
         return self.reading.chosen_by(Selection.parse(**filters).for_run(self))
 
     @cached_property
@@ -316,7 +317,7 @@ class Run:
             )
         if span_s > _LONG_S and table.events * _SELDOM_S < span_s:
             notes.append(
-                f"implausible: {count_text(table.events, 'call')} in {span_s / _DAY_S:,.0f} days: a time is "
+                f"implausible: {count_text(table.events, 'call')} in {span_s / DAY_S:,.0f} days: a time is "
                 "probably damaged; copy the record again, or choose the calls by --time"
             )
         return notes

@@ -20,6 +20,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.model.filters import (
     FILTERS,
+    NUMBERS,
     RANGES,
     UNITS,
     Quantity,
@@ -261,26 +262,17 @@ class Selection:
         return chunk if mask.all() else chunk[mask]
 
     def wants_call(self, call: Call) -> bool:
-        """Whether calls of this function can be selected.
-
-        Only the conditions on operation, function and layer count.
-        """
+        """Whether calls of this function can be selected, by operation, function and layer alone."""
         return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
 
     def is_of_one_layer(self, calls: Sequence[Call]) -> bool:
-        """Whether all functions of a run that are selected belong to one layer.
-
-        Only the conditions on operation, function and layer count.
-        """
+        """Whether all selected functions of a run, by operation, name and layer, are of one layer."""
         wanted = _wanted_calls(self.ops, self.calls, self.layers, tuple(calls))
         layers = {call.layer for call, chosen in zip(calls, wanted.tolist(), strict=True) if chosen}
         return len(layers) == 1
 
     def _wanted_files(self, chunk: Events) -> np.ndarray:
-        """Compute which entries of the dictionary of files match.
-
-        Only those that occur in the chunk are examined.
-        """
+        """Compute which files match, of those that occur in the chunk."""
         wanted = np.zeros(len(chunk.files), dtype=bool)
         for number in np.flatnonzero(np.bincount(chunk.file)).tolist():
             path = chunk.files[number]
@@ -288,16 +280,27 @@ class Selection:
         return wanted
 
 
-_CONDITION = re.compile(r"\s*([a-z_-]+)\s*(?:(=|[<>]=?)\s*(\S.*?)\s*)?", re.DOTALL)
+_CONDITION = re.compile(r"\s*([a-z_-]+)\s*(?:(=|[<>]=?)\s*(.*?)\s*)?", re.DOTALL)
 
 
-def _end(name: str, sign: str, value: str) -> str:
-    """Return the end of a range of `FILTERS`; of whole bytes, a sign includes or excludes it as written."""
-    how = RANGES.get(name)
+def _value(text: str, name: str, sign: str | None, value: str | None) -> str:
+    """Return the value of a condition as a filter takes it; of whole bytes, a sign includes or excludes it.
+
+    `EnsioError`: the filter takes no such sign or value.
+    """
+    how, is_flag = RANGES.get(name), FILTERS[name].parse is bool
+    try:
+        if is_flag != (sign is None) or not (is_flag or value) or (how is None and sign not in (None, "=")):
+            raise ValueError
+        end = 0 if how is None or sign in (None, "=") else how.convert(value or "")
+    except (ValueError, EnsioError):
+        form = name if is_flag else f"{name}={'0-63' if name in NUMBERS else 'VALUE'}"
+        form = form if how is None else f"{name}>{how.form.partition('..')[0]} or {name}={how.form}"
+        raise EnsioError(f'--where "{text}" is not understood: write it as {form}') from None
     if how is None or not how.is_one:
-        return value
+        return value or ""
     more = (sign == ">") - (sign == "<" and not how.after) + (sign == "<=" and how.after)
-    return str(how.convert(value) + more) if more else value
+    return str(end + more) if more else value or ""
 
 
 def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,12 +319,10 @@ def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any
         name = name.replace("-", "_")
         if name not in FILTERS:
             raise EnsioError(f'there is no filter "{name}": {suggestion(name, FILTERS, "it is one of")}')
-        if name in given or (FILTERS[name].parse is bool) != (sign is None):
-            how = "a value, as in duration>10ms or region=NAME" if sign is None else "no value"
-            how = "to be given once" if name in given else how
-            raise EnsioError(f'--where "{text}": {name} has {how}')
+        if name in given:
+            raise EnsioError(f'--where "{text}": {name} has to be given once')
+        value = _value(text, name, sign, value)
         values = found.setdefault(name, [])
-        value = _end(name, sign, value) if sign and value else value
         if sign is None:
             found[name] = True
         elif sign == "=":
@@ -414,10 +415,7 @@ def _wanted_calls(
     layers: tuple[str, ...] | None,
     calls: tuple[Call, ...],
 ) -> np.ndarray:
-    """Compute which functions are selected: bool, shape (len(calls),).
-
-    The result is cached for the next chunks.
-    """
+    """Compute, once for all chunks, which functions are selected: bool, shape (len(calls),)."""
     wanted = [
         (ops is None or call.op in ops)
         and (names is None or call.name in names)

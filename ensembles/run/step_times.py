@@ -22,6 +22,7 @@ class StepTimes(Summary):
     """A mergeable summary: time in the outermost I/O calls of each phase, summed over tasks."""
 
     columns = ("rank", "call", "depth", "start", "duration")
+    added_up = ("time_ns",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
@@ -33,20 +34,9 @@ class StepTimes(Summary):
         mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth == 0) & (phase > 0))
         np.add.at(self.time_ns, phase[mine] - 1, chunk.duration[mine])
 
-    def merge(self, other: StepTimes) -> None:
-        """Add the times of other events of the same run."""
-        self.time_ns += other.time_ns
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``time_ns``."""
-        return {"time_ns": self.time_ns}
-
 
 def step_times_s(run: Run) -> list[float]:
-    """Compute the time in I/O of each phase, summed over tasks, in seconds.
-
-    Empty if not every call is an event, or if the run has no phases or more than `MOST_STEPS`.
-    """
+    """Compute the time in I/O of each phase, s, summed over tasks, if there are at most `MOST_STEPS`."""
     phases = run.reading.phases_of_calls
     if phases is None or not 0 < phases.count <= MOST_STEPS:
         return []

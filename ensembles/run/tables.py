@@ -175,10 +175,7 @@ def files_from_sums(run: Run | Events, found: Sequence[KeyTotals], by: Order = "
 
 @with_filters
 def totals_by_rank(run: Run | Events, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
-    """Compute the totals of each rank of a run, or of events; see `ensembles.run.run.Run.by_rank`.
-
-    The nodes of events are not known.
-    """
+    """Compute the totals of each rank of a run, or of events, whose nodes are not known."""
     if isinstance(run, Events):
         return ranks_from_sums(run, _totals_of_events(run, "rank", filters), by)
     found = _totals(run, "rank", filters)

@@ -136,22 +136,8 @@ class Fingerprint(Summary):
                 mine.digests[name] = (mine.digests[name] + value) % _MODULUS
         self.files.update(other.files)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``phase``, ``tasks``, ``n`` (calls), and the digests as texts."""
-        numbers = sorted(self.entries)
-        entries = [self.entries[number] for number in numbers]
-        return {
-            "phase": np.array(numbers, np.int64),
-            "tasks": np.array([entry.tasks for entry in entries], np.int64),
-            "n": np.array([entry.calls.total() for entry in entries], np.int64),
-            **{name: np.array([f"{entry.digests[name]:x}" for entry in entries]) for name in _DIGESTS},
-        }
-
     def to_json(self) -> dict[str, Any]:
-        """Return the fingerprint as plain JSON values: ``tasks``, ``files``, ``whole``, ``phases``.
-
-        ``files`` has, for each number of tasks that use a file, the number of such files.
-        """
+        """Return plain JSON values; ``files`` counts the files by the number of tasks that use one."""
         by_tasks = Counter(self.files.values())
         return {
             "tasks": self.entries[WHOLE].tasks,
@@ -162,10 +148,7 @@ class Fingerprint(Summary):
 
 
 def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
-    """Describe how two fingerprints differ.
-
-    A sentence for each difference, the strongest first; empty if the fingerprints are equal.
-    """
+    """Describe how two fingerprints differ, the strongest first; empty if they are equal."""
     found = []
     if first["tasks"] != second["tasks"]:
         found.append(f"tasks: {first['tasks']:,} and {second['tasks']:,}")
@@ -226,10 +209,7 @@ def _in_any_order(rows: np.ndarray) -> np.ndarray:
 
 
 def _joined(file: np.ndarray, offset: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Join adjacent and overlapping transfers of a task: rows of file, first byte, and byte after the last.
-
-    Transfers at an unknown offset are rows of file, -1 and the sum of their bytes.
-    """
+    """Join adjacent and overlapping transfers of a task: rows of file, first byte (-1: unknown), and end."""
     size = np.maximum(size, 0)
     unknown = np.unique(file[offset < 0])
     sums = np.bincount(file[offset < 0], size[offset < 0]).astype(np.int64)[unknown]

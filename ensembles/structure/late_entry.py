@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
 
 LEAST_SHARE = 0.01
-"""Share of the run for which the others wait, from which the task is named."""
+"""Share of the run for which others wait, from which on a task is named, and waiting inside phases too."""
 
 LEAST_CALLS = 3
 """Calls of a function by each task: what happens once is not a habit."""
@@ -34,22 +34,11 @@ _NEARLY_ALL = 0.95
 class LateEntry:
     """A task that enters collective calls late.
 
-    Attributes
-    ----------
-    rank : int
-    late_s : float
-        By how much it enters later than the other tasks in the median, summed over calls, as far as the
-        others spend that time inside the calls, s.
-    call : str
-        The function at which it is late most.
-    calls : int
-        Number of its calls of the function.
-    call_late_s : float
-        The part of `late_s` at that function, s.
-    io_s : float
-        By how much longer than the other tasks in the median it is in I/O calls, s; in collective ones, by
-        how much later it leaves them than it enters them (it makes requests for the others), if it meets the
-        others after that.
+    `late_s`: by how much it enters later than the other tasks in the median, summed over calls, as far as the
+    others spend that time inside the calls. `call`, `calls`, `call_late_s`: the function at which it is late
+    most, how often it calls it, and the part of `late_s` there. `io_s`: by how much longer than the other
+    tasks in the median it is in I/O calls; in collective ones, by how much later it leaves them than it
+    enters them (it makes requests for the others), if it meets the others after that.
     """
 
     rank: int

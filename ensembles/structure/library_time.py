@@ -1,6 +1,6 @@
 """Time inside libraries: in their calls, and in no recorded call of the layers beneath.
 
-Time that the recorder itself takes where it reads lines of Python.
+Time that the recorder itself takes.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.calls import STORAGE
-from ensembles.model.units import seconds_text, share_text
+from ensembles.model.units import DEFLATE_RATIO, seconds_text, share_text
 
 if TYPE_CHECKING:
+    from ensembles.model.run_info import RunInfo
     from ensembles.summaries.layer_traffic import LayerTraffic
     from ensembles.summaries.runtotals import LayerTimes
 
@@ -23,17 +24,16 @@ WITH_WAITS = ("mpiio", "pnetcdf")
 """Layers in which tasks also wait while another one is in the storage calls of all."""
 
 
-MOST_COMPRESSED = 1100
-"""Bytes of a program that a library makes one byte of, at most: deflate reaches 1,032."""
+MOST_COMPRESSED = DEFLATE_RATIO
+"""Bytes of a program that a library makes one byte of, at most."""
 
 COMPRESSED = 0.9
 """Bytes of storage calls below this part of the program's: something makes them fewer."""
 
 LEAST_SHARE = 0.1
-"""Share of the time in I/O calls from which on time inside libraries is named."""
+"""Share of the time in I/O calls from which on time inside libraries is named, and of this its functions."""
 
 _FUNCTIONS = 3
-_LEAST_OF_FUNCTION = 0.1  # of the time inside the library
 
 _WORK = {
     "hdf5": "filters such as compression, conversion of types, copies",
@@ -121,7 +121,7 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
                 "calls": [
                     {"call": name, "time_s": ns * 1e-9, "whole_s": whole * 1e-9}
                     for ns, whole, name in mine[:_FUNCTIONS]
-                    if ns >= _LEAST_OF_FUNCTION * total_ns
+                    if ns >= LEAST_SHARE * total_ns
                 ],
             }
         )
@@ -167,9 +167,16 @@ def library_share_text(rows: Iterable[Mapping[str, Any]] | None) -> str:
     return f"{' and '.join(parts)}, not in the file system" if parts else ""
 
 
+CALL_S = {"trace": (55e-9, 95e-9), "tail": (28e-9, 90e-9), "profile": (22e-9, 85e-9)}
+"""Time that the recorder takes for a short call by its mode, the least and the most on two machines
+(docs/reference/scaling.md)."""
+
+CLOCK_S = 20e-9
+"""The part of it within the recorded duration: one reading of the clock (docs/reference/scaling.md)."""
+
 PYTHON_LINES_S = (6e-6, 15e-6)
-"""Time by which a call is longer with ``ENSIO_PYTHON_LINES``: without functions of a library between the line
-and the call, and with three of them (docs/user/settings.md)."""
+"""The same with ``ENSIO_PYTHON_LINES``: without functions of a library between the line and the call, and
+with three of them (docs/user/settings.md)."""
 
 LEAST_RUN_SHARE = 0.01
 """Part of the run, for a task, from which this is worth a sentence."""
@@ -180,23 +187,25 @@ def reads_python_lines(environment: Mapping[str, str]) -> bool:
     return environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0")
 
 
-def python_lines_text(environment: Mapping[str, str], calls: int, tasks: int, run_s: float) -> str:
-    """Say what lines of Python cost; ``""`` if they were not read, or cost next to nothing.
+def recorder_cost_s(info: RunInfo, calls: int, run_s: float) -> tuple[float, float]:
+    """Return the least and the most time of the recorder for each call; 0: next to nothing in all.
 
-    Examples
-    --------
-    >>> from ensembles.structure.library_time import python_lines_text
-    >>> python_lines_text({"ENSIO_PYTHON_LINES": "1"}, 100_000, 1, 4.0)
-    'lines of Python: the recorder took about 6 to 15 µs for each of 100,000 calls, 600 ms to 1.50 s in all, \
-which is in the times between calls and of calls around others, such as H5Dread'
-    >>> python_lines_text({}, 100_000, 1, 4.0)
-    ''
+    `calls` of all tasks, in a run of `run_s`; 0 also if another tool recorded it.
     """
-    low_s, high_s = (each_s * calls for each_s in PYTHON_LINES_S)
-    if not reads_python_lines(environment) or low_s < LEAST_RUN_SHARE * run_s * max(tasks, 1):
+    known = CALL_S.get(info.mode, CALL_S["trace"]) if info.is_native else (0.0, 0.0)
+    low_s, high_s = PYTHON_LINES_S if reads_python_lines(info.environment) else known
+    is_notable = low_s * calls >= LEAST_RUN_SHARE * run_s * max(info.threads, 1)
+    return (low_s, high_s) if is_notable else (0.0, 0.0)
+
+
+def recorder_text(info: RunInfo, calls: int, run_s: float) -> str:
+    """Say what the recorder took of a run; ``""`` if next to nothing."""
+    low_s, high_s = recorder_cost_s(info, calls, run_s)
+    if not high_s:
         return ""
+    lines = "to read lines of Python " * (high_s == PYTHON_LINES_S[1])
     return (
-        f"lines of Python: the recorder took about 6 to 15 µs for each of {calls:,} calls, "
-        f"{seconds_text(low_s)} to {seconds_text(high_s)} in all, which is in the times between calls and of "
-        "calls around others, such as H5Dread"
+        f"took about {seconds_text(low_s)} to {seconds_text(high_s)} {lines}for each of {calls:,} calls, "
+        f"{seconds_text(low_s * calls)} to {seconds_text(high_s * calls)} in all: most of it in the times "
+        "between calls and of calls around others"
     )

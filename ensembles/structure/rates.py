@@ -62,25 +62,11 @@ class Plateau:
 class Rates:
     """The aggregate rate in one direction.
 
-    Attributes
-    ----------
-    op : {"read", "write"}
-        The direction.
-    bytes : int
-        Bytes moved.
-    active_s : float
-        Time in which at least one call moved bytes.
-    mean_bytes_per_s, peak_bytes_per_s : float
-        Mean over active time, and rate in the best cell of the curve, or the mean if that is larger.
-    window_bytes_per_s : float
-        Rate in the best cell of the curve. Where calls are shorter than a cell, and nothing moves between
-        them, it is below the mean over active time.
-    cell_s : float
-        Width of a cell.
-    plateaus : tuple of Plateau
-        In the order of time. Between them the rate changes, or too few calls or bytes moved.
-    share_outside : float
-        Share of the bytes that moved outside of plateaus.
+    `active_s`: time in which at least one call moved bytes. `mean_bytes_per_s`: over active time.
+    `window_bytes_per_s`: rate in the best cell of the curve, of `cell_s`. Where calls are shorter than a
+    cell, and nothing moves between them, it is below the mean over active time; `peak_bytes_per_s` is the
+    larger one. `plateaus`: in the order of time; between them the rate changes, or too few calls or bytes
+    moved. `share_outside`: share of the bytes that moved outside of them.
     """
 
     op: str
@@ -156,10 +142,7 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
 
 
 def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:
-    """Divide the cells into stretches of one mean rate.
-
-    A stretch is the first cell, and the cell after the last.
-    """
+    """Divide the cells into stretches of one mean rate: the first cell, and that after the last."""
     busy = rate > idle
     edges = np.flatnonzero(np.diff(np.concatenate([[False], busy, [False]]).astype(int)))
     found: list[tuple[int, int]] = []
@@ -274,17 +257,7 @@ def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[in
 
 @dataclass(frozen=True)
 class Burst:
-    """A time in which data moved, from the start of the first call to the end of the last.
-
-    Attributes
-    ----------
-    from_s, to_s : float
-        In s since the origin of the run.
-    bytes, calls : int
-        Bytes moved, and the number of calls that moved them.
-    bytes_per_s : float
-        Rate: bytes by the length of the burst.
-    """
+    """A time in which data moved, from the start of the first call to the end of the last."""
 
     from_s: float
     to_s: float

@@ -156,7 +156,8 @@ class StridedReads(Summary):
 
     @property
     def _columns(self) -> dict[str, np.ndarray]:
-        return self.to_arrays()
+        rows = self.rows
+        return {name: rows[name] for name in ROW.names or ()}
 
     @_columns.setter
     def _columns(self, columns: dict[str, np.ndarray]) -> None:
@@ -165,17 +166,9 @@ class StridedReads(Summary):
             rows[name] = columns[name]
         self._parts, self._held = [rows], len(rows)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns of `ROW`, sorted by rank, layer, file, run and position."""
-        rows = self.rows
-        return {name: rows[name] for name in ROW.names or ()}
-
     @property
     def rows(self) -> np.ndarray:
-        """The reads that are held: ndarray of `ROW`.
-
-        Rows are sorted by rank, layer, file, run and position.
-        """
+        """The reads that are held: ndarray of `ROW`, sorted by rank, layer, file, run and position."""
         rows = np.concatenate([np.empty(0, ROW), *self._parts])
         return rows[np.lexsort([rows[name] for name in ("position", "run", "file", "layer", "rank")])]
 
@@ -217,10 +210,7 @@ class StridedReads(Summary):
 
 
 def _lot_of(rank: np.ndarray) -> np.ndarray:
-    """Compute a reproducible random number from 0 to 1 for each rank.
-
-    It is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
-    """
+    """Reproducible random number from 0 to 1 for each rank: SplitMix64 (Steele, Lea and Flood, 2014)."""
     x = rank.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

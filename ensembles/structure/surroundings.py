@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 _US_PER_S = 1e6
 
-NOTABLE_DIRTY_SHARE = 0.05
-"""Dirty pages are notable above this share of the memory that programs could have had."""
-
-NOTABLE_PRESSURE = 0.05
-"""I/O pressure is notable above this share of the time."""
+NOTABLE_SHARE = 0.05
+"""Dirty pages are notable above this share of the memory that programs could have had. So is I/O pressure
+above this share of the time."""
 
 _PROCESS = tuple(name for name in COUNTERS if name not in OF_NODE)
 _NETWORK = tuple(name for name in COUNTERS if name.startswith(("nfs_", "lustre_")) and name not in LEVELS)
@@ -54,8 +52,8 @@ class SurroundingsTotals:
         """Whether dirty pages, I/O pressure or retransmissions of NFS were considerable."""
         shares = (self.io_some_share or 0, self.cgroup_some_share or 0)
         return (
-            (self.dirty_share or 0) >= NOTABLE_DIRTY_SHARE
-            or max(shares) >= NOTABLE_PRESSURE
+            (self.dirty_share or 0) >= NOTABLE_SHARE
+            or max(shares) >= NOTABLE_SHARE
             or self.network.get("nfs_retransmissions", 0) > 0
         )
 

@@ -53,10 +53,7 @@ class Turns(NamedTuple):
 
 
 def variation_of_gaps(ends: np.ndarray) -> float:
-    """Compute the coefficient of variation of the gaps between ends.
-
-    Its square is a linear function of Greenwood's statistic (M. Greenwood, J. R. Stat. Soc. 109, 85, 1946).
-    """
+    """Coefficient of variation of gaps between ends (its square: Greenwood, J. R. Stat. Soc. 109, 85)."""
     gaps = np.diff(np.sort(ends))
     mean = float(gaps.mean())
     return float(gaps.std()) / mean if mean > 0 else float("inf")

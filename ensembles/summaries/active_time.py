@@ -11,13 +11,14 @@ from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import carried_bits
 from ensembles.summaries.kernels import Choice, moving_ns
+from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls, shared_directions
 from ensembles.summaries.timegrid import TimeGrid
 
 MOST_EXACT = 1 << 20
 """Calls of a direction up to which the union of their times is exact."""
 
-_CELLS = 1 << 16
+MOST_CELLS = 1 << 16
 
 
 class ActiveTime(Summary):
@@ -41,7 +42,7 @@ class ActiveTime(Summary):
     def __init__(self) -> None:
         self._spans: list[list[np.ndarray] | None] = [[] for _ in DIRECTIONS]
         """By direction; None: there are too many."""
-        self._grid = TimeGrid(2 * len(DIRECTIONS), _CELLS)
+        self._grid = TimeGrid(2 * len(DIRECTIONS), MOST_CELLS)
 
     def add(self, chunk: Events) -> None:
         """Add events."""
@@ -91,10 +92,7 @@ class ActiveTime(Summary):
         return 1e-9 * float(np.minimum(self._grid.values[number], self._grid.cell_ns).sum())
 
     def calls_between(self, direction: str, from_ns: int, to_ns: int) -> int:
-        """Estimate how many calls moved bytes between two moments.
-
-        These are the calls under way at the first moment, and those that start until the second.
-        """
+        """Estimate how many calls moved bytes between two moments: begun before the second, and not ended."""
         number, cell_ns = DIRECTIONS.index(direction), self._grid.cell_ns
         if not self._grid.values.shape[1]:
             return 0
@@ -110,13 +108,6 @@ class ActiveTime(Summary):
         for number, spans in enumerate(self._spans):
             if spans is not None:
                 self._spans[number] = [np.array([[0], [union_ns(spans)]])] if spans else []
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``active_s`` and ``calls`` by direction, each of shape (2,)."""
-        return {
-            "active_s": np.array([self.active_s(direction) for direction in DIRECTIONS]),
-            "calls": np.array(self._counts(), dtype=np.int64),
-        }
 
 
 def union_ns(spans: list[np.ndarray]) -> int:
@@ -167,10 +158,6 @@ def disjoint(spans: list[np.ndarray]) -> np.ndarray:
     return np.stack([start[begins], end[last]])
 
 
-_LEAST_WAITING = 1 << 16
-"""Spans that may wait at least before they are joined."""
-
-
 class IoUnion(Summary):
     """A mergeable summary: the times in which at least one thread was in an I/O call.
 
@@ -198,7 +185,7 @@ class IoUnion(Summary):
         self._waiting.append(spans)
         self._waiting_spans += spans.shape[1]
         # As many are joined as are there, so that a span is sorted a few times in all.
-        if self._waiting_spans > max(self._spans.shape[1], _LEAST_WAITING):
+        if self._waiting_spans > max(self._spans.shape[1], WAITING_ROWS):
             self._join()
 
     def _join(self) -> None:
@@ -215,11 +202,6 @@ class IoUnion(Summary):
         """Add the calls of another part of the run."""
         other._join()
         self._hold(other._spans)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``start_ns`` and ``end_ns`` of the spans, rising."""
-        self._join()
-        return {"start_ns": self._spans[0], "end_ns": self._spans[1]}
 
     @property
     def time_s(self) -> float:

@@ -56,10 +56,7 @@ def _edges_s() -> np.ndarray:
 
 
 def bit_length(value: np.ndarray) -> np.ndarray:
-    """Count the bits of each uint64 value.
-
-    The count is exact: logarithms of floats would round 2**k - 1 up.
-    """
+    """Count the bits of each uint64 value exactly: logarithms of floats would round 2**k - 1 up."""
     value = np.ascontiguousarray(value).astype(np.uint64, copy=False)
     length = np.empty(value.shape, np.int64)
     _compiled.bit_lengths(value, length)
@@ -73,38 +70,26 @@ _APART = CONSTANTS["ENSIO_ORDINALS_APART"]
 
 
 def size_class(requested_bytes: np.ndarray) -> np.ndarray:
-    """Compute the size class of each size.
-
-    Class 0 is for no bytes, class k for 2**(k - 1) to 2**k - 1 bytes.
-    """
+    """Compute the size class of each size: 0 for no bytes, k for 2**(k - 1) to 2**k - 1 bytes."""
     return bit_length(np.asarray(requested_bytes).astype(np.uint64))
 
 
 def size_range_bytes(number: int) -> tuple[int, int]:
-    """Return the least and the largest size of a class, in bytes.
-
-    `ALL_SIZES` has the whole range of 64 bits.
-    """
+    """Return the least and the largest size of a class, in bytes; `ALL_SIZES`: those of 64 bits."""
     if number == ALL_SIZES:
         return 0, (1 << 64) - 1
     return (1 << number >> 1, (1 << number) - 1)
 
 
 def ordinal_class(ordinal: np.ndarray) -> np.ndarray:
-    """Compute the ordinal class of each ordinal.
-
-    Each of the first 16 ordinals has a separate class; larger ones have one class an octave.
-    """
+    """Compute the ordinal class of each ordinal: each of the first 16, and one an octave beyond."""
     ordinal = np.asarray(ordinal).astype(np.uint64)
     octave = bit_length(ordinal) - _APART.bit_length()
     return np.where(ordinal <= _APART, ordinal.astype(np.int64), _APART + 1 + octave)
 
 
 def ordinal_range(number: int) -> tuple[int, int]:
-    """Return the least and the largest ordinal of a class.
-
-    The result is (0, 0) if ordinals are not known or not distinguished.
-    """
+    """Return the least and the largest ordinal of a class; (0, 0): not known or distinguished."""
     if number in (ALL_ORDINALS, UNKNOWN_ORDINAL):
         return 0, 0
     if number <= _APART:

@@ -146,11 +146,7 @@ class BySite(Summary):
         return self.grouped(lambda number: number)
 
     def grouped(self, key: Callable[[int], Hashable]) -> list[SiteTotals]:
-        """Return the totals of groups of sites, such as those of one source line.
-
-        The group with the longest exclusive time first, and those that only wait for other tasks last. The
-        number is that of one of its sites.
-        """
+        """Return the totals of groups of sites, such as a source line, by exclusive time; waits last."""
         found: dict[Hashable, SiteTotals] = {}
         for (number, call), totals in sorted(self.rows.items()):
             site = found.setdefault(key(number), SiteTotals(number=number))
@@ -159,17 +155,6 @@ class BySite(Summary):
         for site in found.values():
             site.calls = dict(sorted(site.calls.items(), key=lambda row: (-row[1].exclusive_ns, row[0])))
         return sorted(found.values(), key=lambda site: (site.only_waits, -site.exclusive_ns, site.number))
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``site``, ``call`` (``layer:name``), and an array for each part of `SiteCalls`."""
-        rows = sorted(self.rows.items())
-        arrays = {
-            "site": np.array([number for (number, _), _ in rows], dtype=np.int64),
-            "call": np.array([f"{call.layer}:{call.name}" for (_, call), _ in rows], dtype=str),
-        }
-        for name in ("count", "errors", "bytes", "time_ns", "exclusive_ns", "max_ns"):
-            arrays[name] = np.array([getattr(totals, name) for _, totals in rows], dtype=np.int64)
-        return arrays
 
 
 class SitesByDuration(Summary):
@@ -199,12 +184,6 @@ class SitesByDuration(Summary):
         """Add a summary of other events of the same run."""
         for mine, theirs in zip(self.counts, other.counts, strict=True):
             mine.update(theirs)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``range``, ``site`` and ``count``."""
-        rows = [(place, *row) for place, counts in enumerate(self.counts) for row in sorted(counts.items())]
-        table = np.array(rows, np.int64).reshape(-1, 3)
-        return dict(zip(("range", "site", "count"), table.T, strict=True))
 
 
 class Selects(Protocol):
@@ -261,12 +240,6 @@ class SelectedSites(Summary):
         for counts, others in zip(self.counts, other.counts, strict=True):
             for site, count in others.items():
                 _add(counts, site, count)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return selection, site, count and time of each row."""
-        rows = [(i, site, *count) for i, counts in enumerate(self.counts) for site, count in counts.items()]
-        table = np.array(sorted(rows), np.int64).reshape(-1, 4)
-        return dict(zip(("selection", "site", "count", "time_ns"), table.T, strict=True))
 
 
 def _add(counts: dict[int, SiteCount], site: int, more: SiteCount) -> None:

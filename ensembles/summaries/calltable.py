@@ -19,7 +19,6 @@ from ensembles.passes.summary import Summary
 from ensembles.summaries.keyed_sums import sum_by_keys
 
 _NO_LAYER = 255
-_MOST_LAYERS = 255
 _LIMITS = np.iinfo(np.int64)
 _CARRIED = {"read": 1, "write": 2}
 """The bit of ``carried`` that is set if a call around a call of this operation counts its bytes."""
@@ -58,10 +57,7 @@ def compute_call_sums(chunk: Events) -> CallSums:
 
 @of_calls
 def carried_bits(calls: Sequence[Call]) -> np.ndarray:
-    """Return the bit of ``carried`` that applies to each function.
-
-    The result is uint8, shape (len(calls),).
-    """
+    """Return the bit of ``carried`` that applies to each function: uint8, shape (len(calls),)."""
     bit_of_op = np.array([_CARRIED.get(op, 0) for op in OPS], np.uint8)
     return bit_of_op[op_of_calls(calls)]
 
@@ -121,8 +117,8 @@ def operations_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarra
 
 def _numbered(keys: Sequence[str | None]) -> tuple[list[str], np.ndarray]:
     names = list(dict.fromkeys(key for key in keys if key is not None))
-    if len(names) > _MOST_LAYERS:
-        raise ValueError(f"there are {len(names)} layers, and no more than {_MOST_LAYERS} can be counted")
+    if len(names) > _NO_LAYER:
+        raise ValueError(f"there are {len(names)} layers, and no more than {_NO_LAYER} can be counted")
     number = {name: place for place, name in enumerate(names)}
     return names, np.array([_NO_LAYER if key is None else number[key] for key in keys], np.uint8)
 
@@ -267,20 +263,9 @@ class CallTable(Summary):
         self.start_ns = start_ns if self.start_ns is None else min(self.start_ns, start_ns)
         self.end_ns = end_ns if self.end_ns is None else max(self.end_ns, end_ns)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``call`` (``layer:name``), and an array for each part of `CallTotals`."""
-        arrays = {"call": np.array([f"{call.layer}:{call.name}" for call in self.totals], dtype=str)}
-        for name in ("count", "errors", "bytes", "time_ns", "max_ns"):
-            values = [getattr(totals, name) for totals in self.totals.values()]
-            arrays[name] = np.array(values, dtype=np.int64)
-        return arrays
-
 
 def find_slowest_calls(chunk: Events) -> SlowestCall | None:
-    """Find the slowest call that does not wait for other tasks.
-
-    None: there is no such call.
-    """
+    """Find the slowest call that does not wait for other tasks, if there is one."""
     duration = np.where(is_io_of_calls(chunk.calls)[chunk.call], chunk.duration, -1)
     if not len(chunk) or duration.max() < 0:
         return None

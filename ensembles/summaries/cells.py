@@ -169,10 +169,7 @@ class CellSummary(Summary):
         return Events(_without_site(events), self.calls, self.files)
 
     def _renumbered(self, other: CellSummary) -> tuple[dict[str, np.ndarray], Events]:
-        """Renumber the cells and longest calls of another summary.
-
-        Names that this summary lacks are added to it.
-        """
+        """Renumber the cells and longest calls of another summary, whose further names are added."""
         numbers = {call: number for number, call in enumerate(self.calls)}
         call_of = np.array([numbers.setdefault(call, len(numbers)) for call in other.calls], np.int64)
         self.calls = tuple(numbers)
@@ -275,10 +272,7 @@ def _joined_bins(
 
 
 def _longest(cell: np.ndarray, events: Events) -> tuple[np.ndarray, Events]:
-    """Reduce calls to the longest of each cell, the longest first.
-
-    Of equals the earlier one comes first, then that of the lowest rank.
-    """
+    """Reduce calls to the longest of each cell, the longest first; of equals the earlier, then lower rank."""
     order = np.lexsort((events.thread, events.rank, events.start, -events.duration, cell))
     cell = cell[order]
     first = np.flatnonzero(np.concatenate([[True], cell[1:] != cell[:-1]])) if len(cell) else cell

@@ -109,10 +109,6 @@ class CollectiveSteps(Summary):
         """Return ``rank``, ``thread``, ``start`` and ``end`` of each storage call inside another call."""
         return _table(self._storage, _STORAGE_COLUMNS)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``: the numbers of collective calls, and of storage calls inside other calls."""
-        return {"calls": np.array(self._counts, np.int64)}
-
 
 def _table(parts: list[np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndarray]:
     joined = np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0), np.int64)
@@ -197,20 +193,13 @@ class CollectiveEntries(Summary):
         self.names = self.names or other.names
         self.table.merge(other.table)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns of `table`."""
-        return self.table.columns()
-
 
 _STORING = ("read", "write", "sync")
 
 
 @of_calls
 def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return what each function is: 0 collective I/O, 1 a read, write or sync of storage, −1 neither.
-
-    The result is int8, shape (len(calls),).
-    """
+    """Classify functions: 0 collective I/O, 1 a read, write or sync of storage, -1 neither; int8."""
     kinds = [
         0
         if call.name.endswith("_all") and call.layer in ("mpiio", "pnetcdf")
@@ -289,10 +278,6 @@ class CollectiveTime(Summary):
     def condense(self) -> None:
         """Join the times of calls that overlap."""
         self._spans = [[disjoint(spans)] if spans else [] for spans in self._spans]
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``: of collective I/O, and of storage inside calls."""
-        return {"calls": np.array(self._calls, np.int64)}
 
     def to_json(self) -> dict[str, float] | None:
         """Return the times, or None.

@@ -32,6 +32,7 @@ class DurationCube(Summary):
     columns = ("rank", "call", "depth", "start", "duration")
     requires = ANY_ORDER
     results = ("_calls", "_time")
+    added_up = ("_calls", "_time")
 
     def __init__(self, tasks: int, extent_ns: tuple[int, int], used: np.ndarray) -> None:
         self.tasks = max(tasks, 1)
@@ -68,11 +69,6 @@ class DurationCube(Summary):
             self._time.add(chunk.start[outermost], chunk.duration[outermost], rows[outermost])
         else:
             self._time.add(chunk.start, chunk.duration, rows)
-
-    def merge(self, other: DurationCube) -> None:
-        """Add the cube of other events of the same run."""
-        self._calls.merge(other._calls)
-        self._time.merge(other._time)
 
     @property
     def cell_ns(self) -> int:
@@ -138,15 +134,6 @@ class DurationCube(Summary):
             first = int(np.searchsorted(edges, times_ns[0], side="right")) - 1
             cells = slice(max(first, 0), max(int(np.searchsorted(edges[:-1], times_ns[1], side="left")), 0))
         return rows, cells
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``time_ns``, ``edges_ns`` and ``times_ns``."""
-        return {
-            "calls": self.calls(),
-            "time_ns": self.time_ns(),
-            "edges_ns": self.edges_ns,
-            "times_ns": self.times_ns,
-        }
 
 
 def bins_of_counts(counts: np.ndarray) -> np.ndarray:

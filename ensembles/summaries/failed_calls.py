@@ -9,13 +9,11 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.keyed_sums import WAITING_ROWS
 
 _ROWS = ("call", "error", "file", "count", "low_rank", "high_rank", "first_ns", "last_ns", "inside")
 _JOINS = (np.add, np.minimum, np.maximum, np.minimum, np.maximum, np.add)
 """How two rows of the same function, errno and file become one, for the columns after these."""
-
-_LEAST_WAITING = 1 << 12
-"""Rows that may wait at least before they are joined."""
 
 
 class FailedKind(NamedTuple):
@@ -89,7 +87,7 @@ class FailedCalls(Summary):
         self._waiting.append(_joined(rows))
         self._rows_waiting += self._waiting[-1].shape[1]
         # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
-        if self._rows_waiting > max(self._rows.shape[1], _LEAST_WAITING):
+        if self._rows_waiting > max(self._rows.shape[1], WAITING_ROWS):
             self._join()
 
     def _join(self) -> np.ndarray:

@@ -44,10 +44,7 @@ def histogram_from_cells(summary: CellSummary) -> LogHistogram:
 
 
 def moments_from_cells(summary: CellSummary) -> CallMoments:
-    """Make the moments of each function from a recorded summary.
-
-    There are none if it has only sums of durations.
-    """
+    """Make the moments of each function from a recorded summary, if it has sums of powers."""
     moments = CallMoments()
     if not summary.durations_known:
         return moments

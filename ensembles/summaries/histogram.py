@@ -97,15 +97,6 @@ class LogHistogram(Summary):
         edges_s = bin_edges_s()[np.append(first_of_bin, BIN_COUNT)]
         return edges_s[used[0] : used[-1] + 2], counts[chosen]
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``counts`` and ``call``.
-
-        ``counts`` is int64, shape (calls, BIN_COUNT); ``call`` names its rows as ``layer:name``.
-        """
-        counts = np.array(list(self.counts.values()), dtype=np.int64).reshape(-1, BIN_COUNT)
-        names = np.array([f"{call.layer}:{call.name}" for call in self.counts], dtype=str)
-        return {"counts": counts, "call": names}
-
 
 class LogHistogramPerMib(LogHistogram):
     """A mergeable summary: as `LogHistogram`, of durations per MiB. Calls that moved nothing are left out.
@@ -132,10 +123,7 @@ class LogHistogramPerMib(LogHistogram):
 
 
 def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
-    """Compute the least and the largest duration of each bin in ns.
-
-    Both are float64, shape (BIN_COUNT,).
-    """
+    """Compute the least and the largest duration of each bin, ns: float64, shape (BIN_COUNT,)."""
     edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     return edges_ns[:-1], edges_ns[1:] - 1
 

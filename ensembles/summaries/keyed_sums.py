@@ -11,7 +11,7 @@ from ensembles import _compiled
 _WAYS = "slm"
 """What `_compiled.sum_by_keys` does with a column: sum, least, most; in capitals for real numbers."""
 
-_LEAST_ROWS = 1 << 14
+WAITING_ROWS = 1 << 14
 """Rows of new parts up to which they are not joined with the first."""
 
 
@@ -52,7 +52,7 @@ class KeyedSums:
         self._parts.append(part)
         if len(self._parts) > 1:
             self._new_rows += len(part[self.keys[0]])
-        if self._new_rows > max(_LEAST_ROWS, len(self._parts[0][self.keys[0]])):
+        if self._new_rows > max(WAITING_ROWS, len(self._parts[0][self.keys[0]])):
             self.columns()
 
     def merge(self, other: KeyedSums) -> None:

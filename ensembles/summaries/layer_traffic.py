@@ -129,13 +129,6 @@ class LayerTraffic(Summary):
             self.read_inside[name] = self.read_inside.get(name, Traffic()).plus(traffic)
         self._open.update(other._open)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``outer_layer``, ``outer_op``, ``layer``, ``op``, ``calls`` and ``bytes``, a row a pair."""
-        names = np.array(list(self.inner), dtype=str).reshape(-1, 4)
-        sums = np.array(list(self.inner.values()), dtype=np.int64).reshape(-1, 2)
-        columns = dict(zip(("outer_layer", "outer_op", "layer", "op"), names.T, strict=True))
-        return columns | {"calls": sums[:, 0], "bytes": sums[:, 1]}
-
 
 def _sums(key: np.ndarray, moved: np.ndarray, chosen: np.ndarray) -> list[tuple[int, int, int]]:
     """Return number and bytes of the chosen calls by key: (key, calls, bytes)."""

@@ -67,10 +67,6 @@ class LongestCalls(Summary):
             return Events(columns, more.calls, more.files, more.sites)
         return Events(columns, more.calls, more.files)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns of the calls by name."""
-        return self.events.columns
-
 
 class DiagramCalls(LongestCalls):
     """The calls that a trace diagram draws one by one: all of a run of few calls, else the longest.
@@ -131,7 +127,3 @@ class DiagramCalls(LongestCalls):
         if len(more):
             copied = self._copied(more)
             self.events = Events.concatenate([self.events, copied]) if len(self.events) else copied
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns of the calls by name, in an order that does not depend on merging."""
-        return self.events.sorted().columns

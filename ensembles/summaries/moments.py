@@ -67,10 +67,7 @@ class CentralMoments:
 
     @property
     def std_ns(self) -> float:
-        """Standard deviation of the sample (divisor n − 1) in ns.
-
-        NaN for fewer than two durations.
-        """
+        """Standard deviation of the sample (divisor n − 1), ns; NaN for fewer than two durations."""
         return float(np.sqrt(max(self.sums[0], 0.0) / (self.n - 1))) if self.n > 1 else float("nan")
 
     @property
@@ -133,18 +130,3 @@ class CallMoments(Summary):
 
     def _add(self, call: Call, moments: CentralMoments) -> None:
         self.moments[call] = self.moments[call] + moments if call in self.moments else moments
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the moments as arrays of shape (calls,)."""
-        rows = list(self.moments.values())
-        sums = np.array([row.sums for row in rows], dtype=np.float64).reshape(-1, 3)
-        return {
-            "call": np.array([f"{call.layer}:{call.name}" for call in self.moments], dtype=str),
-            "n": np.array([row.n for row in rows], dtype=np.int64),
-            "mean_ns": np.array([row.mean_ns for row in rows], dtype=np.float64),
-            "m2": sums[:, 0],
-            "m3": sums[:, 1],
-            "m4": sums[:, 2],
-            "min_ns": np.array([row.min_ns for row in rows], dtype=np.int64),
-            "max_ns": np.array([row.max_ns for row in rows], dtype=np.int64),
-        }

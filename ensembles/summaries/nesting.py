@@ -25,10 +25,7 @@ class Nesting:
         self._open: dict[tuple[int, int], _Waiting] = {}
 
     def inner_ns(self, chunk: Events) -> np.ndarray | None:
-        """Compute the time of each call in recorded calls inside it.
-
-        Time in ns, at most the duration of the call. None: no call is nested.
-        """
+        """Compute the time of each call, ns, in recorded calls inside it; None: no call is nested."""
         if not len(chunk):
             return None
         is_nested = chunk.remembered(_has_inner_calls, _has_inner_calls)

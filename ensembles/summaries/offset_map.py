@@ -28,6 +28,7 @@ class OffsetMap(Summary):
 
     columns = ("rank", "call", "file", "offset", "moved", "start", "duration")
     requires = ANY_ORDER
+    added_up = ("_grid", "calls", "without_offset")
 
     def __init__(self, file: int, layer: str, tasks: int, span_ns: tuple[int, int]) -> None:
         self.file, self.layer, self.tasks = file, layer, max(tasks, 1)
@@ -89,12 +90,6 @@ class OffsetMap(Summary):
         begin = np.clip((start - low) * scale, 0, ROWS - 1e-6)
         return begin, np.clip((start + duration - low) * scale, begin, ROWS - 1e-6)
 
-    def merge(self, other: OffsetMap) -> None:
-        """Add what another summary of the same file counted."""
-        self._grid.merge(other._grid)
-        self.calls += other.calls
-        self.without_offset += other.without_offset
-
     @property
     def offset_edges(self) -> np.ndarray:
         """Edges of the cells of offsets in bytes: int64, shape (offsets + 1,)."""
@@ -115,13 +110,6 @@ class OffsetMap(Summary):
         """Return the bytes by row of ranks and offset: int64, shape (rows, offsets)."""
         first = DIRECTIONS.index(op) * self.rank_rows
         return self._grid.values[first : first + self.rank_rows]
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``offset_edges``, ``time_edges_s``, and the bytes ``by_time`` and ``by_rank`` of each op."""
-        arrays = {"offset_edges": self.offset_edges, "time_edges_s": self.time_edges_s}
-        for op in DIRECTIONS:
-            arrays |= {f"{op}_by_time": self.by_time(op), f"{op}_by_rank": self.by_rank(op)}
-        return arrays
 
 
 class WindowMap(OffsetMap):

@@ -10,11 +10,10 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
+from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.calltable import carried_bits, compute_call_sums
+from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
-
-MOST_SESSIONS = 1 << 20
-"""Number of sessions of a direction that are kept: those that moved most bytes."""
 
 LEFT_OUT = 0.01
 """Share of the bytes that the smallest sessions, which are left out, move together at most."""
@@ -23,8 +22,6 @@ _COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed",
 _OPEN, _CLOSE, _SYNC = 1, 2, 3
 """Marks of functions, as in `_uses.c`."""
 
-_MOST_WAITING = 1 << 12
-"""Uses that wait at most before they continue sessions."""
 
 _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
 """First letters of functions that open objects in an HDF5 file which is open already."""
@@ -74,7 +71,7 @@ class OpenTime(Summary):
         if uses.shape[1]:
             self._uses.append(uses)
             self._waiting += uses.shape[1]
-            if self._waiting > _MOST_WAITING:
+            if self._waiting > WAITING_ROWS:
                 self._join()
 
     def _join(self) -> None:
@@ -104,13 +101,13 @@ class OpenTime(Summary):
             return
         self._parts[number].append(rows)
         self._held[number] += rows.shape[1]
-        if self._held[number] > 2 * MOST_SESSIONS:
+        if self._held[number] > 2 * MOST_EXACT:
             self._compact(number)
 
     def _compact(self, number: int) -> np.ndarray:
         rows = np.concatenate([self._done[number], *self._parts[number]], axis=1)
-        if rows.shape[1] > MOST_SESSIONS:
-            rows = rows[:, np.lexsort((rows[1], rows[0], -rows[2]))[:MOST_SESSIONS]]
+        if rows.shape[1] > MOST_EXACT:
+            rows = rows[:, np.lexsort((rows[1], rows[0], -rows[2]))[:MOST_EXACT]]
         self._done[number], self._parts[number], self._held[number] = rows, [], rows.shape[1]
         return rows
 
@@ -135,7 +132,7 @@ class OpenTime(Summary):
         """Compute in how much time files were open that bytes were moved to or from.
 
         None: no bytes moved; or the sessions that are known moved too few of them. The others begin without
-        an open of the same thread, or there were more than `MOST_SESSIONS`.
+        an open of the same thread, or there were more than `MOST_EXACT`.
         """
         self.finalize()
         number = DIRECTIONS.index(direction)
@@ -158,14 +155,6 @@ class OpenTime(Summary):
         self.finalize()
         for number in range(len(DIRECTIONS)):
             self._compact(number)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``bytes``, ``sessions`` and ``time_s`` by direction, each of shape (2,)."""
-        found = [self.open_to_close(direction) or OpenToClose(0, 0, 0.0) for direction in DIRECTIONS]
-        return {
-            name: np.array([getattr(each, name) for each in found])
-            for name in ("bytes", "sessions", "time_s")
-        }
 
 
 @of_calls

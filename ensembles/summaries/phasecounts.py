@@ -12,6 +12,7 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries import kernels
+from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.bins import BIN_COUNT
 
 LARGEST = np.iinfo(np.int64).max
@@ -19,9 +20,6 @@ MIB = float(1 << 20)
 
 LARGEST_PER_MIB_NS = 2.0**62
 """Upper limit of durations per MiB; longer ones count as this, 146 years for each MiB."""
-
-MOST_KEPT = 1 << 20
-"""Largest number of calls that are kept one by one, 16 bytes each."""
 
 
 def duration_per_mib_ns(duration_ns: np.ndarray, moved: np.ndarray) -> np.ndarray:
@@ -64,10 +62,7 @@ class PhaseCounts(Summary):
         self._kept_calls = 0
 
     def add(self, chunk: Events) -> None:
-        """Add events.
-
-        They have the columns `quantity`, ``start`` and those that `key` and `choose` read.
-        """
+        """Add events, with the columns `quantity`, ``start`` and those that `key` and `choose` read."""
         taken = None if self.choose is None else self.choose(chunk)
         if taken is not None and taken.all():
             taken = None
@@ -85,7 +80,7 @@ class PhaseCounts(Summary):
     def _keep(self, calls: list[tuple[np.ndarray, np.ndarray]]) -> None:
         self._kept_calls += sum(len(key) for key, _ in calls)
         if self.kept is not None:
-            self.kept = self.kept + calls if self._kept_calls <= MOST_KEPT else None
+            self.kept = self.kept + calls if self._kept_calls <= MOST_EXACT else None
 
     def merge(self, other: PhaseCounts) -> None:
         """Add counts with the same cuts."""
@@ -100,10 +95,6 @@ class PhaseCounts(Summary):
             self._keep(other.kept)
         np.minimum(mine["least"], theirs["least"], out=mine["least"])
         np.maximum(mine["most"], theirs["most"], out=mine["most"])
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``cuts``, and `arrays`."""
-        return {"cuts": self.cuts, **self.arrays}
 
     def parted(self, cuts: np.ndarray) -> PhaseCounts:
         """Count the same calls by other groups."""
@@ -143,11 +134,6 @@ class CountsOfSeveral(Summary):
         """Add counts of the same selections."""
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.merge(theirs)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays of all selections, named ``0.counts``, ``1.counts`` ..."""
-        arrays = ((place, counts.to_arrays()) for place, counts in enumerate(self.each))
-        return {f"{place}.{name}": values for place, found in arrays for name, values in found.items()}
 
     @property
     def all_kept(self) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
+from ensembles.summaries import active_time
 from ensembles.summaries.kernels import Choice
 from ensembles.summaries.raster import CLASSES, ROWS, Raster, class_of_calls
 from ensembles.summaries.timegrid import CELLS, TimeGrid
@@ -25,8 +26,6 @@ LEVELS = 5
 
 MOST_CELLS = ROWS * CELLS
 """Largest number of rows × cells of a level."""
-
-_MOST_CELLS_OF_TIME = 1 << 16
 
 
 class Pyramid(Summary):
@@ -46,7 +45,7 @@ class Pyramid(Summary):
     def __init__(self, tasks: int, level: int = 0) -> None:
         self.tasks, self.level = max(tasks, 1), level
         base = -(-self.tasks // ROWS)
-        cells = min(MOST_CELLS // -(-self.tasks // base), _MOST_CELLS_OF_TIME)
+        cells = min(MOST_CELLS // -(-self.tasks // base), active_time.MOST_CELLS)
         self.cells = max((1 << (cells.bit_length() - 1)) >> level, 2)
         self.ranks_per_row = base << level
         self.rows = -(-self.tasks // self.ranks_per_row)
@@ -134,10 +133,6 @@ class Pyramid(Summary):
     def _put_into(self, raster: Raster, window_ns: tuple[int, int] | None = None) -> None:
         extent = window_ns or (None if self._grid.low_ns is None else self.extent_ns)
         raster.put(self._grid, np.arange(self._amounts), extent, self.several_threads)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the properties ``time_ns``, ``begun`` and ``edges_ns``."""
-        return {"time_ns": self.time_ns, "begun": self.begun, "edges_ns": self.edges_ns}
 
 
 def pyramid_request(level: int = 0) -> SummaryRequest:

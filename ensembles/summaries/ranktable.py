@@ -8,23 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.events import OPS, Call, Events, is_io_of_calls
+from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.spec import PassRun
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
+from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.nesting import Nesting
-
-_TRANSFERS = (OPS.index("read"), OPS.index("write"))
 
 SUMS = ("count", "errors", "moved", "time_ns", "inner_ns")
 COLUMNS = ("rank", "call", *SUMS, "max_ns")
 
 _FEW_RANKS = 16
 """Ranks in a chunk whose calls are added one after the other, without sorting."""
-
-
-_LEAST_WAITING = 1 << 12
-"""Rows that may wait at least before they are joined."""
 
 
 def _column(name: str) -> Any:
@@ -123,7 +118,7 @@ class RankTable(Summary):
         self._waiting.append({name: rows[name].astype(np.int64) for name in COLUMNS})
         self._rows_waiting += len(rows["rank"])
         # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
-        if self._rows_waiting > max(len(self._columns["rank"]), _LEAST_WAITING):
+        if self._rows_waiting > max(len(self._columns["rank"]), WAITING_ROWS):
             self.condense()
 
     def condense(self) -> None:
@@ -151,10 +146,7 @@ class RankTable(Summary):
         return {name: getattr(self, name) for name in COLUMNS}
 
     def io_time_ns(self, tasks: int) -> np.ndarray:
-        """Sum the exclusive time of each rank in I/O calls, over all its threads.
-
-        Calls that wait for other tasks are not I/O; those that wait for I/O are.
-        """
+        """Sum the exclusive time of each rank in I/O calls, not in waiting for tasks, over its threads."""
         return self._sums(tasks, self.time_ns - self.inner_ns, is_io_of_calls(self.calls)[self.call])
 
     def moving_ns(self, tasks: int, chosen: np.ndarray) -> np.ndarray:
@@ -164,17 +156,6 @@ class RankTable(Summary):
         """
         contain = np.array([call.layer != "posix" for call in self.calls], np.bool_)[self.call]
         return self._sums(tasks, self.time_ns - self.inner_ns * contain, chosen)
-
-    def bytes_moved(self, tasks: int) -> np.ndarray:
-        """Sum the bytes that each rank read and wrote: int64, shape (tasks,).
-
-        Bytes of calls inside others are included.
-        """
-        return self._sums(tasks, self.moved, np.isin(self._ops(), _TRANSFERS))
-
-    def _ops(self) -> np.ndarray:
-        ops: np.ndarray = np.array([OPS.index(call.op) for call in self.calls], np.int64)[self.call]
-        return ops
 
     def _sums(self, tasks: int, values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         sums = np.zeros(tasks, np.int64)

@@ -106,10 +106,7 @@ class Raster(Summary):
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Edges of the cells in ns since the origin: int64, shape (cells + 1,).
-
-        There is one edge in a run without events.
-        """
+        """Edges of the cells, ns since the origin: int64, shape (cells + 1,); one in a run without events."""
         return self._grid.edges_ns
 
     @property
@@ -119,18 +116,12 @@ class Raster(Summary):
 
     @property
     def extent_ns(self) -> tuple[int, int]:
-        """First and last moment of the events in ns since the origin.
-
-        (0, 0) without events.
-        """
+        """First and last moment of the events, ns since the origin; (0, 0) without events."""
         return self._grid.low_ns or 0, self._grid.high_ns or 0
 
     @property
     def time_ns(self) -> np.ndarray:
-        """Time in calls in ns: int64, shape (classes, rows, cells).
-
-        Classes are in the order of `CLASSES`.
-        """
+        """Time in calls, ns: int64, shape (classes, rows, cells), classes as in `CLASSES`."""
         return self._grid.values.reshape(len(CLASSES), self.rows, -1)
 
     @property
@@ -145,10 +136,7 @@ class Raster(Summary):
         return [name for name, any_time in zip(CLASSES, spent, strict=True) if any_time]
 
     def shares(self, name: str) -> np.ndarray:
-        """Compute the share of each pixel that was spent in calls of a class.
-
-        The area of a pixel is tasks × time.
-        """
+        """Compute the share of each pixel, an area of tasks × time, that was spent in calls of a class."""
         area = (self.tasks_of_row * self.cell_ns).astype(np.float32)[:, None]
         shares: np.ndarray = self.time_ns[list(CLASSES).index(name)].astype(np.float32) / area
         return shares
@@ -158,17 +146,10 @@ class Raster(Summary):
         tasks: np.ndarray = self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
         return tasks
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the properties ``time_ns``, ``edges_ns`` and ``tasks_of_row``."""
-        return {"time_ns": self.time_ns, "edges_ns": self.edges_ns, "tasks_of_row": self.tasks_of_row}
-
 
 @of_calls
 def class_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return the class of each function.
-
-    The result is int32, shape (len(calls),), with indices into `CLASSES`.
-    """
+    """Return the class of each function: int32, indices into `CLASSES`."""
     number = {op: index for index, ops in enumerate(CLASSES.values()) for op in ops}
     io_wait = list(CLASSES).index("io wait")
     waits_for_io = [call.op == "wait" and not call.waits_for_tasks for call in calls]

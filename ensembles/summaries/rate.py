@@ -33,6 +33,7 @@ class RateCurve(Summary):
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
     results = ("_grid", "active")
+    added_up = ("_grid", "active")
 
     def __init__(self, cells: int = CELLS, knows_active: bool = True) -> None:
         self._knows_active = knows_active
@@ -46,17 +47,9 @@ class RateCurve(Summary):
             if self._knows_active:
                 self.active.add(chunk)
 
-    def merge(self, other: RateCurve) -> None:
-        """Add another curve."""
-        self._grid.merge(other._grid)
-        self.active.merge(other.active)
-
     @property
     def edges_ns(self) -> np.ndarray:
-        """Edges of the cells in ns since the origin of the run: int64, shape (cells + 1,).
-
-        There are no cells if no bytes moved.
-        """
+        """Edges of the cells, ns since the origin: int64, shape (cells + 1,); no cells if no bytes moved."""
         return self._grid.edges_ns
 
     @property
@@ -66,10 +59,7 @@ class RateCurve(Summary):
 
     @property
     def moved_bytes(self) -> np.ndarray:
-        """Bytes moved in each cell: float64, shape (2, cells).
-
-        Rows are in the order of `DIRECTIONS`.
-        """
+        """Bytes moved in each cell: float64, shape (2, cells), as in `DIRECTIONS`."""
         return self._grid.values * 2.0**-_FRACTION_BITS
 
     def rate_bytes_per_s(self, direction: str) -> np.ndarray:
@@ -132,10 +122,6 @@ class RateCurve(Summary):
             for mine, values in zip(moved, self.moved_bytes, strict=True):
                 np.add.at(mine, cell[inside], values[inside])
         return moved
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the properties ``moved_bytes`` and ``edges_ns``."""
-        return {"moved_bytes": self.moved_bytes, "edges_ns": self.edges_ns}
 
 
 class WindowRate(RateCurve):

@@ -72,16 +72,6 @@ class RegionTimes(Summary):
         self.totals = [replace(each, io_time_ns=None) for each in self.totals]
         return self
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``name``, ``count``, ``time_ns`` and ``io_time_ns``, one entry each."""
-        return {
-            "name": np.array([totals.name for totals in self.totals], str),
-            **{
-                name: np.array([getattr(totals, name) or 0 for totals in self.totals], np.int64)
-                for name in ("count", "time_ns", "io_time_ns")
-            },
-        }
-
 
 def _totals(table: RegionTable, key: np.ndarray, number: np.ndarray, length: int) -> list[RegionTotals]:
     """Compute the totals that follow from the table alone, by number."""

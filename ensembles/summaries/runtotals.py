@@ -36,6 +36,7 @@ class LayerTimes(Summary):
 
     columns = (*SUM_COLUMNS, "rank", "thread")
     results = ("calls", "time_ns", "inner_ns")
+    added_up = ("calls", "time_ns", "inner_ns", "_nesting")
 
     def __init__(self) -> None:
         self.calls: dict[Call, int] = {}
@@ -60,17 +61,6 @@ class LayerTimes(Summary):
     def _add_inner(self, call: Call, time_ns: int) -> None:
         self.inner_ns[call] = self.inner_ns.get(call, 0) + time_ns
 
-    def merge(self, other: LayerTimes) -> None:
-        """Add a summary of other threads."""
-        for mine, others in (
-            (self.calls, other.calls),
-            (self.time_ns, other.time_ns),
-            (self.inner_ns, other.inner_ns),
-        ):
-            for call, amount in others.items():
-                mine[call] = mine.get(call, 0) + amount
-        self._nesting.merge(other._nesting)
-
     def exclusive_ns(self, call: Call) -> int:
         """Return the exclusive time of a function in ns."""
         return self.time_ns[call] - self.inner_ns.get(call, 0)
@@ -86,14 +76,6 @@ class LayerTimes(Summary):
             # What is inside a call of posix is the other half of a copy.
             layer.time_ns += self.exclusive_ns(call) if call.layer == "posix" else self.time_ns[call]
         return layers
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``layer``, ``calls``, ``time_ns`` and ``exclusive_ns``, a row a layer."""
-        layers = self.layers
-        arrays = {"layer": np.array(list(layers), dtype=str)}
-        for name in ("calls", "time_ns", "exclusive_ns"):
-            arrays[name] = np.array([getattr(layer, name) for layer in layers.values()], dtype=np.int64)
-        return arrays
 
 
 DIRECTIONS = ("read", "write")
@@ -124,10 +106,7 @@ def shared_directions(events: Events) -> np.ndarray:
 
 
 def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return the direction of each function.
-
-    The result is int32, shape (len(calls),): an index into `DIRECTIONS`, or -1.
-    """
+    """Return the direction of each function: int32, an index into `DIRECTIONS`, or -1."""
     direction_of_op = np.full(len(OPS), -1, dtype=np.int32)
     for number, op in enumerate(DIRECTIONS):
         direction_of_op[OPS.index(op)] = number
@@ -156,6 +135,7 @@ class RunTotals(Summary):
     of_all_calls = True
     columns = LayerTimes.columns
     results = ("bytes_read", "bytes_written", "layers")
+    added_up = ("layers", "bytes_read", "bytes_written")
 
     def __init__(self) -> None:
         self.bytes_read = 0
@@ -163,10 +143,7 @@ class RunTotals(Summary):
         self.layers = LayerTimes()
 
     def add(self, chunk: Events) -> None:
-        """Add events, those of a thread in the order of completion.
-
-        All events of a thread must be added to the same summary.
-        """
+        """Add events: all of a thread, in the order of completion."""
         if not len(chunk):
             return
         self.layers.add(chunk)
@@ -177,24 +154,10 @@ class RunTotals(Summary):
             elif chunk.calls[number].op == "write":
                 self.bytes_written += int(sums.counted[number])
 
-    def merge(self, other: RunTotals) -> None:
-        """Add a summary of other threads."""
-        self.layers.merge(other.layers)
-        self.bytes_read += other.bytes_read
-        self.bytes_written += other.bytes_written
-
     @property
     def io_time_ns(self) -> int:
-        """Exclusive time in I/O calls in ns, summed over all threads.
-
-        Calls that wait for other tasks are not I/O; those that wait for I/O are.
-        """
+        """Exclusive time in I/O calls in ns, summed over all threads; waiting for other tasks is none."""
         return sum(self.layers.exclusive_ns(call) for call in self.layers.calls if not call.waits_for_tasks)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``bytes_read``, ``bytes_written`` and ``io_time_ns``, each of shape (1,)."""
-        names = ("bytes_read", "bytes_written", "io_time_ns")
-        return {name: np.array([getattr(self, name)], dtype=np.int64) for name in names}
 
 
 class EventCount(Summary):
@@ -203,6 +166,7 @@ class EventCount(Summary):
     columns = ("duration",)
     requires = ANY_ORDER
     results = ("events",)
+    added_up = ("events",)
 
     def __init__(self) -> None:
         self.events = 0
@@ -210,11 +174,3 @@ class EventCount(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         self.events += len(chunk)
-
-    def merge(self, other: EventCount) -> None:
-        """Add another count."""
-        self.events += other.events
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``events``."""
-        return {"events": np.array(self.events, np.int64)}

@@ -106,14 +106,6 @@ class SizeTable(Summary):
         order = np.lexsort((sizes, counts))[::-1][:most]
         return [(int(sizes[i]), int(counts[i])) for i in order]
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``<layer>_bytes`` and ``<layer>_count``, both of shape (sizes,)."""
-        arrays = {}
-        for layer in self.layers:
-            arrays[f"{layer}_bytes"] = self._sizes[layer]
-            arrays[f"{layer}_count"] = self._counts[layer]
-        return arrays
-
 
 class Requests(Summary):
     """A mergeable summary: requests with a known flight that were not posted inside another call.
@@ -126,6 +118,7 @@ class Requests(Summary):
     columns = ("call", "depth", "duration", "flight")
     requires = ANY_ORDER
     results = ("requests", "post_ns")
+    added_up = ("requests", "post_ns")
 
     def __init__(self) -> None:
         self.requests = dict.fromkeys(OPERATIONS, 0)
@@ -142,19 +135,6 @@ class Requests(Summary):
             self.requests[name] += int(mine.sum())
             self.post_ns[name] += int(duration[mine].sum())
 
-    def merge(self, other: Requests) -> None:
-        """Add a summary of other events of the same run."""
-        for name in OPERATIONS:
-            self.requests[name] += other.requests[name]
-            self.post_ns[name] += other.post_ns[name]
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``requests`` and ``post_ns``, each of shape (3,), in the order of `OPERATIONS`."""
-        return {
-            "requests": np.array(list(self.requests.values()), np.int64),
-            "post_ns": np.array(list(self.post_ns.values()), np.int64),
-        }
-
 
 class Alignment(Summary):
     """A mergeable summary: how many reads and writes begin at a multiple of their file's boundary.
@@ -168,6 +148,7 @@ class Alignment(Summary):
     of_all_calls = True
     columns = ("call", "file", "offset", "requested")
     requires = ANY_ORDER
+    added_up = ("known", "misaligned", "crossing")
 
     def __init__(self, boundary_bytes: int | np.ndarray) -> None:
         self._boundary = np.asarray(boundary_bytes, np.int64)
@@ -194,21 +175,3 @@ class Alignment(Summary):
             for number, count in enumerate(np.bincount(key[chosen], minlength=len(names)).tolist()):
                 if count or names[number] in self.known:
                     counts[names[number]] = counts.get(names[number], 0) + count
-
-    def merge(self, other: Alignment) -> None:
-        """Add the counts of other events of the same run."""
-        for mine, others in (
-            (self.known, other.known),
-            (self.misaligned, other.misaligned),
-            (self.crossing, other.crossing),
-        ):
-            for name, count in others.items():
-                mine[name] = mine.get(name, 0) + count
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``known``, ``misaligned`` and ``crossing``, in the order of `known`."""
-        columns = {"known": self.known, "misaligned": self.misaligned, "crossing": self.crossing}
-        return {
-            name: np.array([counts.get(key, 0) for key in self.known], np.int64)
-            for name, counts in columns.items()
-        }

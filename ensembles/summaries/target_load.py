@@ -7,11 +7,9 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.model.layouts import Layouts
 from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.offset_map import ROWS
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.timegrid import TimeGrid
-
-ROWS = 512
-"""Largest number of rows of targets."""
 
 CELLS = 1024
 """Largest number of cells of time."""
@@ -36,6 +34,7 @@ class TargetLoad(Summary):
     columns = ("call", "file", "offset", "moved", "start", "duration")
     requires = ANY_ORDER
     results = ("known_bytes", "unknown_bytes", "_grid", "_totals")
+    added_up = ("_grid", "_totals", "known_bytes", "unknown_bytes")
 
     def __init__(self, layouts: Layouts, layer: str) -> None:
         self._layouts, self._layer = layouts, layer
@@ -83,13 +82,6 @@ class TargetLoad(Summary):
         np.add.at(self._totals[time], target, took)
         np.add.at(self._totals[calls], target, 1)
 
-    def merge(self, other: TargetLoad) -> None:
-        """Add what another summary of the same layouts counted."""
-        self._grid.merge(other._grid)
-        self._totals += other._totals
-        self.known_bytes += other.known_bytes
-        self.unknown_bytes += other.unknown_bytes
-
     @property
     def targets(self) -> np.ndarray:
         """Indices of the targets, rising: int64, shape (targets,)."""
@@ -114,11 +106,3 @@ class TargetLoad(Summary):
         """Return an amount of each target: int64, shape (targets,)."""
         found: np.ndarray = self._totals[AMOUNTS.index(amount)]
         return found
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``targets``, ``edges_ns``, and each amount over time."""
-        return {
-            "targets": self.targets,
-            "edges_ns": self.edges_ns,
-            **{name: self.over_time(name) for name in AMOUNTS},
-        }

@@ -74,18 +74,12 @@ class TimeGrid:
 
     @property
     def values(self) -> np.ndarray:
-        """Amounts: int64, shape (rows, cells in use).
-
-        A view that is valid until the next `add` or `merge`.
-        """
+        """Amounts: int64, shape (rows, cells in use), a view until the next `add` or `merge`."""
         return self._values[:, : self._used]
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Edges of the cells in use: int64, shape (cells in use + 1,).
-
-        In ns since the origin of the run.
-        """
+        """Edges of the cells in use, ns since the origin: int64, shape (cells in use + 1,)."""
         return (self._first + np.arange(self._used + 1, dtype=np.int64)) << self.level
 
     @property
@@ -201,10 +195,7 @@ def _fold(
     level: int,
     rows: np.ndarray | None = None,
 ) -> None:
-    """Add the cells of `source` to those of `target`, by default to the same rows.
-
-    The target covers them, with cells that are at least as wide.
-    """
+    """Add the cells of `source` to rows of `target`, which covers them and has cells as wide."""
     if not source.shape[1]:
         return
     column = ((source_first + np.arange(source.shape[1])) >> (level - source_level)) - first

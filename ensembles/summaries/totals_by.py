@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT, unions_ns
@@ -95,11 +94,11 @@ class TotalsBy(Summary):
         """Count the ranks of each file; ranks come one after the other, from chunk to chunk."""
         if self._key == "rank":
             return
-        if (rank[1:] < rank[:-1]).any():
-            order = np.argsort(rank, kind="stable")
-            key, rank = key[order], rank[order]
+        pairs = sum_by_keys({"key": key, "rank": rank})
+        key, rank = pairs["key"], pairs["rank"]
         self._make_room(int(key.max()) + 1)
-        _compiled.count_ranks_of_keys(key, np.ascontiguousarray(rank), self._tasks, self._last_rank)
+        np.add.at(self._tasks, key, rank != self._last_rank[key])
+        np.maximum.at(self._last_rank, key, rank)
 
     def _make_room(self, keys: int) -> None:
         more = max(keys - len(self._tasks), 0)
@@ -146,10 +145,6 @@ class TotalsBy(Summary):
                 for (key, op), length in active.items()
             ]
             self._spans = [np.array(rows, np.int64).T]
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns by name, a row for each file or rank and function."""
-        return self._table.columns()
 
     def totals(self) -> list[KeyTotals]:
         """Compute the totals of each file or rank that occurred, by number."""

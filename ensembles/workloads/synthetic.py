@@ -52,10 +52,7 @@ class NodeClock:
 class Barriers:
     """Times at which the tasks of a job enter and leave its barriers.
 
-    Parameters
-    ----------
-    skew_ns : float
-        Mean of the exponentially distributed delays with which tasks enter and leave.
+    `skew_ns`: mean of the exponentially distributed delays with which they do.
     """
 
     def __init__(
@@ -96,14 +93,9 @@ class SyntheticRun:
 def synthetic_events(tasks: int, events_per_task: int, seed: int = 0, phases: int = 5) -> SyntheticRun:
     """Generate events like those of IOR on one shared file: open, writes, reads, close.
 
-    All tasks wait for each other between phases. A call of 1 MiB takes 1/64 s, the fair share of a file
-    system with 64 MiB/s per task. In some tasks it takes a half or a quarter of that (harmonics).
-    Durations have log-normal noise, and there are a few stragglers.
-
-    Parameters
-    ----------
-    phases : int
-        Number of phases of writes, and of phases of reads.
+    All tasks wait for each other between phases: `phases` of writes, and as many of reads. A call of 1 MiB
+    takes 1/64 s, the fair share of a file system with 64 MiB/s per task. In some tasks it takes a half or a
+    quarter of that (harmonics). Durations have log-normal noise, and there are a few stragglers.
 
     Examples
     --------
@@ -169,16 +161,9 @@ def synthetic_run(
 ) -> SyntheticRun:
     """Write a run directory with one spool per task and the events of `synthetic_events`.
 
-    As on real machines, the tick counters of nodes differ in frequency and origin.
-
-    Parameters
-    ----------
-    ahead_ns : sequence of int
-        Offset of the clock of each node at the start of the job, nanoseconds; default: 0.
-    skew_ns : float
-        Mean delay with which tasks enter and leave the barriers, nanoseconds.
-    meetings : sequence of str
-        Meetings whose readings the spools contain: ``"begin"``, ``"end"`` or both.
+    As on real machines, the tick counters of nodes differ in frequency and origin: their clocks are
+    `ahead_ns` at the start of the job. `skew_ns`: mean delay with which tasks enter and leave the barriers.
+    `meetings`: of which the spools contain readings: ``"begin"``, ``"end"`` or both.
     """
     run = synthetic_events(tasks, events_per_task, seed, phases)
     random = np.random.default_rng([seed, 1])

@@ -2,7 +2,6 @@
 #include "calls.h"
 
 #include <core/bounded_string.h>
-#include <core/rawsys.h>
 #include <core/recorder.h>
 #include <core/settings.h>
 #include <core/site_settings.h>
@@ -154,15 +153,13 @@ static void add_layers(struct ensio_string *message)
 
 static void say_unknown(const char *layer, size_t length)
 {
-    char line[512];
-    struct ensio_string message = ensio_string_in(line, sizeof line - 1);
-    ensio_add(&message, "ensio: ENSIO_LAYERS names \"");
-    ensio_add_bytes(&message, layer, length < 64 ? (uint32_t)length : 64);
-    ensio_add(&message, "\", which is not a layer; it is ignored (the layers are ");
-    add_layers(&message);
-    ensio_add(&message, ").\n");
-    if (ensio_settings.rank <= 0)
-        ensio_raw_tell(message.text, message.length);
+    char name[65], known[400];
+    struct ensio_string word = ensio_string_in(name, sizeof name), rest = ensio_string_in(known, sizeof known);
+    ensio_add_bytes(&word, layer, length < 64 ? (uint32_t)length : 64);
+    ensio_add(&rest, "\", which is not a layer; it is ignored (the layers are ");
+    add_layers(&rest);
+    ensio_add(&rest, ").\n");
+    ensio_say("ENSIO_LAYERS names \"", name, known);
 }
 
 void ensio_calls_choose(const char *layers)

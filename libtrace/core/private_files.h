@@ -16,6 +16,9 @@
  * signals are blocked, and leaves no descriptor open. Returns minus an errno if no thread can be created. */
 int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state);
 
+/* Writes a message to the program's standard error: in that context, when it ends. */
+void ensio_tell(const char *text, uint32_t length);
+
 /* The recorder initialises itself before main, from here on or up to here. */
 void ensio_private_files_start(int begins);
 

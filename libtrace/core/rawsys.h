@@ -47,13 +47,6 @@ static inline long ensio_raw_write_at(int fd, const void *bytes, uint64_t length
     return wrote;
 }
 
-/* Writes a message to standard error. */
-static inline void ensio_raw_tell(const char *text, uint64_t length)
-{
-    const long wrote = ENSIO_RAW(SYS_write, 2, text, length);
-    ensio_own_bytes.written += wrote > 0 ? (uint64_t)wrote : 0;
-}
-
 static inline int ensio_raw_open(const char *path, int flags, unsigned mode)
 {
     return (int)ENSIO_RAW(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);

@@ -229,8 +229,8 @@ static inline void ensio_store_with(uint8_t access, struct ensio_thread *thread,
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->storing--;
-    if (ENSIO_UNLIKELY(start > thread->clock_due))
-        ensio_renew_clock(thread, start);
+    if (ENSIO_UNLIKELY(start + duration > thread->clock_due))
+        ensio_renew_clock(thread, start + duration);
 }
 
 static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,

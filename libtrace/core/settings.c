@@ -2,6 +2,7 @@
 
 #include "bounded_string.h"
 #include "globs.h"
+#include "private_files.h"
 #include "rawsys.h"
 #include "site_settings.h"
 
@@ -298,7 +299,7 @@ void ensio_say(const char *before, const char *what, const char *after)
     ensio_add_bytes(&message, what, (uint32_t)strnlen(what, 64));
     ensio_add(&message, after);
     if (ensio_settings.rank <= 0)
-        syscall(SYS_write, 2, message.text, message.length);
+        ensio_tell(message.text, message.length);
 }
 
 static int is_below(int kind)

@@ -132,6 +132,21 @@ int ensio_file_store(uint32_t number)
     return number ? store(entry_of(number), ensio_text_store) : 0;
 }
 
+void ensio_file_linked(uint32_t number, uint32_t to)
+{
+    static const char ending[] = " (deleted)";
+    const uint32_t length = (uint32_t)sizeof ending - 1;
+    struct ensio_held held = ensio_lock();
+    struct entry *entry = entry_of(number), *named = entry_of(to);
+    if (entry && named && !named->is_other && entry->path.length > length &&
+        memcmp(entry->path.text + entry->path.length - length, ending, length) == 0) {
+        entry->path.text = named->path.text;
+        entry->path.length = named->path.length;
+        ensio_text_store(ENSIO_TEXT_FILE, number, entry->path.text, entry->path.length);
+    }
+    ensio_unlock(held);
+}
+
 int ensio_file_is_single(uint32_t number)
 {
     return number && !entry_of(number)->is_other;

@@ -19,6 +19,9 @@ int ensio_file_store(uint32_t number);
 /* The path of a number; NULL for 0. It stays valid. */
 const char *ensio_file_path(uint32_t number);
 
+/* Calls a file that the kernel named as deleted by the path of another number from now on. */
+void ensio_file_linked(uint32_t number, uint32_t to);
+
 /* Whether a number stands for a single file. */
 int ensio_file_is_single(uint32_t number);
 

@@ -3,6 +3,7 @@
 
 #include <calls/calls.h>
 #include <core/bounded_string.h>
+#include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/site_settings.h>
 #include <spool/run_directory.h>
@@ -17,7 +18,6 @@
 #define SHOWN_PATH 40 /* characters; of longer paths the end is shown */
 
 static struct stat error_stream;
-static int has_error_stream;
 
 static int look_at_error_stream(struct stat *found)
 {
@@ -26,15 +26,14 @@ static int look_at_error_stream(struct stat *found)
 
 void ensio_banner_begin(void)
 {
-    has_error_stream = look_at_error_stream(&error_stream);
+    look_at_error_stream(&error_stream);
 }
 
 /* The program may have closed standard error, and a user's file may have got its number. */
 static int still_error_stream(void)
 {
     struct stat now;
-    return has_error_stream && look_at_error_stream(&now) && now.st_dev == error_stream.st_dev &&
-           now.st_ino == error_stream.st_ino;
+    return look_at_error_stream(&now) && now.st_dev == error_stream.st_dev && now.st_ino == error_stream.st_ino;
 }
 
 int ensio_banner_wanted(int unless)
@@ -191,9 +190,7 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     uint64_t calls = 0;
     int error = errno;
     static int printed;
-    const int was_printed = printed;
-    printed = 1;
-    if (kind == ENSIO_BANNER_NONE || was_printed || !still_error_stream())
+    if (kind == ENSIO_BANNER_NONE || printed++ || !still_error_stream())
         return;
     for (int call = 0; call < ENSIO_CALL_COUNT; call++)
         calls += totals->sum.calls[call].count;
@@ -218,7 +215,7 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (kind == ENSIO_BANNER_FULL)
         add_call_table(totals);
     add_rule("");
-    ensio_raw_tell(banner.text, banner.length);
+    ensio_tell(banner.text, banner.length);
     errno = error;
 }
 

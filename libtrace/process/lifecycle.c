@@ -59,7 +59,7 @@ static void say_why_not(int error)
         ensio_add(&message, ensio_settings.spool_folder ? "); set ENSIO_SPOOL" : "); set ENSIO_DIR");
         ensio_add(&message, " to a folder of yours with free space, or ENSIO_DISABLE=1.\n");
     }
-    ensio_raw_tell(message.text, message.length);
+    ensio_tell(message.text, message.length);
 }
 
 int ensio_ensure_spool(void)
@@ -117,14 +117,13 @@ static int64_t begin_first(void *unused)
         ensio_settings.off = 1;
         ensio_say("no I/O is recorded of ", ensio_settings.program, ", for which too little memory is left.\n");
     }
-    if (!ensio_settings.off)
-        ensio_budget_read();
 #ifndef ENSIO_PRELOAD
     if (!ensio_settings.off && ensio_yields_to_peer())
         ensio_settings.off = 1;
 #endif
     if (ensio_settings.off)
         return 0;
+    ensio_budget_read();
     if (ensio_settings.layers)
         ensio_calls_choose(ensio_settings.layers);
     ensio_sites_choose(ensio_settings.callers, ensio_settings.python_lines);
@@ -136,7 +135,6 @@ static int64_t begin_first(void *unused)
         return 0;
     }
     ensio_account_prepare(0);
-    ensio_banner_begin();
     ensio_threads_begin();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return 0;
@@ -159,6 +157,7 @@ int ensio_begin(void)
         return 0;
     if (!begun) {
         ensio_with_private_files(begin_first, NULL);
+        ensio_banner_begin();
     } else if (!ensio_process->generation) { /* a forked child makes its spool when it has something to record */
         parents_spool = ensio_spool;
         ended = 0;

@@ -125,6 +125,7 @@ static inline void add_to_cell(struct ensio_place *place, struct ensio_cursor *c
     uint64_t requested = event->requested, count = cell->count;
     if (ENSIO_UNLIKELY(count == 0))
         add_first(cell, event, ns);
+    cell->sum = 0;
     cell->count = ++count;
     cell->time_ns += ns;
     if (ENSIO_LIKELY(event->moved >= 0))

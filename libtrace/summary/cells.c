@@ -4,6 +4,7 @@
 #include <core/rawsys.h>
 #include <spool/spool.h>
 
+#include <stddef.h>
 #include <string.h>
 
 #define MOST_CELLS 1024
@@ -72,6 +73,13 @@ void ensio_cells_each(void (*each)(const struct ensio_cell *cell, void *state), 
     for (uint32_t w = 0; w < cell_window_count; w++)
         for (uint32_t i = 0; i < cell_windows[w]->summarised; i++)
             each(cells_of(cell_windows[w]) + i, state);
+}
+
+void ensio_cells_sum(void)
+{
+    for (uint32_t i = 0; i < cell_count; i++)
+        if (!places[i].cell->sum)
+            places[i].cell->sum = ensio_sum_words(places[i].cell, offsetof(struct ensio_cell, largest));
 }
 
 int ensio_cells_begin(void)

@@ -32,6 +32,9 @@ struct ensio_place *ensio_cell_find(uint16_t call, uint8_t size_class, uint8_t o
  * space. */
 uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave);
 
+/* Sums the members of the cells that have changed: readers find damage by it. */
+void ensio_cells_sum(void);
+
 /* The present cells go into a job file. Later calls get new cells in new windows. */
 void ensio_cells_close(void);
 

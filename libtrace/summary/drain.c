@@ -130,6 +130,7 @@ int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled)
         if (scratch || event->flags & ENSIO_SUMMED_ONLY)
             event->call = 0; /* the slot is free again */
     }
+    ensio_cells_sum();
     __atomic_store_n(&ensio_spool->folding, 0, __ATOMIC_RELEASE);
     return at >= end;
 }

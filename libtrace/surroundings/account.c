@@ -307,7 +307,10 @@ static void set(const struct ensio_surroundings *row, uint64_t facts)
     ensio_account->end = bytes_of(row);
     ensio_account->own_read = ensio_own_bytes.read - own_at_begin.read;
     ensio_account->own_written = ensio_own_bytes.written - own_at_begin.written;
-    __atomic_store_n(&ensio_account->facts, ENSIO_ACCOUNT_TAKEN | facts_of_program | facts, __ATOMIC_RELEASE);
+    const uint64_t sum = ensio_sum_words(ensio_account, offsetof(struct ensio_account, excluded)) ^
+                         ensio_sum_words(&ensio_account->own_read, 2 * sizeof(uint64_t));
+    facts |= ENSIO_ACCOUNT_TAKEN | facts_of_program | sum << 32;
+    __atomic_store_n(&ensio_account->facts, facts, __ATOMIC_RELEASE);
 }
 
 void ensio_account_sample(const struct ensio_surroundings *row)

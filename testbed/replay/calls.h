@@ -22,8 +22,8 @@ struct open_file {
     int stream_is_own;        /* stdio: no other task opens the file */
     struct mpiio_file *mpiio; /* NULL: no call of this layer uses the file */
     struct hdf5_file *hdf5;
-    struct netcdf_file *netcdf;
-    struct pnetcdf_file *pnetcdf;
+    struct variable_file *netcdf;
+    struct variable_file *pnetcdf;
 };
 
 /* A call to make, and its result. */
@@ -64,6 +64,22 @@ struct call {
     int in_boxes;    /* its data may be in several boxes */
     int at_position; /* it begins at the position of the open file, or sets that */
 };
+
+/* The calls of a layer are one list, CALLS(X), of X(name, calls, expression, fields ...). CALLS(MAKE) defines the
+ * function of each: it counts so many calls, and its result is that of the expression of `target`, `operation` and
+ * `file`. CALLS(ROW) are the rows of its table, with the further fields of `struct call`. */
+#define MAKE(name, calls, expression, ...) \
+    static int make_##name(struct call_target *target, long count) \
+    { \
+        const struct plan_operation *operation = target->operation; \
+        struct open_file *file = target->file; \
+        (void)operation; \
+        (void)file; \
+        (void)count; \
+        target->made += (calls); \
+        return (expression); \
+    }
+#define ROW(name_, calls, expression, ...) {.name = #name_, .make = make_##name_, __VA_ARGS__},
 
 struct layer {
     const char *name;

@@ -55,29 +55,26 @@ static int done(struct call_target *target, int64_t returned)
     return -1;
 }
 
-static int make_create(struct call_target *target, long count)
+static int create(struct call_target *target)
 {
     hid_t properties = hdf5_file_properties(target->plan);
-    target->made += count;
     target->file->hdf5->file = H5Fcreate(target->file->path, H5F_ACC_TRUNC, H5P_DEFAULT, properties);
     target->file->hdf5->attributes = 0;
     H5Pclose(properties);
     return done(target, target->file->hdf5->file);
 }
 
-static int make_open(struct call_target *target, long count)
+static int open_path(struct call_target *target)
 {
     hid_t properties = hdf5_file_properties(target->plan);
-    target->made += count;
     target->file->hdf5->file = H5Fopen(target->file->path, H5F_ACC_RDWR, properties);
     H5Pclose(properties);
     return done(target, target->file->hdf5->file);
 }
 
-static int make_close(struct call_target *target, long count)
+static int close_file(struct call_target *target)
 {
     hid_t file = target->file->hdf5->file;
-    target->made += count;
     target->file->hdf5->file = -1;
     return done(target, H5Fclose(file));
 }
@@ -88,7 +85,7 @@ static void enter_dataset(struct hdf5_file *file, const struct plan_operation *o
     snprintf(name, DATASET_NAME_BYTES, file->begin ? DATASET : FIRST_DATASET, file->begin);
 }
 
-static int make_dataset_create(struct call_target *target, long count)
+static int create_dataset(struct call_target *target)
 {
     struct hdf5_file *file = target->file->hdf5;
     hsize_t bytes = (hsize_t)target->operation->bytes;
@@ -96,28 +93,25 @@ static int make_dataset_create(struct call_target *target, long count)
     hid_t properties = hdf5_dataset_properties(target->plan);
     char name[DATASET_NAME_BYTES];
     enter_dataset(file, target->operation, name);
-    target->made += count;
     file->dataset = H5Dcreate2(file->file, name, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, properties, H5P_DEFAULT);
     H5Pclose(properties);
     H5Sclose(space);
     return done(target, file->dataset);
 }
 
-static int make_dataset_open(struct call_target *target, long count)
+static int open_dataset(struct call_target *target)
 {
     struct hdf5_file *file = target->file->hdf5;
     char name[DATASET_NAME_BYTES];
     enter_dataset(file, target->operation, name);
-    target->made += count;
     file->dataset = H5Dopen2(file->file, name, H5P_DEFAULT);
     return done(target, file->dataset);
 }
 
-static int make_dataset_close(struct call_target *target, long count)
+static int close_dataset(struct call_target *target)
 {
     struct hdf5_file *file = target->file->hdf5;
     hid_t dataset = file->dataset;
-    target->made += count;
     file->dataset = -1;
     return done(target, H5Dclose(dataset));
 }
@@ -170,36 +164,6 @@ static int transfer(struct call_target *target, int writes, H5FD_mpio_xfer_t ter
     return result;
 }
 
-static int make_write(struct call_target *target, long count)
-{
-    (void)count;
-    return transfer(target, 1, H5FD_MPIO_INDEPENDENT);
-}
-
-static int make_write_all(struct call_target *target, long count)
-{
-    (void)count;
-    return transfer(target, 1, H5FD_MPIO_COLLECTIVE);
-}
-
-static int make_read(struct call_target *target, long count)
-{
-    (void)count;
-    return transfer(target, 0, H5FD_MPIO_INDEPENDENT);
-}
-
-static int make_read_all(struct call_target *target, long count)
-{
-    (void)count;
-    return transfer(target, 0, H5FD_MPIO_COLLECTIVE);
-}
-
-static int make_flush(struct call_target *target, long count)
-{
-    target->made += count;
-    return done(target, H5Fflush(target->file->hdf5->file, H5F_SCOPE_GLOBAL));
-}
-
 static int64_t room_of_attribute(const struct plan *plan, const struct plan_operation *operation)
 {
     (void)plan;
@@ -213,14 +177,13 @@ static void fill_attribute(const struct call_target *target)
 }
 
 /* All tasks write the same attribute, as HDF5 requires for metadata. */
-static int make_metadata(struct call_target *target, long count)
+static int write_attribute(struct call_target *target)
 {
     struct hdf5_file *file = target->file->hdf5;
     char name[ATTRIBUTE_NAME_BYTES];
     hsize_t bytes = (hsize_t)room_of_attribute(target->plan, target->operation);
     hid_t space = H5Screate_simple(1, &bytes, NULL);
     snprintf(name, sizeof name, "attribute-%06ld", file->attributes++);
-    target->made += 3 * count; /* create, write, close */
     hid_t attribute = H5Acreate2(file->file, name, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, H5P_DEFAULT);
     int result = done(target, attribute);
     if (result == 0)
@@ -254,21 +217,29 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
 
 static const struct call_data attribute = {.room = room_of_attribute, .fill = fill_attribute};
 
-static const struct call calls[] = {
-    {.name = "create", .make = make_create, .on = NAMED_FILE},
-    {.name = "open", .make = make_open, .on = NAMED_FILE},
-    {.name = "close", .make = make_close, .on = OPEN_FILE},
-    {.name = "dataset_create", .make = make_dataset_create, .on = OPEN_FILE},
-    {.name = "dataset_open", .make = make_dataset_open, .on = OPEN_FILE},
-    {.name = "dataset_close", .make = make_dataset_close, .on = OPEN_FILE},
-    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
-    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE},
-    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
-    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE},
-    {.name = "flush", .make = make_flush, .on = OPEN_FILE},
-    {.name = "metadata", .make = make_metadata, .data = &attribute, .on = OPEN_FILE},
-    {.name = NULL},
-};
+#define NAMED .on = NAMED_FILE
+#define OPEN .on = OPEN_FILE
+#define READ .data = &data_read, .on = OPEN_FILE
+#define WRITE .data = &data_written, .on = OPEN_FILE
+
+/* An attribute takes three calls: create, write, close. */
+#define CALLS(X) \
+    X(create, 1, create(target), NAMED) \
+    X(open, 1, open_path(target), NAMED) \
+    X(close, 1, close_file(target), OPEN) \
+    X(dataset_create, 1, create_dataset(target), OPEN) \
+    X(dataset_open, 1, open_dataset(target), OPEN) \
+    X(dataset_close, 1, close_dataset(target), OPEN) \
+    X(write, 0, transfer(target, 1, H5FD_MPIO_INDEPENDENT), WRITE) \
+    X(write_all, 0, transfer(target, 1, H5FD_MPIO_COLLECTIVE), WRITE) \
+    X(read, 0, transfer(target, 0, H5FD_MPIO_INDEPENDENT), READ) \
+    X(read_all, 0, transfer(target, 0, H5FD_MPIO_COLLECTIVE), READ) \
+    X(flush, 1, done(target, H5Fflush(file->hdf5->file, H5F_SCOPE_GLOBAL)), OPEN) \
+    X(metadata, 3, write_attribute(target), .data = &attribute, .on = OPEN_FILE)
+
+CALLS(MAKE)
+
+static const struct call calls[] = {CALLS(ROW){.name = NULL}};
 
 const struct layer hdf5_layer = {.name = "hdf5", .calls = calls, .is_open = is_open, .look_ahead = look_ahead};
 

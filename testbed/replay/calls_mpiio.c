@@ -124,7 +124,7 @@ static int set_tiled_view(struct call_target *target, const struct mpiio_file *f
     return mpi_succeeded(target, code);
 }
 
-enum transfer { READ_AT, WRITE_AT, READ_AT_ALL, WRITE_AT_ALL, READ_ALL, WRITE_ALL, READ, WRITE };
+enum transfer { READ_AT, WRITE_AT, READ_AT_ALL, WRITE_AT_ALL, READ_ALL, WRITE_ALL, READ_NEXT, WRITE_NEXT };
 
 static int transfer(struct call_target *target, enum transfer how, MPI_File handle, MPI_Offset at)
 {
@@ -151,7 +151,7 @@ static int transfer(struct call_target *target, enum transfer how, MPI_File hand
     case WRITE_ALL:
         code = MPI_File_write_all(handle, target->data, count, unit, &status);
         break;
-    case READ:
+    case READ_NEXT:
         code = MPI_File_read(handle, target->data, count, unit, &status);
         break;
     default:
@@ -208,22 +208,6 @@ static int make_at_position(struct call_target *target, enum transfer how)
     return is_good ? 0 : -1;
 }
 
-#define CALL_OF(name, make, how) \
-    static int name(struct call_target *target, long count) \
-    { \
-        (void)count; \
-        return make(target, how); \
-    }
-
-CALL_OF(make_read_at, make_independent, READ_AT)
-CALL_OF(make_write_at, make_independent, WRITE_AT)
-CALL_OF(make_read_at_all, make_collective, READ_AT_ALL)
-CALL_OF(make_write_at_all, make_collective, WRITE_AT_ALL)
-CALL_OF(make_read_all, make_collective, READ_ALL)
-CALL_OF(make_write_all, make_collective, WRITE_ALL)
-CALL_OF(make_read, make_at_position, READ)
-CALL_OF(make_write, make_at_position, WRITE)
-
 static int open_on(struct call_target *target, MPI_Comm comm, MPI_Info info, MPI_File *handle)
 {
     target->made++;
@@ -246,53 +230,26 @@ static int open_for(struct call_target *target, MPI_Comm comm)
     return is_good ? 0 : -1;
 }
 
-static int make_open(struct call_target *target, long count)
-{
-    (void)count;
-    return open_for(target, MPI_COMM_WORLD);
-}
-
-static int make_open_alone(struct call_target *target, long count)
-{
-    (void)count;
-    return open_for(target, MPI_COMM_SELF);
-}
-
-static int make_close(struct call_target *target, long count)
+static int close_file(struct call_target *target)
 {
     struct mpiio_file *file = target->file->mpiio;
-    target->made += count + file->wants_own;
+    target->made += file->wants_own;
     file->is_open = 0;
     if (file->wants_own && !mpi_succeeded(target, MPI_File_close(&file->own)))
         return -1;
     return mpi_succeeded(target, MPI_File_close(&file->all)) ? 0 : -1;
 }
 
-static int make_seek(struct call_target *target, long count)
+static int seek_to(struct call_target *target)
 {
     struct mpiio_file *file = target->file->mpiio;
-    target->made += count;
     file->position = target->operation->offset;
     return mpi_succeeded(target, MPI_File_seek(file->all, file->position, MPI_SEEK_SET)) ? 0 : -1;
 }
 
-static int make_sync(struct call_target *target, long count)
+static int set_size(struct call_target *target)
 {
-    target->made += count;
-    return mpi_succeeded(target, MPI_File_sync(target->file->mpiio->all)) ? 0 : -1;
-}
-
-static int make_set_size(struct call_target *target, long count)
-{
-    target->made += count;
     return mpi_succeeded(target, MPI_File_set_size(target->file->mpiio->all, target->operation->bytes)) ? 0 : -1;
-}
-
-/* Of plans of recorded runs, whose offsets count from the start of the file. */
-static int make_plain_view(struct call_target *target, long count)
-{
-    (void)count;
-    return set_view(target, target->file->mpiio->all, NULL) ? 0 : -1;
 }
 
 void mpiio_seek(const struct open_file *file, int64_t offset)
@@ -434,31 +391,34 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     free(ends);
 }
 
-static const struct call calls[] = {
-    {.name = "open", .make = make_open, .on = NAMED_FILE},
-    {.name = "open_alone", .make = make_open_alone, .on = NAMED_FILE},
-    {.name = "close", .make = make_close, .on = OPEN_FILE},
-    {.name = "close_alone", .make = make_close, .on = OPEN_FILE},
-    {.name = "read_at", .make = make_read_at, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "write_at", .make = make_write_at, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "read_at_all", .make = make_read_at_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "write_at_all", .make = make_write_at_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1, .at_position = 1},
-    {.name = "write_all",
-     .make = make_write_all,
-     .data = &data_written,
-     .on = OPEN_FILE,
-     .in_boxes = 1,
-     .at_position = 1},
-    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE, .at_position = 1},
-    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE, .at_position = 1},
-    {.name = "seek", .make = make_seek, .on = OPEN_FILE},
-    {.name = "sync", .make = make_sync, .on = OPEN_FILE},
-    {.name = "sync_alone", .make = make_sync, .on = OPEN_FILE},
-    {.name = "set_view", .make = make_plain_view, .on = OPEN_FILE},
-    {.name = "set_size", .make = make_set_size, .on = OPEN_FILE},
-    {.name = "set_size_alone", .make = make_set_size, .on = OPEN_FILE},
-    {.name = NULL},
-};
+#define OPEN .on = OPEN_FILE
+#define READ .data = &data_read, .on = OPEN_FILE
+#define WRITE .data = &data_written, .on = OPEN_FILE
+#define GOOD(is_good) ((is_good) ? 0 : -1)
+
+/* A view is set in plans of recorded runs, whose offsets count from the start of the file. */
+#define CALLS(X) \
+    X(open, 0, open_for(target, MPI_COMM_WORLD), .on = NAMED_FILE) \
+    X(open_alone, 0, open_for(target, MPI_COMM_SELF), .on = NAMED_FILE) \
+    X(close, 1, close_file(target), OPEN) \
+    X(close_alone, 1, close_file(target), OPEN) \
+    X(read_at, 0, make_independent(target, READ_AT), READ, .in_boxes = 1) \
+    X(write_at, 0, make_independent(target, WRITE_AT), WRITE, .in_boxes = 1) \
+    X(read_at_all, 0, make_collective(target, READ_AT_ALL), READ, .in_boxes = 1) \
+    X(write_at_all, 0, make_collective(target, WRITE_AT_ALL), WRITE, .in_boxes = 1) \
+    X(read_all, 0, make_collective(target, READ_ALL), READ, .in_boxes = 1, .at_position = 1) \
+    X(write_all, 0, make_collective(target, WRITE_ALL), WRITE, .in_boxes = 1, .at_position = 1) \
+    X(read, 0, make_at_position(target, READ_NEXT), READ, .at_position = 1) \
+    X(write, 0, make_at_position(target, WRITE_NEXT), WRITE, .at_position = 1) \
+    X(seek, 1, seek_to(target), OPEN) \
+    X(sync, 1, GOOD(mpi_succeeded(target, MPI_File_sync(file->mpiio->all))), OPEN) \
+    X(sync_alone, 1, GOOD(mpi_succeeded(target, MPI_File_sync(file->mpiio->all))), OPEN) \
+    X(set_view, 0, GOOD(set_view(target, file->mpiio->all, NULL)), OPEN) \
+    X(set_size, 1, set_size(target), OPEN) \
+    X(set_size_alone, 1, set_size(target), OPEN)
+
+CALLS(MAKE)
+
+static const struct call calls[] = {CALLS(ROW){.name = NULL}};
 
 const struct layer mpiio_layer = {.name = "mpiio", .calls = calls, .is_open = is_open, .look_ahead = look_ahead};

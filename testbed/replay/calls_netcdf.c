@@ -13,189 +13,78 @@ const struct layer netcdf_layer = {
 
 #else
 
-#include "fail.h"
-#include "file_data.h"
-#include "hints.h"
-#include "variable_blocks.h"
-
-#include <mpi.h>
 #include <netcdf.h>
+#include <netcdf_meta.h>
 #include <netcdf_par.h>
-#include <stdlib.h>
 
-struct netcdf_file {
-    int file; /* negative: closed */
-    int variable;
-    int access; /* NC_COLLECTIVE or NC_INDEPENDENT */
-    int64_t lengths[VARIABLE_DIMENSIONS];
-};
+#if !NC_HAS_PARALLEL4
+#error this NetCDF is serial: build.sh looks for another one
+#endif
 
-/* 0 if NetCDF returned success, else -1 and the reason. */
-static int done(struct call_target *target, int code)
-{
-    if (code == NC_NOERR)
-        return 0;
-    snprintf(target->problem, sizeof target->problem, "failed: %s", nc_strerror(code));
-    return -1;
-}
+#define LAYER netcdf
+#define LAYER_TABLE netcdf_layer
+#define LIBRARY(function) nc_##function
+#define LENGTH size_t
+#include "variable_calls.h"
 
-static int keep_file(struct call_target *target, int code, int file, MPI_Info info)
-{
-    target->file->netcdf->file = code == NC_NOERR ? file : -1;
-    target->file->netcdf->access = NC_INDEPENDENT; /* of every file that NetCDF opens */
-    if (info != MPI_INFO_NULL)
-        PMPI_Info_free(&info);
-    return done(target, code);
-}
-
-static int make_create(struct call_target *target, long count)
+static int create(struct call_target *target)
 {
     MPI_Info info = hints_for_mpiio(target->plan);
     int file = -1;
-    target->made += count;
     int code = nc_create_par(target->file->path, NC_NETCDF4 | NC_CLOBBER, MPI_COMM_WORLD, info, &file);
-    return keep_file(target, code, file, info);
+    return opened(target, code, file, info);
 }
 
-static int make_open(struct call_target *target, long count)
+static int open_path(struct call_target *target)
 {
     MPI_Info info = hints_for_mpiio(target->plan);
     int file = -1;
-    target->made += count;
     int code = nc_open_par(target->file->path, NC_WRITE, MPI_COMM_WORLD, info, &file);
-    return keep_file(target, code, file, info);
+    return opened(target, code, file, info);
 }
 
-static int make_close(struct call_target *target, long count)
+static int create_variable(struct call_target *target, struct variable_file *file)
 {
-    int file = target->file->netcdf->file;
-    target->made += count;
-    target->file->netcdf->file = -1;
-    return done(target, nc_close(file));
-}
-
-/* A new file is in define mode, which this call ends. */
-static int make_variable_create(struct call_target *target, long count)
-{
-    struct netcdf_file *file = target->file->netcdf;
-    int dimensions[VARIABLE_DIMENSIONS];
-    if (variable_lengths(target, file->lengths))
-        return -1;
-    const int first = variable_first(file->lengths);
-    for (int i = first; i < VARIABLE_DIMENSIONS; i++) {
-        target->made += count;
-        if (done(target, nc_def_dim(file->file, variable_dimensions[i], (size_t)file->lengths[i], &dimensions[i])))
-            return -1;
-    }
-    target->made += 2 * count;
-    if (done(target, nc_def_var(file->file, VARIABLE, NC_UBYTE, VARIABLE_DIMENSIONS - first, &dimensions[first],
-                                &file->variable)) ||
+    if (define_variable(target) ||
         done(target, nc_def_var_fill(file->file, file->variable, NC_NOFILL, NULL))) /* the plan's writes fill it */
         return -1;
     return done(target, nc_enddef(file->file));
 }
 
-/* Finds the variable; NetCDF has it in memory. */
-static int make_variable_open(struct call_target *target, long count)
+static int transfer(struct call_target *target, int writes, int is_collective)
 {
-    struct netcdf_file *file = target->file->netcdf;
-    int dimensions[VARIABLE_DIMENSIONS], dimension_count = 0;
-    (void)count;
-    if (done(target, nc_inq_varid(file->file, VARIABLE, &file->variable)) ||
-        done(target, nc_inq_varndims(file->file, file->variable, &dimension_count)))
+    struct variable_file *file = target->file->netcdf;
+    struct part part;
+    const int first = part_of(target, &part);
+    if (first < 0)
         return -1;
-    const int first = VARIABLE_DIMENSIONS - dimension_count;
-    if (variable_has_dimensions(target, dimension_count) ||
-        done(target, nc_inq_vardimid(file->file, file->variable, &dimensions[first])))
-        return -1;
-    file->lengths[VARIABLE_BOXES] = 1;
-    for (int i = first; i < VARIABLE_DIMENSIONS; i++) {
-        size_t length;
-        if (done(target, nc_inq_dimlen(file->file, dimensions[i], &length)))
-            return -1;
-        file->lengths[i] = (int64_t)length;
-    }
-    return 0;
-}
-
-/* Whether transfers are collective is a setting of the variable. */
-static int transfer(struct call_target *target, int writes, int access)
-{
-    struct netcdf_file *file = target->file->netcdf;
-    struct variable_block block;
-    size_t start[VARIABLE_DIMENSIONS], length[VARIABLE_DIMENSIONS];
-    if (variable_block_of(target, file->lengths, &block))
-        return -1;
-    const int first = variable_first(file->lengths);
-    for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
-        start[i] = (size_t)block.start[i];
-        length[i] = (size_t)block.count[i];
-    }
-    if (file->access != access) {
+    if (file->is_collective != is_collective) {
         target->made++;
-        if (done(target, nc_var_par_access(file->file, file->variable, access)))
+        if (done(target, nc_var_par_access(file->file, file->variable, is_collective ? NC_COLLECTIVE : NC_INDEPENDENT)))
             return -1;
-        file->access = access;
+        file->is_collective = is_collective;
     }
     target->made++;
-    int code = writes ? nc_put_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data)
-                      : nc_get_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data);
-    if (done(target, code))
-        return -1;
-    target->moved = plan_bytes(target->operation);
-    return 0;
+    const size_t *start = &part.start[first], *length = &part.length[first];
+    return moved(target, writes ? nc_put_vara_uchar(file->file, file->variable, start, length, target->data)
+                                : nc_get_vara_uchar(file->file, file->variable, start, length, target->data));
 }
 
-#define CALL_OF(name, writes, access) \
-    static int name(struct call_target *target, long count) \
-    { \
-        (void)count; \
-        return transfer(target, writes, access); \
-    }
+#define CALLS(X) \
+    X(create, 1, create(target), NAMED) \
+    X(open, 1, open_path(target), NAMED) \
+    X(close, 1, close_file(target), OPEN) \
+    X(variable_create, 2, create_variable(target, file->netcdf), BOXES) \
+    X(variable_open, 0, find_variable(target), OPEN) \
+    X(write, 0, transfer(target, 1, 0), WRITE) \
+    X(write_all, 0, transfer(target, 1, 1), WRITE) \
+    X(read, 0, transfer(target, 0, 0), READ) \
+    X(read_all, 0, transfer(target, 0, 1), READ) \
+    X(sync, 1, done(target, nc_sync(file->netcdf->file)), OPEN)
 
-CALL_OF(make_read, 0, NC_INDEPENDENT)
-CALL_OF(make_write, 1, NC_INDEPENDENT)
-CALL_OF(make_read_all, 0, NC_COLLECTIVE)
-CALL_OF(make_write_all, 1, NC_COLLECTIVE)
+CALLS(MAKE)
 
-static int make_sync(struct call_target *target, long count)
-{
-    target->made += count;
-    return done(target, nc_sync(target->file->netcdf->file));
-}
-
-static int is_open(const struct open_file *file)
-{
-    return file->netcdf && file->netcdf->file >= 0;
-}
-
-static void look_ahead(const struct plan *plan, struct open_file *files)
-{
-    for (long i = 0; i < plan->operation_count; i++) {
-        const struct plan_operation *operation = &plan->operations[i];
-        if (operation->file < 0 || files[operation->file].netcdf || !is_of_layer(plan, operation, &netcdf_layer))
-            continue;
-        struct netcdf_file *file = calloc(1, sizeof *file);
-        if (!file)
-            fail(EXIT_FAILURE, "no memory for the file %s", files[operation->file].path);
-        file->file = -1;
-        files[operation->file].netcdf = file;
-    }
-}
-
-static const struct call calls[] = {
-    {.name = "create", .make = make_create, .on = NAMED_FILE},
-    {.name = "open", .make = make_open, .on = NAMED_FILE},
-    {.name = "close", .make = make_close, .on = OPEN_FILE},
-    {.name = "variable_create", .make = make_variable_create, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "variable_open", .make = make_variable_open, .on = OPEN_FILE},
-    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
-    {.name = "sync", .make = make_sync, .on = OPEN_FILE},
-    {.name = NULL},
-};
+static const struct call calls[] = {CALLS(ROW){.name = NULL}};
 
 const struct layer netcdf_layer = {.name = "netcdf", .calls = calls, .is_open = is_open, .look_ahead = look_ahead};
 

@@ -25,8 +25,8 @@ static int goes_on(struct call_target *target, ssize_t moved)
 
 /* Defines a data call, which is repeated until all bytes are moved, the file ends, or it fails. In `call`, `data` and
  * `left` are the remaining data, and `at` is their offset. */
-#define UNTIL_DONE(name, call) \
-    static int name(struct call_target *target, long count) \
+#define UNTIL_DONE(name, call, ...) \
+    static int make_##name(struct call_target *target, long count) \
     { \
         int descriptor = target->file->descriptor; \
         ssize_t moved; \
@@ -39,27 +39,6 @@ static int goes_on(struct call_target *target, ssize_t moved)
             moved = (call); \
         } while (goes_on(target, moved)); \
         return moved < 0 ? -1 : 0; \
-    }
-
-UNTIL_DONE(make_read, read(descriptor, data, left))
-UNTIL_DONE(make_write, write(descriptor, data, left))
-UNTIL_DONE(make_pread, pread(descriptor, data, left, at))
-UNTIL_DONE(make_pwrite, pwrite(descriptor, data, left, at))
-
-UNTIL_DONE(make_readv, readv(descriptor, &(struct iovec){data, left}, 1))
-UNTIL_DONE(make_writev, writev(descriptor, &(struct iovec){data, left}, 1))
-UNTIL_DONE(make_preadv, preadv(descriptor, &(struct iovec){data, left}, 1, at))
-UNTIL_DONE(make_pwritev, pwritev(descriptor, &(struct iovec){data, left}, 1, at))
-
-#define DO(name, call) \
-    static int name(struct call_target *target, long count) \
-    { \
-        const struct plan_operation *operation = target->operation; \
-        struct open_file *file = target->file; \
-        (void)operation; \
-        (void)file; \
-        target->made += count; \
-        return (call); \
     }
 
 static int opened(struct open_file *file, int descriptor)
@@ -114,80 +93,59 @@ static int moved_away(const char *path)
 static struct stat ignored;
 static char ignored_name[PATH_MAX];
 
-DO(make_open, opened(file, open(file->path, flags_of(operation), 0666)))
-DO(make_openat, opened(file, openat(AT_FDCWD, file->path, flags_of(operation), 0666)))
-DO(make_creat, opened(file, creat(file->path, 0666)))
-DO(make_close, closed(file))
-DO(make_lseek, lseek(file->descriptor, operation->offset, SEEK_SET) < 0 ? -1 : 0)
-DO(make_fsync, fsync(file->descriptor))
-DO(make_fdatasync, fdatasync(file->descriptor))
-DO(make_ftruncate, ftruncate(file->descriptor, operation->bytes))
-DO(make_fallocate, fallocate(file->descriptor, 0, 0, operation->bytes))
-DO(make_fstat, fstat(file->descriptor, &ignored))
-DO(make_lock, give_lock_back(file->descriptor))
-DO(make_flock, flock(file->descriptor, LOCK_UN))
-DO(make_stat, stat(file->path, &ignored))
-DO(make_lstat, lstat(file->path, &ignored))
-DO(make_fstatat, fstatat(AT_FDCWD, file->path, &ignored, 0))
-DO(make_access, access(file->path, F_OK))
-DO(make_unlink, unlink(file->path))
-DO(make_unlinkat, unlinkat(AT_FDCWD, file->path, 0))
-DO(make_remove, remove(file->path))
-DO(make_mkdir, mkdir(file->path, 0777))
-DO(make_readlink, readlink(file->path, ignored_name, sizeof ignored_name) < 0 ? -1 : 0)
-DO(make_rename, moved_away(file->path))
-DO(make_chmod, chmod(file->path, 0666))
-DO(make_truncate, truncate(file->path, operation->bytes))
-DO(make_sync_file_range, sync_file_range(file->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE))
-DO(make_rmdir, rmdir(file->path))
-DO(make_opendir, (file->folder = opendir(file->path)) ? 0 : -1)
-DO(make_readdir, read_folder(file))
-DO(make_closedir, close_folder(file))
-
 static int is_open(const struct open_file *file)
 {
     return file->descriptor >= 0;
 }
 
-static const struct call calls[] = {
-    {.name = "open", .make = make_open, .on = NAMED_FILE},
-    {.name = "openat", .make = make_openat, .on = NAMED_FILE},
-    {.name = "creat", .make = make_creat, .on = NAMED_FILE},
-    {.name = "close", .make = make_close, .on = OPEN_FILE},
-    {.name = "lseek", .make = make_lseek, .on = OPEN_FILE, .at_position = 1},
-    {.name = "read", .make = make_read, .on = OPEN_FILE, .data = &data_read, .at_position = 1},
-    {.name = "write", .make = make_write, .on = OPEN_FILE, .data = &data_written, .at_position = 1},
-    {.name = "pread", .make = make_pread, .on = OPEN_FILE, .data = &data_read},
-    {.name = "pwrite", .make = make_pwrite, .on = OPEN_FILE, .data = &data_written},
-    {.name = "readv", .make = make_readv, .on = OPEN_FILE, .data = &data_read, .at_position = 1},
-    {.name = "writev", .make = make_writev, .on = OPEN_FILE, .data = &data_written, .at_position = 1},
-    {.name = "preadv", .make = make_preadv, .on = OPEN_FILE, .data = &data_read},
-    {.name = "pwritev", .make = make_pwritev, .on = OPEN_FILE, .data = &data_written},
-    {.name = "fsync", .make = make_fsync, .on = OPEN_FILE},
-    {.name = "fdatasync", .make = make_fdatasync, .on = OPEN_FILE},
-    {.name = "ftruncate", .make = make_ftruncate, .on = OPEN_FILE},
-    {.name = "fallocate", .make = make_fallocate, .on = OPEN_FILE},
-    {.name = "fstat", .make = make_fstat, .on = OPEN_FILE},
-    {.name = "fcntl_lock", .make = make_lock, .on = OPEN_FILE},
-    {.name = "flock", .make = make_flock, .on = OPEN_FILE},
-    {.name = "stat", .make = make_stat, .on = NAMED_FILE},
-    {.name = "lstat", .make = make_lstat, .on = NAMED_FILE},
-    {.name = "fstatat", .make = make_fstatat, .on = NAMED_FILE},
-    {.name = "access", .make = make_access, .on = NAMED_FILE},
-    {.name = "unlink", .make = make_unlink, .on = NAMED_FILE},
-    {.name = "unlinkat", .make = make_unlinkat, .on = NAMED_FILE},
-    {.name = "remove", .make = make_remove, .on = NAMED_FILE},
-    {.name = "readlink", .make = make_readlink, .on = NAMED_FILE},
-    {.name = "rename", .make = make_rename, .on = NAMED_FILE},
-    {.name = "chmod", .make = make_chmod, .on = NAMED_FILE},
-    {.name = "truncate", .make = make_truncate, .on = NAMED_FILE},
-    {.name = "sync_file_range", .make = make_sync_file_range, .on = OPEN_FILE},
-    {.name = "mkdir", .make = make_mkdir, .on = NAMED_FILE},
-    {.name = "rmdir", .make = make_rmdir, .on = NAMED_FILE},
-    {.name = "opendir", .make = make_opendir, .on = NAMED_FILE},
-    {.name = "readdir", .make = make_readdir, .on = NAMED_FILE},
-    {.name = "closedir", .make = make_closedir, .on = NAMED_FILE},
-    {.name = NULL},
-};
+#define CALLS(X) \
+    X(open, 1, opened(file, open(file->path, flags_of(operation), 0666)), .on = NAMED_FILE) \
+    X(openat, 1, opened(file, openat(AT_FDCWD, file->path, flags_of(operation), 0666)), .on = NAMED_FILE) \
+    X(creat, 1, opened(file, creat(file->path, 0666)), .on = NAMED_FILE) \
+    X(close, 1, closed(file), .on = OPEN_FILE) \
+    X(lseek, 1, lseek(file->descriptor, operation->offset, SEEK_SET) < 0 ? -1 : 0, .on = OPEN_FILE, .at_position = 1) \
+    X(fsync, 1, fsync(file->descriptor), .on = OPEN_FILE) \
+    X(fdatasync, 1, fdatasync(file->descriptor), .on = OPEN_FILE) \
+    X(ftruncate, 1, ftruncate(file->descriptor, operation->bytes), .on = OPEN_FILE) \
+    X(fallocate, 1, fallocate(file->descriptor, 0, 0, operation->bytes), .on = OPEN_FILE) \
+    X(fstat, 1, fstat(file->descriptor, &ignored), .on = OPEN_FILE) \
+    X(fcntl_lock, 1, give_lock_back(file->descriptor), .on = OPEN_FILE) \
+    X(flock, 1, flock(file->descriptor, LOCK_UN), .on = OPEN_FILE) \
+    X(stat, 1, stat(file->path, &ignored), .on = NAMED_FILE) \
+    X(lstat, 1, lstat(file->path, &ignored), .on = NAMED_FILE) \
+    X(fstatat, 1, fstatat(AT_FDCWD, file->path, &ignored, 0), .on = NAMED_FILE) \
+    X(access, 1, access(file->path, F_OK), .on = NAMED_FILE) \
+    X(unlink, 1, unlink(file->path), .on = NAMED_FILE) \
+    X(unlinkat, 1, unlinkat(AT_FDCWD, file->path, 0), .on = NAMED_FILE) \
+    X(remove, 1, remove(file->path), .on = NAMED_FILE) \
+    X(readlink, 1, readlink(file->path, ignored_name, sizeof ignored_name) < 0 ? -1 : 0, .on = NAMED_FILE) \
+    X(rename, 1, moved_away(file->path), .on = NAMED_FILE) \
+    X(chmod, 1, chmod(file->path, 0666), .on = NAMED_FILE) \
+    X(truncate, 1, truncate(file->path, operation->bytes), .on = NAMED_FILE) \
+    X(sync_file_range, 1, sync_file_range(file->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE), .on = OPEN_FILE) \
+    X(mkdir, 1, mkdir(file->path, 0777), .on = NAMED_FILE) \
+    X(rmdir, 1, rmdir(file->path), .on = NAMED_FILE) \
+    X(opendir, 1, (file->folder = opendir(file->path)) ? 0 : -1, .on = NAMED_FILE) \
+    X(readdir, 1, read_folder(file), .on = NAMED_FILE) \
+    X(closedir, 1, close_folder(file), .on = NAMED_FILE)
+
+CALLS(MAKE)
+
+#define TRANSFERS(X) \
+    X(read, read(descriptor, data, left), .on = OPEN_FILE, .data = &data_read, .at_position = 1) \
+    X(write, write(descriptor, data, left), .on = OPEN_FILE, .data = &data_written, .at_position = 1) \
+    X(pread, pread(descriptor, data, left, at), .on = OPEN_FILE, .data = &data_read) \
+    X(pwrite, pwrite(descriptor, data, left, at), .on = OPEN_FILE, .data = &data_written) \
+    X(readv, readv(descriptor, &(struct iovec){data, left}, 1), .on = OPEN_FILE, .data = &data_read, .at_position = 1) \
+    X(writev, writev(descriptor, &(struct iovec){data, left}, 1), .on = OPEN_FILE, .data = &data_written, \
+      .at_position = 1) \
+    X(preadv, preadv(descriptor, &(struct iovec){data, left}, 1, at), .on = OPEN_FILE, .data = &data_read) \
+    X(pwritev, pwritev(descriptor, &(struct iovec){data, left}, 1, at), .on = OPEN_FILE, .data = &data_written)
+
+TRANSFERS(UNTIL_DONE)
+
+#define TRANSFER_ROW(name, call, ...) ROW(name, 0, 0, __VA_ARGS__)
+
+static const struct call calls[] = {CALLS(ROW) TRANSFERS(TRANSFER_ROW){.name = NULL}};
 
 const struct layer posix_layer = {.name = "posix", .calls = calls, .is_open = is_open};

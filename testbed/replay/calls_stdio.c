@@ -26,101 +26,47 @@ static const char *mode_of(const struct open_file *file, int64_t flags)
     return flags & O_RDWR ? "r+" : "r";
 }
 
-static int make_fopen(struct call_target *target, long count)
+static int opened(struct open_file *file, FILE *stream)
 {
-    struct open_file *file = target->file;
-    target->made += count;
-    file->stream = fopen(file->path, mode_of(file, target->operation->bytes));
+    file->stream = stream;
+    return stream ? 0 : -1;
+}
+
+static int open_path(struct open_file *file, int64_t flags)
+{
+    const char *mode = mode_of(file, flags);
     file->stream_is_own = 0; /* from now on there are data to keep */
-    return file->stream ? 0 : -1;
+    return opened(file, fopen(file->path, mode));
 }
 
-static int make_fdopen(struct call_target *target, long count)
+static int close_stream(struct open_file *file)
 {
-    struct open_file *file = target->file;
-    target->made += count;
-    file->stream = fdopen(file->descriptor, mode_of(file, target->operation->bytes));
-    return file->stream ? 0 : -1;
-}
-
-static int make_fclose(struct call_target *target, long count)
-{
-    FILE *stream = target->file->stream;
-    target->made += count;
-    target->file->stream = NULL;
-    target->file->descriptor = -1; /* of fdopen */
+    FILE *stream = file->stream;
+    file->stream = NULL;
+    file->descriptor = -1; /* of fdopen */
     return fclose(stream) ? -1 : 0;
 }
 
-static int make_fseek(struct call_target *target, long count)
+/* The result of a call that moved some bytes. */
+static int moved(struct call_target *target, size_t bytes)
 {
-    target->made += count;
-    return fseeko(target->file->stream, target->operation->offset, SEEK_SET);
-}
-
-static int make_rewind(struct call_target *target, long count)
-{
-    target->made += count;
-    rewind(target->file->stream);
-    return 0;
-}
-
-static int make_fread(struct call_target *target, long count)
-{
-    target->made += count;
-    target->moved = (int64_t)fread(target->data, 1, (size_t)target->operation->bytes, target->file->stream);
+    target->moved = (int64_t)bytes;
     return ferror(target->file->stream) ? -1 : 0;
-}
-
-static int make_fwrite(struct call_target *target, long count)
-{
-    target->made += count;
-    target->moved = (int64_t)fwrite(target->data, 1, (size_t)target->operation->bytes, target->file->stream);
-    return ferror(target->file->stream) ? -1 : 0;
-}
-
-static int make_fflush(struct call_target *target, long count)
-{
-    target->made += count;
-    return fflush(target->file->stream) ? -1 : 0;
 }
 
 /* A width stands for the text that the program made of its values. */
-static int make_fprintf(struct call_target *target, long count)
+static int print(struct call_target *target)
 {
-    target->made += count;
     target->moved = fprintf(target->file->stream, "%*s", (int)target->operation->bytes, "");
     return target->moved < 0 ? -1 : 0;
 }
 
-static int make_fputc(struct call_target *target, long count)
-{
-    target->made += count;
-    target->moved = fputc(*target->data, target->file->stream) != EOF;
-    return target->moved ? 0 : -1;
-}
-
-static int make_fgetc(struct call_target *target, long count)
-{
-    target->made += count;
-    target->moved = fgetc(target->file->stream) != EOF;
-    return ferror(target->file->stream) ? -1 : 0;
-}
-
-static int make_ftell(struct call_target *target, long count)
-{
-    target->made += count;
-    return ftello(target->file->stream) < 0 ? -1 : 0;
-}
-
 /* The buffer of a stream of a recorded run; 0: none. */
-static int make_setvbuf(struct call_target *target, long count)
+static int set_buffer(struct open_file *file, size_t bytes)
 {
-    const size_t bytes = (size_t)target->operation->bytes;
-    free(target->file->buffer);
-    target->file->buffer = bytes ? malloc(bytes) : NULL;
-    target->made += count;
-    return setvbuf(target->file->stream, target->file->buffer, bytes ? _IOFBF : _IONBF, bytes) ? -1 : 0;
+    free(file->buffer);
+    file->buffer = bytes ? malloc(bytes) : NULL;
+    return setvbuf(file->stream, file->buffer, bytes ? _IOFBF : _IONBF, bytes) ? -1 : 0;
 }
 
 static int is_open(const struct open_file *file)
@@ -150,21 +96,26 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     free(tasks_of);
 }
 
-static const struct call calls[] = {
-    {.name = "fopen", .make = make_fopen, .on = NAMED_FILE},
-    {.name = "fdopen", .make = make_fdopen, .on = NAMED_FILE},
-    {.name = "fclose", .make = make_fclose, .on = OPEN_FILE},
-    {.name = "fseek", .make = make_fseek, .on = OPEN_FILE},
-    {.name = "rewind", .make = make_rewind, .on = OPEN_FILE},
-    {.name = "fread", .make = make_fread, .data = &data_read, .on = OPEN_FILE},
-    {.name = "fwrite", .make = make_fwrite, .data = &data_written, .on = OPEN_FILE},
-    {.name = "fprintf", .make = make_fprintf, .data = &data_written, .on = OPEN_FILE},
-    {.name = "fputc", .make = make_fputc, .data = &data_written, .on = OPEN_FILE},
-    {.name = "fgetc", .make = make_fgetc, .data = &data_read, .on = OPEN_FILE},
-    {.name = "ftell", .make = make_ftell, .on = OPEN_FILE},
-    {.name = "setvbuf", .make = make_setvbuf, .on = OPEN_FILE},
-    {.name = "fflush", .make = make_fflush, .on = OPEN_FILE},
-    {.name = NULL},
-};
+#define READ .data = &data_read, .on = OPEN_FILE
+#define WRITE .data = &data_written, .on = OPEN_FILE
+
+#define CALLS(X) \
+    X(fopen, 1, open_path(file, operation->bytes), .on = NAMED_FILE) \
+    X(fdopen, 1, opened(file, fdopen(file->descriptor, mode_of(file, operation->bytes))), .on = NAMED_FILE) \
+    X(fclose, 1, close_stream(file), .on = OPEN_FILE) \
+    X(fseek, 1, fseeko(file->stream, operation->offset, SEEK_SET), .on = OPEN_FILE) \
+    X(rewind, 1, (rewind(file->stream), 0), .on = OPEN_FILE) \
+    X(fread, 1, moved(target, fread(target->data, 1, (size_t)operation->bytes, file->stream)), READ) \
+    X(fwrite, 1, moved(target, fwrite(target->data, 1, (size_t)operation->bytes, file->stream)), WRITE) \
+    X(fprintf, 1, print(target), WRITE) \
+    X(fputc, 1, moved(target, fputc(*target->data, file->stream) != EOF), WRITE) \
+    X(fgetc, 1, moved(target, fgetc(file->stream) != EOF), READ) \
+    X(ftell, 1, ftello(file->stream) < 0 ? -1 : 0, .on = OPEN_FILE) \
+    X(setvbuf, 1, set_buffer(file, (size_t)operation->bytes), .on = OPEN_FILE) \
+    X(fflush, 1, fflush(file->stream) ? -1 : 0, .on = OPEN_FILE)
+
+CALLS(MAKE)
+
+static const struct call calls[] = {CALLS(ROW){.name = NULL}};
 
 const struct layer stdio_layer = {.name = "stdio", .calls = calls, .is_open = is_open, .look_ahead = look_ahead};

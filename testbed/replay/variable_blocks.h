@@ -16,6 +16,17 @@ extern const char *const variable_dimensions[VARIABLE_DIMENSIONS];
 /* A variable of three dimensions has one box, and its list begins at VARIABLE_PLANES. */
 enum { VARIABLE_BOXES, VARIABLE_PLANES, VARIABLE_ROWS, VARIABLE_BYTES };
 
+/* A file, as this task has it open in one of the layers. */
+struct variable_file {
+    int file; /* negative: closed */
+    int variable;
+    int is_collective; /* netcdf: setting of the variable */
+    int64_t lengths[VARIABLE_DIMENSIONS];
+    int *requests; /* pnetcdf: posted, and not completed */
+    int request_count;
+    int request_room;
+};
+
 struct variable_block {
     int64_t start[VARIABLE_DIMENSIONS];
     int64_t count[VARIABLE_DIMENSIONS];

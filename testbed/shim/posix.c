@@ -89,53 +89,33 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
         return result; \
     }
 
+/* A call that is one request: it begins in the model before the system makes it. */
+#define HELD(type, symbol, parameters, arguments, begun) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        const struct shim_ticket ticket = (begun); \
+        type result = ENSIO_REAL(symbol) arguments; \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#define OPERATION(call) ((int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ)
+
 /* A copy is one request: to the file that the call is named for. */
 #define COPY(call, other, symbol, parameters, arguments, fd, at, other_fd, other_at) \
-    ENSIO_WRAPPER(ssize_t, symbol, parameters) \
-    { \
-        const uint16_t operation = (int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ; \
-        const struct shim_ticket ticket = shim_begin_transfer( \
-            fd, operation, what_is_there(operation, bytes, other_fd, !(other_at)), offset_at(at), 0); \
-        const ssize_t result = ENSIO_REAL(symbol) arguments; \
-        shim_end(ticket); \
-        return result; \
-    }
+    HELD(ssize_t, symbol, parameters, arguments, \
+         shim_begin_transfer(fd, OPERATION(call), what_is_there(OPERATION(call), bytes, other_fd, !(other_at)), \
+                             offset_at(at), 0))
 
 #define ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
-    ENSIO_WRAPPER(type, symbol, parameters) \
-    { \
-        const struct shim_ticket ticket = begin_on_file(fd, CALL_##call, OP_OF_##call); \
-        const type result = ENSIO_REAL(symbol) arguments; \
-        shim_end(ticket); \
-        return result; \
-    }
+    HELD(type, symbol, parameters, arguments, begin_on_file(fd, CALL_##call, OP_OF_##call))
 
-#define SYNC(call, symbol) \
-    ENSIO_WRAPPER(int, symbol, (int fd)) \
-    { \
-        const struct shim_ticket ticket = shim_begin_on_file(fd, PFS_SYNC); \
-        const int result = ENSIO_REAL(symbol)(fd); \
-        shim_end(ticket); \
-        return result; \
-    }
+#define SYNC(call, symbol) HELD(int, symbol, (int fd), (fd), shim_begin_on_file(fd, PFS_SYNC))
 
-#define CLOSE(call, symbol) \
-    ENSIO_WRAPPER(int, symbol, (int fd)) \
-    { \
-        const struct shim_ticket ticket = shim_begin_on_file(fd, PFS_CLOSE); \
-        const int result = ENSIO_REAL(symbol)(fd); \
-        shim_end(ticket); \
-        return result; \
-    }
+#define CLOSE(call, symbol) HELD(int, symbol, (int fd), (fd), shim_begin_on_file(fd, PFS_CLOSE))
 
 #define ON_PATH(call, symbol, type, parameters, arguments, folder, path) \
-    ENSIO_WRAPPER(type, symbol, parameters) \
-    { \
-        const struct shim_ticket ticket = shim_begin_on_path(folder, path, PFS_META); \
-        const type result = ENSIO_REAL(symbol) arguments; \
-        shim_end(ticket); \
-        return result; \
-    }
+    HELD(type, symbol, parameters, arguments, shim_begin_on_path(folder, path, PFS_META))
 
 #define OLD_ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
     ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error)
@@ -144,13 +124,7 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
     ON_PATH(call, symbol, type, parameters, arguments, folder, path)
 
 #define OPEN(call, symbol, parameters, arguments, folder, path, flags) \
-    ENSIO_WRAPPER(int, symbol, parameters) \
-    { \
-        const struct shim_ticket ticket = shim_begin_open(folder, path, flags); \
-        const int result = ENSIO_REAL(symbol) arguments; \
-        shim_end(ticket); \
-        return result; \
-    }
+    HELD(int, symbol, parameters, arguments, shim_begin_open(folder, path, flags))
 
 /* The mode is passed only if a file may be created. */
 #define OPEN_MODE(call, symbol, parameters, arguments, folder, path, flags) \
@@ -172,13 +146,7 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
 #define SYNC_ALL(call, symbol)
 
 #define OPENDIR(call, symbol) \
-    ENSIO_WRAPPER(DIR *, symbol, (const char *path)) \
-    { \
-        const struct shim_ticket ticket = shim_begin_on_path(AT_FDCWD, path, PFS_META); \
-        DIR *result = ENSIO_REAL(symbol)(path); \
-        shim_end(ticket); \
-        return result; \
-    }
+    HELD(DIR *, symbol, (const char *path), (path), shim_begin_on_path(AT_FDCWD, path, PFS_META))
 
 #include <calls/posix.def>
 

@@ -76,23 +76,17 @@ static int64_t read_bytes(int call, int64_t bytes)
 
 #define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
 
-#define OPEN(call, symbol) \
-    ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode)) \
+#define OPENED(symbol, parameters, arguments) \
+    ENSIO_WRAPPER(FILE *, symbol, parameters) \
     { \
         const struct shim_ticket ticket = shim_begin_open(AT_FDCWD, path, shim_open_flags(mode)); \
-        FILE *result = ENSIO_REAL(symbol)(path, mode); \
+        FILE *result = ENSIO_REAL(symbol) arguments; \
         shim_end(ticket); \
         return result; \
     }
 
-#define REOPEN(call, symbol) \
-    ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode, FILE *stream)) \
-    { \
-        const struct shim_ticket ticket = shim_begin_open(AT_FDCWD, path, shim_open_flags(mode)); \
-        FILE *result = ENSIO_REAL(symbol)(path, mode, stream); \
-        shim_end(ticket); \
-        return result; \
-    }
+#define OPEN(call, symbol) OPENED(symbol, (const char *path, const char *mode), (path, mode))
+#define REOPEN(call, symbol) OPENED(symbol, (const char *path, const char *mode, FILE *stream), (path, mode, stream))
 
 #define CLOSE(call, symbol) \
     ENSIO_WRAPPER(int, symbol, (FILE * stream)) \

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 
 import ensembles as en
 from ensembles.ensemble.main_ensemble import main_ensemble
@@ -269,8 +270,8 @@ def compare(run: en.Run, filters: dict[str, Any], whole: en.Events, rows: np.nda
         alone = as_outermost if selection.is_of_one_layer(run.calls) else among_themselves
         by_hand.add(alone(ordered) if selection.parts_calls else ordered)
         by_hand.finalize()
-        for key, values in by_hand.to_arrays().items():
-            got = made[name].to_arrays()[key]
+        for key, values in arrays_of(by_hand).items():
+            got = arrays_of(made[name])[key]
             if values.dtype.kind == "f":
                 most = np.abs(values).max(initial=0)  # small differences of such are rounded
                 np.testing.assert_allclose(np.sort(got, None), np.sort(values, None), atol=1e-9 * most)

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from compiling import build
 from places import ENSIO_CC, PATIENCE_S, PRELOAD, ROOT
 from plans import Row
-from test_hdf5 import flags
-from test_pnetcdf import LIBRARIES
 
 from ensembles.cli.replay_program import ANY_TASKS
 
@@ -20,22 +17,17 @@ SOURCES = ROOT / "testbed" / "replay"
 SEED = 987654321987654321
 
 
-def netcdf_options() -> list[str]:
-    """Options for NetCDF and PnetCDF, which Debian has for Open MPI only."""
-    netcdf = ["-DENSIO_PARALLEL_NETCDF", f"-I{LIBRARIES}/netcdf/mpi/include", "-lnetcdf_mpi"]
-    return [*netcdf, "-DENSIO_PNETCDF", "-lpnetcdf"]
-
-
 def build_replay(program: Path, flavour: str, libraries: bool = True) -> Path:
-    """Builds ensio-replay as testbed/CMakeLists.txt does, for either MPI, with HDF5 and NetCDF or without."""
+    """Builds ensio-replay for either MPI, with the HDF5 and NetCDF that there are, or without."""
+    command = ["sh", SOURCES / "build.sh", f"mpicc.{flavour}"]
+    environment = {**os.environ, "PATH": f"{ENSIO_CC.parent}:{os.environ['PATH']}"}
     options = []
     if libraries:
-        package = f"hdf5-{flavour}"
-        options = ["-DENSIO_PARALLEL_HDF5", *flags("cflags", package), *flags("libs", package)]
-        options += netcdf_options() if flavour == "openmpi" else []
-    command = [ENSIO_CC, f"mpicc.{flavour}", "-std=c11", "-I", ROOT / "libtrace" / "include"]
-    command += [*sorted(SOURCES.glob("*.c")), *options]
-    return build(program, *command, env={**os.environ, "ENSIO_CC_QUIET": "1"})
+        options = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        assert "-DENSIO_PARALLEL_HDF5" in options
+        assert ("-DENSIO_PNETCDF" in options) == (flavour == "openmpi")  # Debian has it for Open MPI only
+    subprocess.run([*command, program, *options], env=environment, check=True)
+    return program
 
 
 def start(

@@ -184,6 +184,16 @@ def test_names_cannot_disturb_the_terminal(preload):
     assert b"##ensio" in done.stderr
 
 
+@pytest.mark.all_cases  # preloaded, the recorder is there first
+def test_a_thread_that_was_there_first_hides_no_message(recorder):
+    settings = {"ENSIO_BANNER": "short", "ENSIO_MODE": "unknown", "ENSIO_LAYERS": "posix,none,stdio"}
+    program = recorder.build("early_thread")
+    done = recorder.execute(program, recorder.folder / "file", environment=settings)
+    for words in (b"the mode is trace.", b"is not a layer", b"##ensio", b"written   : 4 B"):
+        assert done.stderr.count(words) == 1
+    assert (recorder.folder / "file").read_bytes() == b"data"
+
+
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 def test_banner_over_many_threads_and_windows_counts_all(recorder, mode):
     program = recorder.build("threads")

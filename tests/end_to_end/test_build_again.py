@@ -23,6 +23,6 @@ def libraries_of_replay(build, *options):
 
 @pytest.mark.long  # a build; new machines, where ./dev demo comes before ./dev test, try it each time
 def test_a_library_that_was_installed_later_is_used(tmp_path):
-    without = libraries_of_replay(tmp_path, "-DENSIO_PARALLEL_NETCDF=NO", "-DENSIO_PNETCDF=NO")
+    without = libraries_of_replay(tmp_path, "-DENSIO_MPI_LIBRARIES=NO")
     assert "netcdf" not in without
     assert "libnetcdf" in libraries_of_replay(tmp_path)

@@ -45,8 +45,13 @@ def archive(tmp_path_factory):
     page = sources / SITE  # ./dev docs makes it
     page.parent.mkdir(parents=True)
     page.write_text("<title>Recording</title>\n")
-    make = "from setuptools import build_meta; build_meta.build_sdist('..')"
-    subprocess.run([sys.executable, "-c", make], cwd=sources, check=True, capture_output=True)
+    return make_distribution(sources, folder)
+
+
+def make_distribution(sources, folder):
+    """The source distribution of a folder with sources."""
+    make = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", make, folder], cwd=sources, check=True, capture_output=True)
     (archive,) = folder.glob("ensio-*.tar.gz")
     return archive
 
@@ -85,6 +90,14 @@ def test_source_distribution_has_what_the_package_is_built_from(distribution):
     assert wanted <= set(distribution)
 
 
+def test_source_distribution_of_another_folder_and_time_has_the_same_bytes(archive, unpacked, tmp_path):
+    for path in unpacked.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+        path.chmod(path.stat().st_mode & 0o700)
+    (again := tmp_path / "again").mkdir()
+    assert make_distribution(unpacked, again).read_bytes() == archive.read_bytes()
+
+
 def test_metadata_name_the_licence(distribution):
     metadata = email.message_from_bytes(distribution["PKG-INFO"])
     assert (metadata["License-Expression"] or metadata["License"]) == "BSD-3-Clause"
@@ -113,9 +126,9 @@ PIP = ("-m", "pip", "--disable-pip-version-check")
 
 @pytest.fixture(scope="module")
 def wheel(archive, tmp_path_factory):
-    """The wheel of the source distribution."""
+    """The wheel of the source distribution, which is linked with no MPI."""
     folder = tmp_path_factory.mktemp("wheel")
-    answer([*PIP, "wheel", "--no-deps", "-w", folder, archive], folder)
+    answer([*PIP, "wheel", "--no-deps", "-w", folder, archive], folder, CMAKE_ARGS="-DMPICC=MPICC-NOTFOUND")
     (made,) = folder.glob("ensio-*.whl")
     return made
 
@@ -165,6 +178,9 @@ def test_installed_package_records_relinks_replays_and_explains(installed, tmp_p
     run("ENSIO_DIR=relinked mpiexec -n 2 ./checkpoint")
     assert json.loads(run("ensio info --json relinked"))["tasks"] == 2
     run("ensio replay ior --tasks 2 -o replayed")
+    run("MPICC=mpicc.mpich ensio replay ior --tasks 2 --launcher mpiexec.mpich -o by-mpich")
+    for replayed in ("replayed", "by-mpich"):
+        assert json.loads(run(f"ensio info --json {replayed}"))["tasks"] == 2
     run("ensio simulate ior --tasks 4 --fs healthy -o simulated")
     run("ensio export preloaded --to otf2 archive")
     assert json.loads(run("ensio info --json archive/traces.otf2"))["bytes_written"] == 20 << 16

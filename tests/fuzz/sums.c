@@ -405,29 +405,6 @@ static void number_calls(struct input *input)
     release_all(arrays, 5);
 }
 
-/* Ranks are counted if they rise and each key has an entry. */
-static void count_ranks_of_keys(struct input *input)
-{
-    static PyObject *counts;
-    enum { KEYS = 4 };
-    const uint8_t given = take_byte(input);
-    struct chunk *chunk = some_chunk(input, MOST_CALLS);
-    const size_t n = chunk->count;
-    uint32_t key[MOST_EVENTS];
-    size_t in_order = 0;
-    for (size_t i = 0; i < n; i++) {
-        key[i] = (uint32_t)(chunk->requested[i] % (KEYS + (given & 1)));
-        in_order += key[i] < KEYS && (!i || chunk->rank[i] >= chunk->rank[i - 1]);
-    }
-    const int64_t none[KEYS] = {-1, -1, -1, -1};
-    struct fuzz_buffer ranked[4] = {fuzz_buffer_of(key, 4 * n, "I"), fuzz_buffer_of(chunk->rank, 4 * n, "I"),
-                                    fuzz_buffer_of(NULL, sizeof none, "q"), fuzz_buffer_of(none, sizeof none, "q")};
-    PyObject *result = call("count_ranks_of_keys", &counts, tuple_of(ranked, 4));
-    HOLDS(!result == (in_order < n));
-    Py_XDECREF(result);
-    release_all(ranked, 4);
-}
-
 /* Uses move the bytes of the calls that count. */
 static void join_uses(struct input *input)
 {
@@ -484,9 +461,8 @@ static void join_uses(struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const all[])(struct input *) = {window,       sum_calls,           sum_by_keys,
-                                                  spread_calls, count_seconds,       sum_evidence,
-                                                  number_calls, count_ranks_of_keys, join_uses};
+    static void (*const all[])(struct input *) = {window,        sum_calls,    sum_by_keys,  spread_calls,
+                                                  count_seconds, sum_evidence, number_calls, join_uses};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

@@ -53,6 +53,14 @@ def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("page", ["tail", "comparison"])
+def test_worked_examples_of_methods_have_the_numbers_of_the_page(page: str) -> None:
+    path = ROOT / "docs" / "reference" / "methods" / f"{page}.md"
+    found = doctest.testfile(str(path), module_relative=False, globs={"np": np, "en": en}, optionflags=FLAGS)
+    assert found.attempted >= 4
+    assert found.failed == 0
+
+
 @pytest.mark.parametrize("folder", EXAMPLES)
 def test_examples_print_what_the_docstring_says(
     recorded_runs: Path, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,9 +18,7 @@ INTRODUCTION = f"""\
 # Commands
 
 {DESCRIPTION}
-`./dev docs` generates this page from the parsers of the commands; `ensio COMMAND --help` prints the same,
-and `man ensio` shows it where ensio is installed by pip.
-[Reading results](../user/reading.md) says which command answers which question.
+`ensio COMMAND --help` prints the same. `ensio help reading` says which command answers which question.
 
 Every command that prints a result takes `--json`: one object on standard output, in SI units. Progress and
 messages go to standard error. The exit code is 0 if all is done, 1 if a check failed

@@ -31,8 +31,6 @@ from ensembles.viz.common.figures import ends, ensemble_from, plain, retitle
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MOST_CHARACTERS = 40
-
 
 def of_several(picture: F) -> F:
     """Let a picture take a list or a mapping of what it shows, too.
@@ -85,7 +83,7 @@ def below_each_other(parts: Mapping[str, Any], name: str) -> Column:
             known.setdefault(fig.name or "", []).append(fig)
             if isinstance(fig, figure) and fig.title is not None:
                 text = str(getattr(fig.title, "text", "")).replace("\n", " ")
-                retitle(fig, f"{plain(label)[-_MOST_CHARACTERS:]}: {text}")
+                retitle(fig, f"{plain(label)[-40:]}: {text}")
         if number > 1:  # names are unique on a page
             for model in part.references():
                 if model.name:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,14 @@ from bokeh.layouts import column
 from bokeh.models import (
     AdaptiveTicker,
     Column,
+    ColumnDataSource,
     ContinuousTicker,
     CustomJS,
+    CustomJSHover,
     DataRange1d,
+    HoverTool,
     InlineStyleSheet,
     LogTicker,
-    Model,
     Node,
     NoOverlap,
     Plot,
@@ -40,28 +42,17 @@ from bokeh.models.widgets import Button
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.viz.common.style import NEUTRAL, scaled_ticks, time_ticks, time_unit
+from ensembles.viz.common.style import NEUTRAL, moment_hover, scaled_ticks, time_hover, time_ticks, time_unit
 
 LEFT_BORDER = 76
 """Width of the labels of the vertical axis, in pixels; equal in all figures, to align linked time axes."""
-
-RIGHT_BORDER = 18
 
 _LINE = 82
 _TITLE_LINE = 62
 """Characters in a line of text and of a title, which fit into a figure 700 pixels wide."""
 
-_LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
+_ENTRY_WIDTH, _CHARACTER_WIDTH = 48, 6.8
 """Pixels: a row of a legend in such a figure, what an entry takes besides its text, and a character."""
-
-_LEGEND_ROW, _TEXT_ROW = 25, 18
-"""Height of a row of a legend and of a line of text, pixels."""
-
-_PAGE_WIDTH, _TOOLS_WIDTH, _AXIS_WIDTH = 650, 58, 30
-"""Pixels: a figure on a page 700 pixels wide, its tools, and the label and ticks of its vertical axis."""
-
-_LABEL_CHARACTER, _TEXT_CHARACTER, _TITLE_CHARACTER = 6.3, 6.25, 7.6
-"""Pixels of a character of a label of an axis, of a text and of a title."""
 
 _UNIT = re.compile(
     r"(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTPE]?i?B)\b|%)"  # 3 s, 5 %
@@ -75,19 +66,8 @@ _WHEEL_JS = """
     if (wheel.dimensions !== wanted) wheel.setv({dimensions: wanted}, {sync: false});
 """
 
-_WIDE_TITLE, _WIDE_TEXT = 8.6, 6.8
-"""Pixels of a character of a title and of a text in a wide figure, with some room."""
-
-_WIDE = 760
-"""Pixels of a frame from which texts above it have longer lines, and legends more columns."""
-
-_LEAST_SPAN_S = 1e-6
-_LOG_TICKS = 12
 LABEL_GROUND: dict[str, Any] = {"background_fill_color": "#ffffff", "background_fill_alpha": 0.8}
 """Arguments of a text by which it can be read where lines and curves pass."""
-
-_HOURS = 10
-"""Summed times from so many hours on are drawn in hours."""
 
 
 def new_figure(title: str, height: int, **options: Any) -> figure:
@@ -102,7 +82,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         tools="pan,box_zoom,reset,save",
         active_drag="box_zoom",
         min_border_left=LEFT_BORDER,
-        min_border_right=RIGHT_BORDER,
+        min_border_right=18,
         **options,
     )
     for tool in fig.tools:
@@ -112,9 +92,9 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel
     wider = {
-        "least": _WIDE,
-        "title_px": _WIDE_TITLE,
-        "text_px": _WIDE_TEXT,
+        "least": 760,  # pixels of a frame that has longer lines, and legends with more columns
+        "title_px": 8.6,
+        "text_px": 6.8,
         "character_px": _CHARACTER_WIDTH,
         "entry_px": _ENTRY_WIDTH,
     }
@@ -132,7 +112,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         axis.major_label_policy = NoOverlap(min_distance=4)
         if isinstance(axis.ticker, LogTicker):
             # Below two decades, Bokeh's six ticks are at equal steps: the lower half of the axis has none.
-            axis.ticker.desired_num_ticks = _LOG_TICKS
+            axis.ticker.desired_num_ticks = 12
             shown = fig.x_range if axis in fig.xaxis else fig.y_range
             if isinstance(shown, Range1d) and ends(shown)[1] >= 100 * ends(shown)[0]:
                 # Over several decades only their ends have labels: small ticks at twice, three times, ….
@@ -179,9 +159,10 @@ def characters_beside(labels: Iterable[str]) -> tuple[int, int]:
 
     Long labels make the border wider, and titles begin where it ends.
     """
-    border = max(LEFT_BORDER, _AXIS_WIDTH + _LABEL_CHARACTER * max(map(len, labels), default=0))
-    width = _PAGE_WIDTH - border - _TOOLS_WIDTH
-    return min(_LINE, int(width / _TEXT_CHARACTER)), min(_TITLE_LINE, int(width / _TITLE_CHARACTER))
+    # Pixels: ticks and name of the axis, a page, its tools; of a character of a label, a text, a title.
+    border = max(LEFT_BORDER, 30 + 6.3 * max(map(len, labels), default=0))
+    width = 650 - border - 58
+    return min(_LINE, int(width / 6.25)), min(_TITLE_LINE, int(width / 7.6))
 
 
 def ends(axis: Range) -> tuple[float, float]:
@@ -205,9 +186,75 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     low, high = low_ns * 1e-9, high_ns * 1e-9
     if high_ns <= low_ns:
         return Range1d(start=0.0, end=1.0)
-    pad = max(0.01 * (high - low), (_LEAST_SPAN_S - (high - low)) / 2)
+    pad = max(0.01 * (high - low), (1e-6 - (high - low)) / 2)
     begin = low - pad if low < 0 or low > 0.3 * high else -pad
     return Range1d(start=begin, end=high + pad, min_interval=1e-9)
+
+
+def add_hover(
+    fig: figure,
+    drawn: Any,
+    tooltips: Sequence[tuple[str, str]],
+    formatters: Mapping[str, CustomJSHover] = MappingProxyType({}),
+    **options: Any,
+) -> HoverTool:
+    """Add boxes of values to a renderer, to several, or to all (None).
+
+    A field that ends in ``{0}`` and has no formatter is a duration in seconds, in ``{at}`` a moment of a run.
+    """
+    known: dict[str, Any] = dict(formatters)
+    for kind, make in (("{0}", time_hover), ("{at}", moment_hover)):
+        fields = {name for _, text in tooltips for name in re.findall(rf"([@$]\w+){re.escape(kind)}", text)}
+        if fields := fields - known.keys():
+            known |= dict.fromkeys(sorted(fields), make())
+    if drawn is not None:
+        options["renderers"] = list(drawn) if isinstance(drawn, Sequence) else [drawn]
+    tool = HoverTool(tooltips=list(tooltips), formatters=known, **options)
+    fig.add_tools(tool)
+    return tool
+
+
+def add_intervals(fig: figure, columns: Mapping[str, Any], what: str, level: float) -> ColumnDataSource:
+    """Draw medians and intervals of predictions below each other, with a legend; return their source.
+
+    `columns`: ``y``, ``label``, ``low``, ``median``, ``high`` in seconds, and ``colour``.
+    """
+    source = ColumnDataSource(dict(columns))
+    at: dict[str, Any] = {"x0": "low", "x1": "high", "y0": "y", "y1": "y"}
+    bar = fig.segment(**at, source=source, line_color="colour", line_width=6, line_alpha=0.5)
+    look: dict[str, Any] = {"size": 9, "fill_color": "colour", "line_color": NEUTRAL["text"]}
+    point = fig.scatter(x="median", y="y", source=source, name="predictions", **look)
+    horizontal_legend(fig, [legend_item(f"median and {100 * level:g} % interval", point, bar)])
+    boxes = [(what, "@label"), ("median", "@median{0}"), ("interval", "@low{0} – @high{0}")]
+    add_hover(fig, [bar, point], boxes, visible=False)
+    return source
+
+
+def add_marks(fig: figure, places: Sequence[float], top: float, bottom: float = 0.0, **look: Any) -> Any:
+    """Draw upright lines over the height of a figure."""
+    count = len(places)
+    return fig.segment(x0=places, x1=places, y0=[bottom] * count, y1=[top] * count, **look)
+
+
+def stack(
+    draw: Callable[..., GlyphRenderer[Any]],
+    source: ColumnDataSource,
+    parts: Mapping[str, tuple[np.ndarray, str]],
+    **look: Any,
+) -> tuple[list[GlyphRenderer[Any]], float]:
+    """Draw bars on each other, of each part its heights and its colour; return them, and the highest end.
+
+    `draw`: a method of a figure, such as ``vbar``. The source gets a column ``NAME above`` for each part.
+    """
+    drawn: list[GlyphRenderer[Any]] = []
+    bottom: float | str = 0.0
+    end = np.zeros(1)
+    for name, (heights, colour) in parts.items():
+        top, end = f"{name} above", end + heights
+        source.data[top] = end
+        drawn.append(draw(bottom=bottom, top=top, source=source, fill_color=colour, line_color=None, **look))
+        bottom = top
+    return drawn, float(end.max())
 
 
 def label_time_axis(fig: figure, span_s: float | None = None) -> None:
@@ -230,7 +277,7 @@ def label_duration_axis(fig: figure) -> None:
 def label_summed_time(fig: figure, what: str, most_s: float) -> None:
     """Label an axis of times in seconds that are summed over tasks, which may be days: then in hours."""
     unit_s, unit = time_unit(most_s)
-    if most_s >= _HOURS * 3600:
+    if most_s >= 10 * 3600:
         unit_s, unit = 3600.0, "h"
         # Half an hour, one, two, and ten times as many.
         fig.xaxis.ticker = AdaptiveTicker(base=10, mantissas=[1.8, 3.6, 7.2], num_minor_ticks=0)
@@ -270,7 +317,7 @@ def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:
 def _legend_columns(widths: list[float]) -> int:
     """Return the most columns of entries of these widths, row by row, that fit into a narrow figure."""
     for columns in range(len(widths), 1, -1):
-        if sum(max(widths[first::columns]) for first in range(columns)) <= _LEGEND_WIDTH:
+        if sum(max(widths[first::columns]) for first in range(columns)) <= 590:  # pixels of a row
             return columns
     return 1
 
@@ -288,7 +335,8 @@ def _text_of(item: LegendItem) -> str:
 def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
     """Add a legend above the figure, where it covers no data, in as many rows as a narrow figure needs."""
     columns = _legend_columns([_CHARACTER_WIDTH * len(_text_of(item)) + _ENTRY_WIDTH for item in items])
-    _grow(fig, _LEGEND_ROW * (-(-len(items) // columns) - 1))
+    row_px = 25
+    _grow(fig, row_px * (-(-len(items) // columns) - 1))
     legend = Legend(
         items=items,
         orientation="horizontal",
@@ -308,7 +356,8 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
     """Add a sentence between the title and the figure, in lines of so many characters."""
     text = textwrap.fill(keep_units(plain(sentence)), line, break_on_hyphens=False)
-    _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
+    line_px = 18
+    _grow(fig, line_px * (text.count("\n") + 1))
     fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
     speak_title(fig)
 
@@ -428,19 +477,6 @@ def _button(item: LegendItem) -> Button:
     return button
 
 
-@contextmanager
-def legend_buttons_aside(models: Collection[Model]) -> Iterator[None]:
-    """Take the buttons out of figures for a page that has its own, and needs no widgets of Bokeh."""
-    whole = {model: model.elements for model in models if isinstance(model, Plot) and model.elements}
-    for fig, elements in whole.items():
-        fig.elements = [each for each in elements if _TAG not in getattr(each, "tags", ())]
-    try:
-        yield
-    finally:
-        for fig, elements in whole.items():
-            fig.elements = elements
-
-
-def is_legend_button(model: Model) -> bool:
-    """Whether a model is a button of a legend."""
-    return _TAG in model.tags
+def is_legend_button(model: Any) -> bool:
+    """Whether something is a button of a legend."""
+    return isinstance(model, Button) and _TAG in model.tags

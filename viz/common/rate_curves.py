@@ -9,7 +9,6 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJSHover,
     DataRange1d,
-    HoverTool,
     NumeralTickFormatter,
     Range1d,
 )
@@ -19,8 +18,8 @@ from bokeh.plotting import figure
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.common.figures import annotate_empty, label_time_axis, new_figure
-from ensembles.viz.common.style import COLOURS, byte_unit, moment_hover
+from ensembles.viz.common.figures import add_hover, annotate_empty, label_time_axis, new_figure
+from ensembles.viz.common.style import COLOURS, byte_unit
 
 LEAST_CELL_NS = 128
 """Least width of the cells of a curve: narrower ones show how times are rounded."""
@@ -107,22 +106,19 @@ def add_rate_hover(
         left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0
     )
     rates = CustomJSHover(args={"unit": unit}, code=_VALUE_JS)
-    fig.add_tools(
-        HoverTool(
-            renderers=[target],
-            mode="vline",
-            point_policy="follow_mouse",
-            description="Values of the rate curves",
-            tooltips=[
-                ("time interval", "@left{0} – @right{0}"),
-                *((name, f"@{column}{{0}}") for name, column in columns.items()),
-            ],
-            formatters={
-                "@left": moment_hover(),
-                "@right": moment_hover(),
-                **{f"@{column}": rates for column in columns.values()},
-            },
-        )
+    add_hover(
+        fig,
+        target,
+        [
+            ("time interval", "@left{at} – @right{at}"),
+            *((name, f"@{column}{{0}}") for name, column in columns.items()),
+        ],
+        formatters={
+            **{f"@{column}": rates for column in columns.values()},
+        },
+        mode="vline",
+        point_policy="follow_mouse",
+        description="Values of the rate curves",
     )
     return rates
 

@@ -29,7 +29,6 @@ FORMATS = (".html", ".png", ".svg")
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
-_TIMEOUT_MS = 120_000
 _NEEDS = "use a name that ends in .html, or install playwright (pip install playwright) and Chromium"
 _SVG_JS = """
     () => {
@@ -138,7 +137,7 @@ def _image(page: str, end: str, width: int, theme: str, scale: float) -> bytes:
                 offline=True,
             )
             tab = context.new_page()
-            tab.set_default_timeout(_TIMEOUT_MS)
+            tab.set_default_timeout(120_000)
             tab.goto(file.as_uri())
             tab.wait_for_function("() => document.documentElement.dataset.drawing === 'done'")
             tab.wait_for_function("() => Bokeh.documents.every((d) => d.is_idle)")

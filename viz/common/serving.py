@@ -31,12 +31,8 @@ LOOPBACK = ("127.0.0.1", "::1")
 MOST_STRANGERS = 64
 """Open connections that have not shown that they may read; of more, the oldest is closed."""
 
-_MOST_SESSIONS = 256
 _BOUNDS = {"idle_connection_timeout": 30.0, "body_timeout": 10.0, "max_body_size": 1 << 16}
 """Seconds for the headers of a request, or between two, and for the rest of one; bytes of the rest."""
-
-_PAUSE_S = 0.5
-"""Time until the next connection is tried where no file can be opened."""
 
 _REFUSED = "open the link that ensio serve printed: it ends in a token"
 _OTHER_NAME = "this server is not known by this name: ensio serve has --allow-origin HOST:PORT for it"
@@ -101,7 +97,7 @@ class Door:
 
     def begin_session(self) -> str:
         """Return what a browser shows from now on."""
-        self.sessions = [*self.sessions[1 - _MOST_SESSIONS :], secrets.token_urlsafe(24)]
+        self.sessions = [*self.sessions[-255:], secrets.token_urlsafe(24)]
         return self.sessions[-1]
 
     def settings(self) -> dict[str, Any]:
@@ -207,7 +203,7 @@ class PageServer(HTTPServer):
                         app_log.warning("connections wait, because none can be taken: %s", error.strerror)
                     self._is_short_of_files = True
                     self._close_oldest(len(self._strangers) // 2)  # pages open files too
-                    await asyncio.sleep(_PAUSE_S)
+                    await asyncio.sleep(0.5)  # no file can be opened
             else:
                 self.handle_stream(IOStream(connection), address)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import field
-from bokeh.models import CategoricalColorMapper, ColumnDataSource, HoverTool
+from bokeh.models import CategoricalColorMapper, ColumnDataSource
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
@@ -22,26 +22,18 @@ from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.target_load import LAYERS as LOCATED
+from ensembles.viz.common.figures import add_hover
+from ensembles.viz.common.mixed import EMPHASIS
 from ensembles.viz.common.style import COLOURS, darker
 
 MOST_CALLS = 2000
 """Largest number of calls that are drawn one by one."""
 
-_PIXELS, _MOST_OUTLINED = 1000, 60
+_PIXELS = 1000
 """Usual width of a diagram, and the most calls of a row shorter than a pixel that are seen one by one."""
-
-_ENHANCED = 0.4
-"""Power of the share of time that is the opacity of a pixel of the raster."""
-
-_BORDERED, _FRAME, _LEAST_HIGH = 3, 400, 5
-"""Pixels from which a call has a dark border, which separates it from the next one of its colour; the usual
-height of a diagram, and the least of a call that a border does not cover."""
 
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""
-
-_LANE = 0.88
-"""Part of its lane that a call of a layer fills."""
 
 _EDGES = {name: darker(colour) for name, colour in COLOURS.items()}
 """Colours of the borders of calls, by class of operations."""
@@ -180,7 +172,7 @@ def call_columns(
         around = enclosing_calls(events)
         layer = np.unique([call.layer for call in events.calls], return_inverse=True)[1][events.call]
         depth = ((around >= 0) & (layer[around] == layer)).astype(np.int64)
-        height = height * (1 if len(layers) == 1 else _LANE)
+        height = height * (1 if len(layers) == 1 else 0.88)
     middle, half = top + height / 2, height / 2 * np.maximum(1 - 0.22 * depth, 0.2)
     names = list(CLASSES)
     classes = class_of_calls(events.calls)[events.call].tolist()
@@ -188,8 +180,9 @@ def call_columns(
     alpha_of_each = np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last]
     span_s = float((start + duration).max()) - float(start.min()) if span_s is None else span_s
     in_view = float(rows.max() - rows.min()) + 1
-    high = np.broadcast_to(2 * half, (count,)) * _FRAME / in_view >= _LEAST_HIGH
-    wide = ((duration >= _BORDERED * span_s / _PIXELS) & high).tolist()
+    # In a diagram of 400 pixels: borders of calls that are lower or narrower would cover them.
+    high = np.broadcast_to(2 * half, (count,)) * 400 / in_view >= 5
+    wide = ((duration >= 3 * span_s / _PIXELS) & high).tolist()
     threaded = lanes > 1 if info is None else (lanes > 1) | (info.most_threads > 1)
     return {
         "left": start,
@@ -259,13 +252,13 @@ def _outlines(
     """
     short = duration_s < pixel_s
     _, place = np.unique(row, return_inverse=True)
-    crowded = np.bincount(place, weights=short)[place] > _MOST_OUTLINED
+    crowded = np.bincount(place, weights=short)[place] > 60
     pixel = np.floor(start_s / max(pixel_s, 1e-12))
     _, cell = np.unique(np.stack([place, pixel]), axis=1, return_inverse=True)
     cell = cell.ravel()
     share = np.minimum(np.bincount(cell, duration_s * short)[cell] / max(pixel_s, 1e-12), 1.0)
     beside = np.maximum(np.bincount(cell, short)[cell], 1.0)
-    faint = 1 - (1 - np.minimum(share**_ENHANCED, 0.999)) ** (1 / beside)
+    faint = 1 - (1 - np.minimum(share**EMPHASIS, 0.999)) ** (1 / beside)
     return np.where(short & crowded, alpha * faint, alpha)
 
 
@@ -318,24 +311,22 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
     """Add hover boxes of single calls, from the columns of `call_columns`."""
     targets = [("storage targets", "@targets")] if knows_targets(info) else []
     sites = [("call site", "@site")] if knows_sites(info) else []
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            description="Single calls",
-            # The middle of a call that reaches beyond the window is outside: at it, no box would be shown.
-            point_policy="follow_mouse",
-            tooltips=[
-                ("call", "@call"),
-                ("task", "@task"),
-                ("file", "@file"),
-                ("offset", "@where"),
-                ("size", "@size"),
-                *targets,
-                ("start", "@when"),
-                ("duration", "@took"),
-                *sites,
-            ],
-        )
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("call", "@call"),
+            ("task", "@task"),
+            ("file", "@file"),
+            ("offset", "@where"),
+            ("size", "@size"),
+            *targets,
+            ("start", "@when"),
+            ("duration", "@took"),
+            *sites,
+        ],
+        description="Single calls",
+        point_policy="follow_mouse",
     )
 
 

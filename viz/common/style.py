@@ -87,6 +87,9 @@ def darker(colour: str) -> str:
     return "#" + "".join(f"{round(int(colour[i : i + 2], 16) / 2):02x}" for i in (1, 3, 5))
 
 
+SHORTEST_S = 0.5e-9
+"""Where a logarithmic axis shows durations of 0, which are below the clock."""
+
 _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 

@@ -88,10 +88,6 @@ class TaskTimes(Summary):
         self.time_ns += other.time_ns
         self.first_ns = np.minimum(self.first_ns, other.first_ns)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``time_ns`` and ``first_ns``."""
-        return {"time_ns": self.time_ns, "first_ns": self.first_ns}
-
 
 def rows_of_tasks(data: Any, order: str) -> TaskRows:
     """Order the tasks of a run."""
@@ -183,10 +179,6 @@ class WindowCount(Summary):
         """Add a summary of other events of the same run."""
         self.count += other.count
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``count``."""
-        return {"count": np.array([self.count])}
-
 
 class WindowCalls(Summary):
     """A mergeable summary: the calls in progress within a window, if they are few.
@@ -221,10 +213,6 @@ class WindowCalls(Summary):
         if self.count > MOST_CALLS or not self._parts:
             return None
         return Events.concatenate(self._parts).sorted()
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns of the calls; nothing if they are many."""
-        return {} if self.events is None else self.events.columns
 
 
 def _copied(part: Events) -> Events:

@@ -14,9 +14,6 @@ from ensembles.passes.summary import ANY_ORDER, Summary
 MOST_WAITING = 6
 """Works that wait; with more of them, the oldest ones are dropped, and asked for again if they are needed."""
 
-_LONG_S = 3.0
-"""Works go on beside an answer that takes longer."""
-
 
 class Postponed(Exception):
     """A newer work has to be done before the present one, which begins again later."""
@@ -32,7 +29,7 @@ class Answers:
     def answering(self, quiet_s: float) -> Iterator[None]:
         """Let works rest during an answer, and so many seconds after it."""
         before = self._until
-        self._until = time.monotonic() + _LONG_S
+        self._until = time.monotonic() + 3.0  # works go on beside a longer answer
         try:
             yield
         finally:
@@ -164,10 +161,6 @@ class InTurn(Summary):
 
     def merge(self, other: InTurn) -> None:
         """Add nothing."""
-
-    def to_arrays(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
 
 
 _ENDED = object()

@@ -25,9 +25,6 @@ from ensembles.viz.explorer.sums import CELLS, ROWS, TABLE_ROWS, ClassBins, File
 MOST_FILES = 100
 """Files that are offered for the offsets, those with most bytes."""
 
-_MOST_NESTED = 1_000_000
-"""Of more calls of a selection, those inside others count too, which makes their pixels stronger."""
-
 Counted = dict[str, tuple[np.ndarray, np.ndarray]]
 """Edges of bins in s, and numbers of calls, by class of operations."""
 
@@ -68,7 +65,7 @@ class HeldCalls:
         events = self.events
         if not self._is_part or not events.depth.any():
             return events
-        if len(events) <= _MOST_NESTED:
+        if len(events) <= 1_000_000:  # of more, calls inside others make their pixels stronger
             return among_themselves(events)
         layers = {events.calls[number].layer for number in np.flatnonzero(np.bincount(events.call)).tolist()}
         return as_outermost(events) if len(layers) == 1 else events

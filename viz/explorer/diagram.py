@@ -43,21 +43,8 @@ from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Chosen, Interval, View
 
-_PALE = 0.18
-_FEW_CALLS = 200
-"""Runs with at most as many calls are drawn call by call from the beginning."""
-
-_WIDE, _NARROW = 1200, 560
-"""Pixels of the axis of time for which images of all calls are made, and those of marked calls."""
-
-_AROUND = 120
-"""Pixels of the height of a figure that are above and below the rows."""
-
-_LEAST_OPACITY = 0.45
-"""Opacity of the shortest marked call, well above that of calls that are not marked."""
-
-_WHOLE = 0.995
-"""A window with at least this part of an axis is the whole of it."""
+PALE = 0.18
+"""Opacity of what is not marked."""
 
 _PLACES = ("image", "x", "y", "dw", "dh")
 _SIDES = ("left", "right", "bottom", "top")
@@ -151,7 +138,7 @@ class TraceDiagram:
         top, bottom = view.zoom_ranks or (-0.5, self._tasks - 0.5)
         assert self.figure.height is not None
         joined_cells = ceil((high_s - low_s) * 1e9 / pixels / raster.cell_ns)
-        joined_rows = ceil((bottom - top) / (self.figure.height - _AROUND) / raster.ranks_per_row)
+        joined_rows = ceil((bottom - top) / (self.figure.height - 120) / raster.ranks_per_row)
         image = share_image(raster, self.classes, max(joined_rows, 1), max(joined_cells, 1))
         rows, cells = image.shares.shape[:2]
         return {
@@ -192,9 +179,10 @@ class TraceDiagram:
         top, bottom = sorted(map(float, data["y"]))
         whole = self._whole_s[1] - self._whole_s[0]
         times: Interval | None = round(low, 9), round(max(high, low + 1e-9), 9)
-        if high - low >= _WHOLE * whole or times in self._were_whole:
+        # A window of nearly all is the whole.
+        if high - low >= 0.995 * whole or times in self._were_whole:
             times = None
-        rows = None if bottom - top >= _WHOLE * self._tasks else (round(top, 3), round(bottom, 3))
+        rows = None if bottom - top >= 0.995 * self._tasks else (round(top, 3), round(bottom, 3))
         return times, rows
 
     def zoom(self, view: View) -> None:
@@ -211,7 +199,8 @@ class TraceDiagram:
         `marked`: the marked calls; None: no call is marked, and all have their colours.
         """
         calls, window = self._calls_of, self.window_in(view)
-        for source, some, pixels in ((self._all, calls, _WIDE), (self._marked, marked, _NARROW)):
+        # Pixels of the axis of time for which images are made.
+        for source, some, pixels in ((self._all, calls, 1200), (self._marked, marked, 560)):
             if some is None:
                 source.data = _no_image()
                 continue
@@ -222,14 +211,14 @@ class TraceDiagram:
         part, drawn = self._single_calls(window)
         alpha: float | np.ndarray = 1.0
         if marked is not None and len(drawn):
-            alpha = np.where(_same_calls(drawn, marked.window(part).events), 1.0, _PALE)
+            alpha = np.where(_same_calls(drawn, marked.window(part).events), 1.0, PALE)
         layers = nested_layers(drawn)
         low_s, high_s = view.zoom_s or self._whole_s
         self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info, span_s=high_s - low_s)
         self._outline(view.chosen)
         for image in self._images:
             image.visible = not len(drawn)
-        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else _PALE, EMPHASIS)
+        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else PALE, EMPHASIS)
         self._box.visible = view.time_s is not None or view.ranks is not None
         self._box.left, self._box.right = view.time_s or self._whole_s
         top, bottom = view.ranks or (0, self._tasks - 1)
@@ -287,7 +276,7 @@ class TraceDiagram:
         low, high = (round(end * 1e9) for end in self._whole_s)
         whole = Window(low - 1, high + 1, 0, self._tasks - 1)
         if window is None:
-            few = 0 < self._calls_of.count <= _FEW_CALLS
+            few = 0 < self._calls_of.count <= 200
             return whole, self._calls_of.window(whole).events if few else Events.empty()
         for part in (window.wider(self._tasks), window):
             found = self._calls_of.window(part)
@@ -347,7 +336,7 @@ def _no_image() -> dict[str, Any]:
     return {name: [] for name in _PLACES}
 
 
-def marked_alphas(least: float = _LEAST_OPACITY) -> list[str]:
+def marked_alphas(least: float = 0.45) -> list[str]:
     """Opacity by share of marked calls: those that fill the least part of a pixel can be seen too."""
     shares = np.arange(1, 256) / 255
     opacities = least + (1 - least) * shares**0.6

@@ -18,11 +18,6 @@ from ensembles.viz.explorer.diagram import add_box_select, short_label
 from ensembles.viz.explorer.view import View, rounded
 from ensembles.viz.pictures.histogram import add_rate_axis, below_clock, on_log_axis
 
-_HEIGHT, _RATE_AXIS = 320, 44
-"""Pixels, and what the axis of rates needs of them."""
-_FILLED, _MARKED = 0.4, 0.75
-"""Opacity of all calls, and of marked ones: those of several classes share bars."""
-
 
 class Durations:
     """The histogram of durations, on logarithmic axes, on which a range of durations marks calls."""
@@ -46,7 +41,7 @@ class Durations:
         self._counts = Range1d(start=0.5, end=2.0 * max(top, 5))
         self.figure = new_figure(
             self._title(counted, shown),
-            _HEIGHT + (_RATE_AXIS if per_mib else 0),
+            320 + (44 if per_mib else 0),
             x_range=self.durations,
             y_range=self._counts,
             x_axis_type="log",
@@ -77,7 +72,7 @@ class Durations:
                 top="top",
                 bottom=0.5,
                 fill_color=COLOURS[op],
-                fill_alpha=_FILLED,
+                fill_alpha=0.4,
                 line_color=COLOURS[op],
                 name=f"all_{op}{more}",
             )
@@ -90,7 +85,7 @@ class Durations:
                 top="top",
                 bottom=0.5,
                 fill_color=COLOURS[op],
-                fill_alpha=_MARKED,
+                fill_alpha=0.75,
                 line_color=COLOURS[op],
                 name=f"marked_{op}{more}",
             )
@@ -145,7 +140,7 @@ class Durations:
         shown = {} if calls is None else on_log_axis(calls.durations(self.per_mib))
         for name, source in self._marked.items():
             source.data = _bars(shown.get(name))
-        fill, line = (_FILLED, 1.0) if calls is None else (0.1, 0.2)
+        fill, line = (0.4, 1.0) if calls is None else (0.1, 0.2)
         for bars in self._bars.values():
             bars.glyph.update(fill_alpha=fill, line_alpha=line)
         box = self._marked_range(view)

@@ -22,7 +22,7 @@ from ensembles.model.filters import FILTERS, parse_numbers, parse_range
 from ensembles.viz.common.figures import plain, retitle
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import YES, Interval, Ranks, View, end_of, range_text, rounded
+from ensembles.viz.explorer.view import RANGES, YES, Interval, Ranks, View, end_of, range_text, rounded
 
 if TYPE_CHECKING:
     from ensembles.viz.explorer.panel import Shows
@@ -211,33 +211,6 @@ TYPED = "with ranges that were typed"
 
 _LEAST_S = 1e-9
 
-FIELDS = {
-    "time_s": ("marked time (s)", "10..20"),
-    "ranks": ("marked ranks", "0-63"),
-    "durations_s": ("marked durations (s)", "10ms..2"),
-    "rates": ("marked rates (bytes/s)", "100MiB..1GiB"),
-    "offsets": ("marked offsets (bytes)", "1GiB..2GiB"),
-    "zoom_s": ("time in view (s)", "10..20"),
-    "zoom_ranks": ("ranks in view", "0-63"),
-}
-"""Title and example of the field of each range of a view."""
-
-_WIDTHS = {"ranks": 120, "zoom_ranks": 120}
-"""Pixels; other ranges have up to 24 characters."""
-
-_LONG = 20
-"""Characters of a range in view from which digits are left out that the pixels of the window do not show."""
-
-_OF_LINK = {
-    "time_s": "marked-time",
-    "ranks": "marked-ranks",
-    "durations_s": "marked-durations",
-    "rates": "marked-rates",
-    "offsets": "marked-offsets",
-    "zoom_s": "shown-time",
-    "zoom_ranks": "shown-ranks",
-}
-
 
 class Fields:
     """A row of fields for the ranges of a view: what is marked, and what is in view.
@@ -251,9 +224,9 @@ class Fields:
         self._is_filling = False
         self._inputs = {
             name: TextInput(
-                title=title, placeholder=hint, width=_WIDTHS.get(name, 190), name=f"field_{_OF_LINK[name]}"
+                title=each.title, placeholder=each.hint, width=each.width, name=f"field_{each.link}"
             )
-            for name, (title, hint) in FIELDS.items()
+            for name, each in RANGES.items()
         }
         for name, field in self._inputs.items():
             field.on_change("value", partial(self._typed, name))
@@ -287,8 +260,8 @@ class Fields:
             ends = rows_of(ends, self._explorer.shown.run.tasks)
         if name in ("ranks", "zoom_ranks"):
             return f"{ends[0]}-{ends[1]}" if ends[0] < ends[1] else str(ends[0])
-        text = range_text(*ends)
-        return range_text(*rounded(*ends)) if name == "zoom_s" and len(text) > _LONG else text
+        text = range_text(*ends)  # of long ones in view, without the digits that no pixel shows
+        return range_text(*rounded(*ends)) if name == "zoom_s" and len(text) > 20 else text
 
     def _typed(self, name: str, attribute: str, old: str, new: str) -> None:
         if self._is_filling:

@@ -24,20 +24,13 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.mixed import add_mixed, mixer, opacities, swatches
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
+from ensembles.viz.explorer.diagram import PALE, add_box_select, marked_alphas, tell_new_opacity
 from ensembles.viz.explorer.view import View, rounded, rounded_offsets
 from ensembles.viz.pictures.access_map import label_offsets, offset_image
 from ensembles.viz.pictures.bars import plain_path
 
-_HEIGHT = 360
-"""Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""
-
 _MOST_PATH = 60
 """Characters of a path in a title: those of a narrow page. The choice above it has all of it."""
-
-_PALE = 0.18
-_LEAST_MARKED = 0.94
-"""Opacity of marked cells with few bytes: blue and red then have a contrast of 3 on a dark page, too."""
 
 
 class Offsets:
@@ -60,7 +53,8 @@ class Offsets:
         self._shown = [op for op in reversed(DIRECTIONS) if found.by_rank(op).any()]
         edges = found.offset_edges
         offsets = Range1d(start=float(edges[0]), end=float(edges[-1]))
-        fig = self.figure = new_figure(self._title(), _HEIGHT, x_range=times, y_range=offsets, name=name)
+        # So high that a cell of offsets has a pixel: of those that share one, a canvas draws one.
+        fig = self.figure = new_figure(self._title(), 360, x_range=times, y_range=offsets, name=name)
         label_time_axis(fig)
         label_offsets(fig, 0)
         self._mapper = mixer(self._shown)
@@ -70,7 +64,8 @@ class Offsets:
         self._all = ColumnDataSource(data)
         add_mixed(fig, self._all, self._mapper)
         self._marked = ColumnDataSource({name: [] for name in data})
-        add_mixed(fig, self._marked, mixer(self._shown, marked_alphas(_LEAST_MARKED)))
+        # Blue and red of few bytes have a contrast of 3 on a dark page, too.
+        add_mixed(fig, self._marked, mixer(self._shown, marked_alphas(0.94)))
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         fig.add_layout(self._box)
         add_box_select(fig, "both")
@@ -114,7 +109,7 @@ class Offsets:
         if self.figure is None:
             return
         # A new model would make Bokeh search the document again.
-        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else _PALE)
+        self._mapper.alpha_mapper.palette = opacities(1.0 if marked is None else PALE)
         whole, some, is_empty = self._found, None, False
         if view.zoom_s is not None:
             low, high = view.zoom_s

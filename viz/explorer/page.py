@@ -63,7 +63,6 @@ from ensembles.viz.explorer.view import Chosen, View, end_of
 from ensembles.viz.explorer.working import Working
 
 _FILTER = widget_filter().css
-_MOST_FINDINGS = 3
 _FIRST_PARTS = 4
 """A page shows sign, filters, messages and pictures first, and of these the trace diagram."""
 _NONE = "-"
@@ -470,7 +469,7 @@ class Explorer:
             return
         found = self._diagnosis.findings
         self._findings.fill(finding_columns(self._diagnosis))
-        self._findings.fit(_MOST_FINDINGS)
+        self._findings.fit(3)
         self._findings.widget.visible = bool(found)
         self._examine.visible = False
         self._fill_structure()

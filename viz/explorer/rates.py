@@ -31,10 +31,6 @@ from ensembles.viz.common.rate_curves import (
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.view import Interval
 
-_HEIGHT = 210
-_HEIGHT_OF_TWO = 150
-_TIME_AXIS = 20
-"""Pixels of the label of the axis of time, which only the lower of two pictures has."""
 _WHO = (("", ""), ("marked ", "marked_"))
 """Prefixes of the names, and of the columns, of all calls and of the marked ones."""
 
@@ -78,7 +74,7 @@ class Rates:
         self._hovers: dict[str, CustomJSHover] = {}
         self._waits = False  # for the rates of the run that is compared, which then draw both
         if not self._present:
-            fig = self.figures[""] = rate_figure(_title("", curve), _HEIGHT, times, name)
+            fig = self.figures[""] = rate_figure(_title("", curve), 210, times, name)
             zoom_time_by_wheel(fig, times)
             say_nothing_moved(fig)
         for direction in self._present:
@@ -90,7 +86,7 @@ class Rates:
 
     def _add(self, direction: str, curve: RateCurve, times: Range1d, name: str) -> None:
         is_one, is_last = len(self._present) == 1, direction == self._present[-1]
-        height = _HEIGHT if is_one else _HEIGHT_OF_TWO + (_TIME_AXIS if is_last else 0)
+        height = 210 if is_one else 150 + (20 if is_last else 0)  # with the label of the axis of time
         more = "" if direction == self._present[0] else f"_{direction}"
         fig = rate_figure(_title(direction, curve), height, times, f"{name}{more}")
         self.figures[direction] = fig

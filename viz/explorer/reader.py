@@ -66,10 +66,6 @@ PORTION = 8_000_000
 _CHUNK = 1 << 16
 """Calls in memory that are added at once: what is computed of them stays in the caches of a processor."""
 
-_MOST_PORTIONS = 32
-_MOST_KEPT = 16
-"""Sets of calls, and windows, that are remembered."""
-
 _MOST_HELD = 4
 """Selections whose calls are remembered, of a run in memory; and windows that have not been read yet."""
 
@@ -274,7 +270,7 @@ class CallReader:
         run = self.run
         count = 1
         if self._events is None:
-            count = min(-(-run.reading.most_events // PORTION), _MOST_PORTIONS, max(run.tasks, 1))
+            count = min(-(-run.reading.most_events // PORTION), 32, max(run.tasks, 1))
         edges = np.linspace(0, max(run.tasks, 1), count + 1).astype(int).tolist()
         spans = [ranks_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
         portions: list[Any] = [span for span in spans if span] or [((edges[-1], edges[-1]),)]
@@ -452,7 +448,7 @@ class CallReader:
         with self._lock:
             self._found[key] = value
             self._found.move_to_end(key)
-            while len(self._found) > _MOST_KEPT:
+            while len(self._found) > 16:
                 self._found.popitem(last=False)
 
     def _failed(self, key: Hashable, error: Exception) -> None:

@@ -31,6 +31,7 @@ from tornado.ioloop import IOLoop
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
+from ensembles.viz.common.mixed import EMPHASIS
 from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.common.theme import legend_keys_program, theme_program
@@ -110,25 +111,8 @@ _PAGE = """
 </style>
 {% endblock %}"""
 
-_LOOK_MS = 200
-"""Time between two looks of a page at runs that go on, or are read in the background."""
-
-
-_OPENING_S = 5.0
-"""Time after the link was printed in which nothing is read in the background but what zooms need."""
-
-_LOADING_S = 2.0
-"""Time after a request of a page in which nothing is read in the background: the browser needs processors."""
-
-_TOUCHED_S = 1.0
-"""Time after a button of the mouse is pressed in which nothing is read in the background."""
-
 _IDLE_S = 2.0
 """Time without a question after which a page is made ahead."""
-
-
-_WRITE_AHEAD_S = 0.03
-"""Time until a page has been sent."""
 
 
 def _write_ahead(document: Document) -> None:
@@ -147,7 +131,7 @@ def _write_ahead(document: Document) -> None:
         written.append(make())
 
     document.to_json = to_json  # type: ignore[method-assign]
-    IOLoop.current().call_later(_WRITE_AHEAD_S, write)
+    IOLoop.current().call_later(0.03, write)  # the page has been sent by then
 
 
 class _Application(GuardedApplication, BokehTornado):
@@ -169,14 +153,14 @@ class ExplorerServer:
             document.template = _PAGE  # type: ignore[assignment]
             programs = [theme_program(), legend_keys_program(), keys_program()]
             document.template_variables["programs"] = "\n".join(programs)
-            with runs[0].answering(quiet_s=_LOADING_S):
+            with runs[0].answering(quiet_s=2.0):  # the browser needs processors
                 explorer, image = self._made(query)
                 attach(explorer, document)
                 document.add_root(self._touched())
             _write_ahead(document)
             document.template_variables["first_image"] = image
             if any(shown.is_growing for shown in runs):
-                document.add_periodic_callback(explorer.renew, _LOOK_MS)
+                document.add_periodic_callback(explorer.renew, 200)
 
         self._followed = [shown for shown in runs if isinstance(shown, Followed)]
         # The first page is made before its reader opens it.
@@ -203,7 +187,7 @@ class ExplorerServer:
 
         def rest(attribute: str, old: Any, new: Any) -> None:
             for shown in self._runs:
-                with shown.answering(quiet_s=_TOUCHED_S):
+                with shown.answering(quiet_s=1.0):
                     pass
 
         touched.on_change("data", rest)
@@ -252,7 +236,7 @@ class ExplorerServer:
         """Serve until the program is interrupted."""
         self._server.start()
         for shown in self._runs:
-            with shown.answering(quiet_s=_OPENING_S):
+            with shown.answering(quiet_s=5.0):  # only what zooms need is read
                 pass
         if self._followed:
             self._server.io_loop.add_callback(self._refresh)
@@ -278,12 +262,6 @@ class ExplorerServer:
         self._server.io_loop.call_later(again_s, self._refresh)
 
 
-_ROWS, _CELLS = 330, 1024
-"""Pixels at most: about those of the trace diagram on a screen."""
-_ENHANCED = 0.4
-"""Power of the opacity, as in the trace diagram."""
-
-
 def first_image(explorer: Explorer) -> str:
     """Return the address of the image of the first run, which has its bytes; empty: the run has no calls."""
     shares, classes = explorer.first_shares()
@@ -296,11 +274,11 @@ def first_image(explorer: Explorer) -> str:
 
 def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
     """Draw shares of time as a PNG: a colour for each class, opacity for the part of the time."""
-    few = _joined(_joined(shares.astype(np.float32), 0, _ROWS), 1, _CELLS)
+    few = _joined(_joined(shares.astype(np.float32), 0, 330), 1, 1024)
     total = few.sum(axis=2)
     colours = np.array([[int(COLOURS[name][at : at + 2], 16) for at in (1, 3, 5)] for name in classes])
     mixed = few @ colours.astype(np.float32) / np.maximum(total, 1e-9)[:, :, None]
-    alpha = 255 * np.minimum(total / 255, 1) ** _ENHANCED
+    alpha = 255 * np.minimum(total / 255, 1) ** EMPHASIS
     pixels = np.rint(np.concatenate([mixed, alpha[:, :, None]], axis=2)).astype(np.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels, "RGBA").save(file, "PNG", compress_level=1)

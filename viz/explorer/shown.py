@@ -292,10 +292,6 @@ def calls_by_ordinal(ordinals: RunOrdinals | None) -> dict[str, Any]:
     }
 
 
-_MOST_KEPT = 8
-"""Selections whose phases and call indices are remembered."""
-
-
 @dataclass(frozen=True)
 class Structure:
     """Phases and call indices of some calls of a run, which a reader can mark."""
@@ -341,7 +337,7 @@ class StructuresRead:
         return self._found.get(selection)
 
     def _read(self, selection: Selection) -> Iterator[None]:
-        while len(self._found) >= _MOST_KEPT:
+        while len(self._found) >= 8:
             del self._found[next(iter(self._found))]
         self._found[selection] = structure_of(self._run, selection)
         self._changed()

@@ -134,10 +134,6 @@ class RankSums(Summary):
             "slowest_s": self.slowest_ns[kind, ranks] * 1e-9,
         }
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``time_ns`` and ``slowest_ns``."""
-        return {"calls": self.calls, "time_ns": self.time_ns, "slowest_ns": self.slowest_ns}
-
 
 class FileSums(Summary):
     """A mergeable summary: calls on each file, and the bytes that each layer read and wrote in it."""
@@ -196,10 +192,6 @@ class FileSums(Summary):
         moved = self.moved.sum(axis=0)
         return int((moved if moved.any() else self.calls).argmax())
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``moved`` and ``calls``."""
-        return {"moved": self.moved, "calls": self.calls}
-
 
 class ClassBins(Summary):
     """A mergeable summary: numbers of calls by class of operations and bin of durations.
@@ -230,10 +222,6 @@ class ClassBins(Summary):
     def merge(self, other: ClassBins) -> None:
         """Add a summary of other events."""
         self.counts += other.counts
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``counts``."""
-        return {"counts": self.counts}
 
 
 class _Unkept:

@@ -41,21 +41,12 @@ short texts), `TEXT`, `PATH`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
 _MOST_LINES = 4
-_LINE, _AROUND = 15, 8
-"""Pixels of a line of text in a cell with several, and above and below them."""
-
-_NARROW, _CHARACTER, _BESIDE = 660, 6.1, 12
-"""Pixels of a table in a page of 700, of a character, and beside the text of a cell. ``rows.js`` has the same
-numbers, and takes the width that the table has."""
 
 LINES = "rows as high as their texts"
 """Tag of tables that ``rows.js`` fits, before the most rows that they show."""
 
 _FOCUSED = ".slick-viewport:focus-visible { outline: 2px solid #0b5cad !important; outline-offset: -2px; }"
 """The one part of a table that takes the focus by the tabulator key (``keys.js``)."""
-
-_HEAD = 30
-"""Pixels of the titles of columns."""
 
 SLOWEST: Sequence[Column] = (
     ("rank", "rank", None, 55),
@@ -146,14 +137,15 @@ class Table:
         if self._has_lines:
             self.widget.row_height = _row_height(self._lines())
             self.widget.tags = [LINES, most]
-        self.widget.height = _HEAD + rows * self.widget.row_height
+        self.widget.height = 30 + rows * self.widget.row_height
 
     def _lines(self) -> int:
         """Return the most lines of a cell in a page of 700 pixels."""
         whole = sum(width for *_, width in self._columns)
         most = 1
+        # As in rows.js: pixels of the table, beside a text, of a character.
         for field, _, how, width in self._columns:
-            characters = (_NARROW * width / whole - _BESIDE) / _CHARACTER
+            characters = (660 * width / whole - 12) / 6.1
             texts = self.source.data[field] if how == TEXT else ()
             most = max([most, *(math.ceil(len(text) / characters) for text in texts)])
         return min(most, _MOST_LINES)
@@ -165,7 +157,7 @@ class Table:
 
 
 def _row_height(lines: int) -> int:
-    return max(25, _AROUND + _LINE * lines)
+    return max(25, 8 + 15 * lines)
 
 
 def finding_columns(found: Diagnosis) -> dict[str, list[str]]:

@@ -22,10 +22,34 @@ YES = "yes"
 """Value of these: only calls that failed; only calls that moved bytes, and histograms of seconds per MiB."""
 
 _MOST_CHARACTERS = 1000
-_MOST_FILES = 8
 
 Interval = tuple[float, float]
 Ranks = tuple[int, int]
+
+
+class Ranged(NamedTuple):
+    """What a range of a view is elsewhere."""
+
+    link: str  # Name in a link
+    filter: str  # The filter of the calls in it; empty: a window, which selects none
+    title: str  # Title of its field
+    hint: str
+    is_whole: bool = False  # Its ends are whole numbers
+    width: int = 190  # Pixels of its field; ranges have up to 24 characters
+
+
+RANGES = {
+    "time_s": Ranged("marked-time", "time", "marked time (s)", "10..20"),
+    "ranks": Ranged("marked-ranks", "rank", "marked ranks", "0-63", True, 120),
+    "durations_s": Ranged("marked-durations", "duration", "marked durations (s)", "10ms..2"),
+    "rates": Ranged("marked-rates", "rate", "marked rates (bytes/s)", "100MiB..1GiB", True),
+    "offsets": Ranged("marked-offsets", "offset", "marked offsets (bytes)", "1GiB..2GiB", True),
+    "zoom_s": Ranged("shown-time", "", "time in view (s)", "10..20"),
+    "zoom_ranks": Ranged("shown-ranks", "", "ranks in view", "0-63", width=120),
+}
+"""The ranges of a view by attribute."""
+
+_MARKS = tuple(name for name, each in RANGES.items() if each.filter)
 
 
 class Chosen(NamedTuple):
@@ -72,8 +96,7 @@ class View:
     @property
     def is_marked(self) -> bool:
         """Whether calls are marked."""
-        some = (self.time_s, self.ranks, self.durations_s, self.rates, self.offsets)
-        return bool(self.marks) or any(mark is not None for mark in some)
+        return bool(self.marks) or any(getattr(self, name) is not None for name in _MARKS)
 
     @property
     def per_byte(self) -> bool:
@@ -82,16 +105,7 @@ class View:
 
     def marking(self, **marks: Any) -> View:
         """Return this view with other marks: those that are not given, and a chosen call, are cleared."""
-        cleared: dict[str, Any] = {
-            "time_s": None,
-            "ranks": None,
-            "durations_s": None,
-            "rates": None,
-            "offsets": None,
-            "marks": {},
-            "what": "",
-            "chosen": None,
-        }
+        cleared: dict[str, Any] = {**dict.fromkeys((*_MARKS, "chosen")), "marks": {}, "what": ""}
         return replace(self, **(cleared | marks))
 
     @property
@@ -120,19 +134,16 @@ class View:
     def from_query(cls, query: Mapping[str, str], runs: int = 1) -> View:
         """Read a view from the parameters of a link."""
         beside = query.get("beside")
+        ranges: dict[str, Any] = {
+            name: (_whole if each.is_whole else _interval)(query, each.link) for name, each in RANGES.items()
+        }
         return cls(
+            **ranges,
             run=_number(query.get("run", "0"), runs),
             filters=_filters(query, ""),
-            time_s=_interval(query, "marked-time"),
-            ranks=_whole(query, "marked-ranks"),
-            durations_s=_interval(query, "marked-durations"),
-            rates=_whole(query, "marked-rates"),
-            offsets=_whole(query, "marked-offsets"),
             marks=_filters(query, "marked-"),
             what=query.get("marked", "")[:_MOST_CHARACTERS],
             beside=None if beside is None else _number(beside, runs),
-            zoom_s=_interval(query, "shown-time"),
-            zoom_ranks=_interval(query, "shown-ranks"),
             chosen=_chosen(query),
             file=query.get("offsets-file", "")[:_MOST_CHARACTERS],
             causes=None if "causes" not in query else _number(query["causes"], runs),
@@ -149,17 +160,9 @@ class View:
         parts |= {f"marked-{name}": text for name, text in self.marks.items()}
         if self.what:
             parts["marked"] = self.what
-        for name, interval in (
-            ("marked-time", self.time_s),
-            ("marked-ranks", self.ranks),
-            ("marked-durations", self.durations_s),
-            ("marked-rates", self.rates),
-            ("marked-offsets", self.offsets),
-            ("shown-time", self.zoom_s),
-            ("shown-ranks", self.zoom_ranks),
-        ):
-            if interval is not None:
-                parts[name] = range_text(*interval)
+        for name, each in RANGES.items():
+            if (interval := getattr(self, name)) is not None:
+                parts[each.link] = range_text(*interval)
         if self.chosen is not None:
             rank, start_s, duration_s, file = self.chosen
             parts["chosen-rank"] = str(rank)
@@ -178,17 +181,10 @@ class View:
         filters = dict(self.filters)
         for name, text in self.marks.items():
             filters[name] = _both(name, filters[name], text) if name in filters else text
-        if self.ranks is not None:
-            own = f"{self.ranks[0]}-{self.ranks[1]}" if self.ranks[0] < self.ranks[1] else str(self.ranks[0])
-            filters["rank"] = _both("rank", filters["rank"], own) if "rank" in filters else own
-        for name, interval in (
-            ("time", self.time_s),
-            ("duration", self.durations_s),
-            ("rate", self.rates),
-            ("offset", self.offsets),
-        ):
-            if interval is not None:
-                own = range_text(*interval)
+        for mark in sorted(_MARKS, key="ranks".__ne__):  # ranks first
+            name, ends = RANGES[mark].filter, getattr(self, mark)
+            if ends is not None:
+                own = _numbers(*ends) if name == "rank" else range_text(*ends)
                 filters[name] = _both(name, filters[name], own) if name in filters else own
         return filters
 
@@ -260,7 +256,7 @@ def _filters(query: Mapping[str, str], prefix: str) -> dict[str, str]:
         if prefix and name == "time":
             continue  # The marked range of time, which _interval reads.
         text = query.get(prefix + name, "").strip()
-        if len(text) > _MOST_CHARACTERS * (_MOST_FILES if prefix and name == "file" else 1):
+        if len(text) > _MOST_CHARACTERS * (8 if prefix and name == "file" else 1):
             raise EnsioError(f"the filter {name} of the link has more than {_MOST_CHARACTERS} characters")
         if name in FLAGS and text not in ("", YES):
             raise EnsioError(f'"{text[:20]}" of the link is not a value of {name}: write {name}={YES}')

@@ -15,7 +15,6 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJS,
     FixedTicker,
-    HoverTool,
     LinearColorMapper,
     NumeralTickFormatter,
 )
@@ -34,6 +33,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
     horizontal_legend,
     legend_item,
@@ -45,11 +45,6 @@ from ensembles.viz.common.style import OVERLAID, op_colour, time_ticks
 
 _CHANGE = "#d62728"
 _KNOWN = "#2ca02c"
-_MOST_DECADES = 5
-"""Powers of ten up to which an axis has ticks between them."""
-
-_MOST_SAID = 3
-"""Sentences above a figure about what its vertical lines are."""
 
 
 def over_runs(
@@ -90,16 +85,15 @@ def over_runs(
         parts.append(fig.scatter("x", "y", source=source, color=colour, size=6, name="points"))
         drawn.append(parts[-1])
         items.append(legend_item(line.name, *parts))
-    fig.add_tools(
-        HoverTool(
-            renderers=drawn,
-            tooltips=[
-                ("", "@part"),
-                ("run", "@id, @start"),
-                ("duration", "@took"),
-                ("expected", "@expected"),
-            ],
-        )
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("", "@part"),
+            ("run", "@id, @start"),
+            ("duration", "@took"),
+            ("expected", "@expected"),
+        ],
     )
     # Above the picture, where it takes no width of a narrow one.
     horizontal_legend(fig, items, click_policy="hide")
@@ -130,7 +124,7 @@ def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
                 Span(location=after[0] - 0.5, dimension="height", line_color=_KNOWN, line_dash="dashed")
             )
             said.append(f"Dashed green: {plain(known.reason)[:60]}.")
-    for sentence in reversed(said[:_MOST_SAID]):
+    for sentence in reversed(said[:3]):
         subtitle(fig, sentence)
 
 
@@ -176,7 +170,7 @@ def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
 def _ticks_s(low_s: float, high_s: float) -> list[float]:
     """Return ticks of a logarithmic axis, close enough to read a mode between them."""
     decades = range(int(np.floor(np.log10(low_s))), int(np.ceil(np.log10(high_s))) + 1)
-    steps = (1.0, 2.0, 5.0) if len(decades) <= _MOST_DECADES else (1.0,)
+    steps = (1.0, 2.0, 5.0) if len(decades) <= 5 else (1.0,)
     ticks = (step * 10.0**decade for decade in decades for step in steps)
     return [tick for tick in ticks if low_s <= tick <= high_s]
 
@@ -255,9 +249,6 @@ def _text(data: ExperimentData, at: int) -> str:
 MOST_RUNS = 200
 """Latest runs of an experiment that its page shows."""
 
-MOST_KINDS = 4
-"""Kinds of calls with a picture, those with most time."""
-
 ROWS_PER_OCTAVE = 4
 
 
@@ -319,7 +310,7 @@ def experiment_data(
         for kind in record.kinds:
             if kind.counts:
                 times[kind.layer, kind.op] = times.get((kind.layer, kind.op), 0.0) + kind.time_s
-    chosen = sorted(times, key=lambda key: -times[key])[:MOST_KINDS]
+    chosen = sorted(times, key=lambda key: -times[key])[:4]
     series = make_series(records, range(len(records))) if len(records) > 1 else None
     kinds = []
     for layer, op in chosen:

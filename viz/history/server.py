@@ -29,9 +29,6 @@ from ensembles.viz.history.pages import (
 )
 from ensembles.viz.report.page import page_of_run
 
-_SAME_S = 1e-3
-"""Times of a start differ by rounding only."""
-
 VERDICTS = ("regression", "improvement", "ok", "too-few-runs")
 
 
@@ -110,7 +107,7 @@ class _Pages:
         try:
             lying = open_as(Run, wanted.path)
             late_s = lying.info.origin_unix_ns / NS_PER_S - wanted.start.timestamp()
-            if lying.tasks != wanted.tasks or abs(late_s) > _SAME_S:
+            if lying.tasks != wanted.tasks or abs(late_s) > 1e-3:
                 raise EnsioError(f"another run lies in {wanted.path} now")
             return page_of_run(lying)
         except EnsioError as error:

@@ -14,7 +14,6 @@ from bokeh.models import (
     Column,
     CustomJSHover,
     CustomJSTickFormatter,
-    HoverTool,
     NumeralTickFormatter,
     Range1d,
 )
@@ -27,10 +26,12 @@ from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
 from ensembles.run.tables import totals_by_file
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     empty_picture,
     horizontal_legend,
     label_time_axis,
@@ -51,9 +52,6 @@ _BYTES_JS = """
     }
 """
 _MOST_PATH = 60
-_HEIGHT = 390
-_LEAST_PART, _LEAST_MIXED = 0.2, 0.01
-"""Share of the smaller direction in a pixel, and of such pixels, that makes the mixed colour be explained."""
 _BOTH = "#7a4f6e"
 """What the mapper mixes of as many bytes written as read: the mean of both colours."""
 
@@ -169,8 +167,8 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
 
 def span_of_run(run: Run) -> tuple[int, int]:
     """Return the first moment of the calls of a run and the last, ns since its origin."""
-    ends = run.summary.cells
-    return int(ends["start_ns"].min()), int(ends["end_ns"].max())
+    table = run.summarize(ignoring_run(CallTable))
+    return table.start_ns or 0, table.end_ns or 0
 
 
 def _number(files: list[str] | Any, file: str, path: str) -> int:
@@ -182,11 +180,10 @@ def _number(files: list[str] | Any, file: str, path: str) -> int:
 
 def layer_of_run(run: Run) -> str | None:
     """Return the layer whose calls an access map shows: posix, or the one with the most bytes; None: none."""
-    cells, calls = run.summary.cells, run.summary.calls
     moved: dict[str, int] = {}
-    for number, count in zip(cells["call"].tolist(), cells["moved"].tolist(), strict=True):
-        if calls[number].op in DIRECTIONS and count:
-            moved[calls[number].layer] = moved.get(calls[number].layer, 0) + count
+    for call, totals in run.summarize(ignoring_run(CallTable)).totals.items():
+        if totals.bytes:
+            moved[call.layer] = moved.get(call.layer, 0) + totals.bytes
     return _LOWEST if _LOWEST in moved else max(moved, key=lambda name: moved[name], default=None)
 
 
@@ -217,7 +214,7 @@ def _figure(
     title: str,
     stripe_bytes: int,
 ) -> figure:
-    fig = new_figure(title, _HEIGHT, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
+    fig = new_figure(title, 390, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
     data, most = offset_image(found, kind, shown)
     drawn = add_mixed(fig, data, mixer(shown))
     label_offsets(fig, stripe_bytes)
@@ -241,13 +238,7 @@ def _figure(
         where = ("rank", "$x{0}")
     else:
         where = ("time", "$x{0,0.000} s")
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            tooltips=[where, ("offset", "$y{0}"), *shares],
-            formatters={"$y": place, "@image": share},
-        )
-    )
+    add_hover(fig, drawn, [where, ("offset", "$y{0}"), *shares], formatters={"$y": place, "@image": share})
     return fig
 
 
@@ -288,5 +279,6 @@ def _legend(fig: figure, found: OffsetMap, shown: list[str], mixed: bool) -> Non
 def _is_mixed(image: np.ndarray) -> bool:
     """Return whether a part of the picture that can be seen has the mixed colour."""
     whole = image.sum(axis=2, dtype=np.int64)
-    both = (image.min(axis=2) >= _LEAST_PART * whole) & (whole > 0)
-    return image.shape[2] > 1 and bool(both.sum() >= _LEAST_MIXED * (whole > 0).sum())
+    # Share of the smaller direction in a pixel, and of such pixels.
+    both = (image.min(axis=2) >= 0.2 * whole) & (whole > 0)
+    return image.shape[2] > 1 and bool(both.sum() >= 0.01 * (whole > 0).sum())

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, HoverTool, Range1d
+from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
@@ -20,6 +20,7 @@ from ensembles.run.tables import FileTotals, totals_by_file
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.viz.common.data_for import data_for, of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     annotate_empty,
     empty_picture,
     horizontal_legend,
@@ -28,7 +29,7 @@ from ensembles.viz.common.figures import (
     new_figure,
     plain,
 )
-from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit, time_hover
+from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit
 
 _MOST_PATH = 56
 _NO_FILE = "(no file)"
@@ -85,8 +86,7 @@ def _labelled_bars(
     )
     if len(lengths) > 1:
         horizontal_legend(fig, [legend_item(part, bar) for part, bar in zip(lengths, bars, strict=True)])
-    times: Any = {f"@{each}": time_hover() for each in columns if each.endswith("_s")}
-    fig.add_tools(HoverTool(renderers=[*bars], tooltips=list(tooltips), formatters=times))
+    add_hover(fig, bars, list(tooltips))
     return fig
 
 

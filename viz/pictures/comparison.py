@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, FixedTicker, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, FixedTicker, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from ensembles.comparison.compare import compare
@@ -20,6 +20,7 @@ from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
     empty_picture,
     ensemble_from,
@@ -30,7 +31,7 @@ from ensembles.viz.common.figures import (
     plain,
     subtitle,
 )
-from ensembles.viz.common.style import NEUTRAL, OVERLAID, time_hover
+from ensembles.viz.common.style import NEUTRAL, OVERLAID
 from ensembles.viz.pictures.histogram import below_clock, on_log_axis
 
 QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -38,7 +39,6 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 
 _COLOURS = OVERLAID[:2]
 _LEAST_TICKS = 4
-_NEARLY_LINEAR = 4
 _BEYOND = 3.0
 """Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""
 
@@ -254,17 +254,15 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
         fig,
         [legend_item(f"ratio with {100 * level:g} % interval", points, bars), legend_item("no change", same)],
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[points],
-            tooltips=[
-                ("calls that are shorter", "@quantile{0 %}"),
-                (plain(names[0]), "@before{0}"),
-                (plain(names[1]), "@after{0}"),
-                ("ratio", "@ratio{0.000} (@low{0.000} to @high{0.000})"),
-            ],
-            formatters={"@before": time_hover(), "@after": time_hover()},
-        )
+    add_hover(
+        fig,
+        points,
+        [
+            ("calls that are shorter", "@quantile{0 %}"),
+            (plain(names[0]), "@before{0}"),
+            (plain(names[1]), "@after{0}"),
+            ("ratio", "@ratio{0.000} (@low{0.000} to @high{0.000})"),
+        ],
     )
     return fig
 
@@ -278,7 +276,7 @@ def _ratio_ticks(bottom: float, top: float) -> list[float]:
         ticks = ticks[(ticks >= bottom) & (ticks <= top)]
         if len(ticks) >= _LEAST_TICKS:
             break
-    if top < _NEARLY_LINEAR * bottom:
+    if top < 4 * bottom:
         steps = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
         step = next(step for step in steps if (top - bottom) / step >= _LEAST_TICKS)
         ticks = step * np.arange(np.ceil(bottom / step), np.floor(top / step) + 1)

@@ -16,11 +16,9 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJSHover,
     DataRange1d,
-    HoverTool,
     NumeralTickFormatter,
     Range1d,
 )
-from bokeh.models.annotations import LegendItem
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
@@ -30,12 +28,14 @@ from ensembles.model.units import bytes_text, count_text, seconds_text, size_tex
 from ensembles.structure.surroundings import count_sampled, sum_levels, sum_rates
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
     annotate_empty,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
+    stack,
     subtitle,
     time_range,
 )
@@ -45,15 +45,11 @@ from ensembles.viz.common.style import (
     NEUTRAL,
     SERIES,
     byte_unit,
-    moment_hover,
     scaled_ticks,
     shade,
-    time_hover,
     time_unit,
 )
 
-_SPARSE = 0.1
-"""Part of the ranks: the bars of fewer have outlines."""
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
 
@@ -103,24 +99,18 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
         height=0.6,
         source=source,
         color=[COLOURS[name] for name in labels],
-        legend_label=labels,
     )
     fig.scatter(
         x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color=NEUTRAL["text"]
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[*bars],
-            tooltips=[*((name, f"@{name}{{0}}") for name in labels), ("slowest", "@text")],
-            formatters={f"@{name}": time_hover() for name in labels},
-        )
-    )
+    add_hover(fig, bars, [*((name, f"@{name}{{0}}") for name in labels), ("slowest", "@text")])
     longest = np.nanmax([sum(columns[label][row] for label in labels) for row in range(len(names))])
     unit_s, unit = time_unit(float(np.nanmax([longest, *columns["slowest"]])))
     fig.xaxis.axis_label = f"time ({unit})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
     fig.x_range = Range1d(start=0, end=1.06 * float(np.nanmax([longest, *columns["slowest"], 1e-9])))
-    return _with_legend(fig)
+    horizontal_legend(fig, [legend_item(label, bar) for label, bar in zip(labels, bars, strict=True)])
+    return fig
 
 
 def _access_sizes(module: ModuleCounters) -> figure:
@@ -134,6 +124,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
     }
     present = [op for op in counts if any(counts[op].values())]
     fig.xaxis.axis_label = "access size (a class begins above the one before it)"
+    items = []
     for op in present:
         # Bars of one direction are at their tick, those of two on either side of it.
         shift = 0.0 if len(present) < 2 else -0.2 if op == "read" else 0.2
@@ -141,12 +132,14 @@ def _access_sizes(module: ModuleCounters) -> figure:
         source = ColumnDataSource(
             {"x": [(name, shift) for name in names], "count": heights, "text": [f"{n:,}" for n in heights]}
         )
-        bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op], legend_label=op)
-        fig.add_tools(HoverTool(renderers=[bars], tooltips=[(op, "@text calls")]))
+        bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op])
+        items.append(legend_item(op, bars))
+        add_hover(fig, bars, [(op, "@text calls")])
     fig.yaxis.axis_label = "calls"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.y_range = DataRange1d(start=0)
-    return _with_legend(fig)
+    horizontal_legend(fig, items)
+    return fig
 
 
 def _with_empty_classes(classes: Mapping[str, Sequence[SizeClass]]) -> list[tuple[int, int]]:
@@ -165,35 +158,24 @@ def _time_by_rank(module: ModuleCounters) -> figure:
     own = table["records"] > 0
     fig = new_figure(f"Time of each rank in its own files, {module.layer} ({module.module})", 260)
     ranks, span = table["rank"][own], int(np.ptp(table["rank"][own])) + 1
-    is_sparse = len(ranks) < _SPARSE * span
+    is_sparse = len(ranks) < 0.1 * span
     if is_sparse:
         subtitle(
             fig, f"{count_text(len(ranks), 'rank')} of ranks {ranks.min()} to {ranks.max()} had files alone."
         )
-    below = np.zeros(int(own.sum()))
-    for label, key in _PARTS:
-        top = below + table[key][own]
-        source = ColumnDataSource({"rank": table["rank"][own], "bottom": below, "top": top})
-        fig.vbar(
-            x="rank",
-            bottom="bottom",
-            top="top",
-            width=1.0,
-            source=source,
-            fill_color=COLOURS[label],
-            # A rank among thousands is narrower than a pixel: its outline is not.
-            line_color=COLOURS[label] if is_sparse else None,
-            line_width=3,
-            legend_label=label,
-        )
-        below = top
+    parts = {label: (table[key][own], COLOURS[label]) for label, key in _PARTS}
+    bars, top = stack(fig.vbar, ColumnDataSource({"rank": ranks}), parts, x="rank", width=1.0)
+    for bar, (_, colour) in zip(bars, parts.values(), strict=True):
+        if is_sparse:  # a rank among thousands is narrower than a pixel: its outline is not
+            bar.glyph.update(line_color=colour, line_width=3)
     fig.xaxis.axis_label = "rank"
     fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    unit_s, unit = time_unit(float(below.max(initial=0.0)))
+    unit_s, unit = time_unit(top)
     fig.yaxis.axis_label = f"time ({unit})"
     fig.yaxis.formatter = scaled_ticks(unit_s)
     fig.y_range = DataRange1d(start=0)
-    return _with_legend(fig)
+    horizontal_legend(fig, [legend_item(label, bar) for label, bar in zip(parts, bars, strict=True)])
+    return fig
 
 
 def _heat_map(name: str, found: HeatMap) -> Column:
@@ -248,25 +230,12 @@ def _rate_over_time(name: str, found: HeatMap, shared: Range1d) -> figure:
         )
         line = fig.step(x="x", y="y", mode="after", source=source, color=COLOURS[label])
         items.append(legend_item(label, line))
-        fig.add_tools(HoverTool(renderers=[line], tooltips=[("time", "@x s"), (label, "@text")]))
+        add_hover(fig, line, [("time", "@x s"), (label, "@text")])
     label_time_axis(fig)
     fig.yaxis.axis_label = f"data rate ({unit_name}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     horizontal_legend(fig, items)
     return fig
-
-
-def _with_legend(fig: figure) -> figure:
-    """Move the legend above the frame, where it hides nothing."""
-    if fig.legend:
-        legend = fig.legend[0]
-        fig.center.remove(legend)
-        horizontal_legend(fig, [item for item in legend.items if isinstance(item, LegendItem)])
-    return fig
-
-
-_HEIGHT, _LOW, _FEW_SAMPLES = 210, 175, 5
-"""Pixels of a figure, and of one with so few samples that it has no course to show."""
 
 
 class _Line(NamedTuple):
@@ -398,7 +367,7 @@ def _bytes_figure(title: str, name: str, lines: list[_Line], x_range: Range1d, p
 def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: float, unit: str) -> figure:
     """Draw levels as the points that were sampled, and rates as steps between two samples."""
     count = max(len(line.time_s) for line in lines)
-    fig = new_figure(title, _HEIGHT if count > _FEW_SAMPLES else _LOW, x_range=x_range, name=name)
+    fig = new_figure(title, 210 if count > 5 else 175, x_range=x_range, name=name)
     label_time_axis(fig)
     steps = name != "dirty_pages"
     items, hovered = [], []
@@ -426,13 +395,12 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
         " : (100 * value).toPrecision(3) + ' %';",
     )
     for label, samples in hovered:
-        fig.add_tools(
-            HoverTool(
-                renderers=[samples],
-                description=f"Values: {label}",
-                tooltips=[("", label), ("time", "@time{0}"), ("value", "@value{0}")],
-                formatters={"@time": moment_hover(), "@value": value},
-            )
+        add_hover(
+            fig,
+            samples,
+            [("", label), ("time", "@time{at}"), ("value", "@value{0}")],
+            formatters={"@value": value},
+            description=f"Values: {label}",
         )
     return fig
 

@@ -19,7 +19,6 @@ from bokeh.models import (
     CustomJSTickFormatter,
     DataRange1d,
     FixedTicker,
-    HoverTool,
     LinearAxis,
     LogAxis,
     NoOverlap,
@@ -38,6 +37,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.common.data_for import data_for, labelled_ensembles
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
     annotate_empty,
     horizontal_legend,
@@ -48,27 +48,18 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
+from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, SHORTEST_S, class_of_call, shade, time_ticks
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.progress import cdf
 
-_MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
-_LEAST_SHARE_OF_TIME = 0.05
-_MUCH_LONGER = 2.5
-"""Ratio of the longest call to the others above which the linear axis leaves it out."""
 
-_SHOWN_LEVEL = 0.995
-_BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
-_MOST_SHADES, _MUCH_TIME = 3, 0.01
-"""Functions of a class with a curve each, and the share of the time that they need."""
 _MOST_NAMED = 12
 _OTHERS, _OTHER_WAITS, _OF_OTHERS = " other functions", " other waits", SERIES[1]
 """Names of those that are taken together, and a colour that no class of operations has."""
-_LOG_FIRST = 100.0
 _FEW_CALLS = 6
 """Up to this number, the legend is above the figure; else at its side."""
 
@@ -180,7 +171,7 @@ def with_others(histogram: LogHistogram) -> LogHistogram:
         name, waits = class_of_call(call), call.waits_for_tasks
         alike = [each for each in histogram.counts if each.waits_for_tasks == waits]
         share = histogram.time_s(call) / max(sum(histogram.time_s(each) for each in alike), 1e-9)
-        if len(histogram.counts) <= _FEW_CALLS or (used.get(name, 0) < _MOST_SHADES and share >= _MUCH_TIME):
+        if len(histogram.counts) <= _FEW_CALLS or (used.get(name, 0) < 3 and share >= 0.01):
             kept.append(call)
             used[name] = used.get(name, 0) + 1
         else:
@@ -337,7 +328,7 @@ def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
     if shown:
         return shown
     return {
-        key: (np.where(edges_s == 0, _BELOW_1_NS_S, edges_s), counts)
+        key: (np.where(edges_s == 0, SHORTEST_S, edges_s), counts)
         for key, (edges_s, counts) in counted.items()
     }
 
@@ -405,17 +396,16 @@ def _draw(
         left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
     )
     number = CustomJSHover(code="return Number(value.toFixed(1)).toLocaleString('en-US');")
-    fig.add_tools(
-        HoverTool(
-            renderers=[target],
-            visible=False,
-            tooltips=[
-                ("call", _unmarked(call.name)),
-                ("duration", "@left{0} – @right{0}"),
-                ("calls in the bin", "@n{0}"),
-            ],
-            formatters={"@left": time_hover(), "@right": time_hover(), "@n": number},
-        )
+    add_hover(
+        fig,
+        target,
+        [
+            ("call", _unmarked(call.name)),
+            ("duration", "@left{0} – @right{0}"),
+            ("calls in the bin", "@n{0}"),
+        ],
+        formatters={"@n": number},
+        visible=False,
     )
     return [area, line, target]
 
@@ -473,7 +463,7 @@ def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
     """Return the functions with at least 5 % of the I/O time or, without I/O, of the time of all calls."""
     times_s = {call: histogram.time_s(call) for call in histogram.counts if not call.waits_for_tasks}
     times_s = times_s or {call: histogram.time_s(call) for call in histogram.counts}
-    least = _LEAST_SHARE_OF_TIME * sum(times_s.values())
+    least = 0.05 * sum(times_s.values())
     return [call for call, time_s in times_s.items() if time_s >= least]
 
 
@@ -483,22 +473,22 @@ def _spans_decades(histogram: LogHistogram, shown: Sequence[Call]) -> bool:
     if not ends_s:
         return False
     least_s, most_s = min(low for low, _ in ends_s), max(high for _, high in ends_s)
-    return bool(most_s > _LOG_FIRST * max(least_s, _BELOW_1_NS_S))
+    return bool(most_s > 100.0 * max(least_s, SHORTEST_S))
 
 
 def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:
     """Return the end of the linear axis: the longest call, unless a few are much longer than all others."""
     ends = [_LEAST_LINEAR_BINS * 1e-9]
     for call in shown:
-        level, largest = histogram.quantile_s(call, [_SHOWN_LEVEL, 1.0])
-        ends.append(1.3 * level if largest > _MUCH_LONGER * level else 1.08 * largest)
+        level, largest = histogram.quantile_s(call, [0.995, 1.0])
+        ends.append(1.3 * level if largest > 2.5 * level else 1.08 * largest)
     return float(max(ends))
 
 
 def _linear_bins(histogram: LogHistogram, shown: Sequence[Call]) -> int:
     """Return the number of linear bins, which grows with the square root of the calls."""
     most = max((histogram.n(call) for call in shown), default=0)
-    return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, _MOST_LINEAR_BINS))
+    return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, 120))
 
 
 def _unmarked(name: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from bokeh.models import AdaptiveTicker, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import AdaptiveTicker, ColumnDataSource, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -26,6 +26,8 @@ from ensembles.statistics.modes.time_slices import slice_text
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     LABEL_GROUND,
+    add_hover,
+    add_marks,
     annotate_empty,
     ends,
     ensemble_from,
@@ -38,13 +40,10 @@ from ensembles.viz.common.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.common.style import NEUTRAL, op_colour, time_hover
+from ensembles.viz.common.style import NEUTRAL, SHORTEST_S, op_colour
 
 _MOST_NAMED = 3
 """Of more calls outside of modes, the two largest are named above the figure."""
-
-_ONE_PHASE = 1.5
-"""Fewer effective phases than this are one."""
 
 
 class Rejected(NamedTuple):
@@ -62,12 +61,9 @@ class Rejected(NamedTuple):
     share: float  # Of all calls, 0 to 1
 
 
-_MUCH_TIME, _MORE_THAN_CALLS = 0.1, 2.0
-
-
 def _mode_label(name: str, share: str, weight: float, time_share: float | None) -> str:
     """Return the label of a mode, with its share of the time where only that is large."""
-    much = time_share is not None and time_share >= max(_MUCH_TIME, _MORE_THAN_CALLS * weight)
+    much = time_share is not None and time_share >= max(0.1, 2.0 * weight)
     return f"{name}, {share}{time_text(time_share) if much else ''}"
 
 
@@ -75,7 +71,7 @@ def _rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> l
     """Return the clusters of few phases, the calls without a peak, and the shoulders."""
     rejected = []
     for bump in found.bumps:
-        t_s = bump.peak_s or _fullest_s(edges_s, amounts, bump.low_s, bump.high_s)
+        t_s = _fullest_s(edges_s, amounts, bump.low_s, bump.high_s)
         label = _mode_label("no mode", share_text(bump.share, 1), bump.share, bump.time_share)
         place = (t_s, bump.low_s, bump.high_s, _at(edges_s, amounts, t_s))
         rejected.append(Rejected(*place, label, _of_few(bump), _sentence(bump), True, bump.share))
@@ -110,7 +106,7 @@ def _of_few(bump: Bump) -> str:
     """Return which calls a cluster of few phases has."""
     where = f"from {seconds_text(bump.low_s)} to {seconds_text(bump.high_s)}"
     one = f"phase {bump.phase}" if bump.phase >= 0 else "no phase"
-    if bump.effective_phases < _ONE_PHASE:
+    if bump.effective_phases < 1.5:
         return f"{where}, calls of {one} only"
     return f"{where}, calls of about {bump.effective_phases:.0f} phases, most of {one}"
 
@@ -175,36 +171,17 @@ def _draw_rejected(
         **LABEL_GROUND,
         name="rejected_labels",
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[point, span],
-            visible=False,
-            tooltips=[("duration", "@low{0} – @high{0}"), ("not a mode", "@why")],
-            formatters={name: time_hover() for name in ("@low", "@high")},
-        )
-    )
+    add_hover(fig, [point, span], [("duration", "@low{0} – @high{0}"), ("not a mode", "@why")], visible=False)
     return legend_item("calls that are not a mode", span, point)
 
 
-_HEIGHT = 360
-_BELOW_1_NS_S = 0.5e-9
-_CURVE_POINTS = 121
-_CURVE_WIDTHS = 4.0
 _LEAST_WIDTH = 0.01
 _ROOT_2 = math.sqrt(2)
 _NARROW = 520
 """Width in pixels of the frame of a narrow figure."""
 _LABEL_ROW = 17
 """Height in pixels of a row of labels."""
-_FRAME = 240
-"""Height in pixels of the frame, without labels."""
-_ABOVE_BARS, _HARMONIC_HEIGHT = 1.06, 0.5
 _DASHES = [6, 4]
-_SEEN_MISFIT = 0.1
-"""Largest difference of distribution functions that a reader of the picture need not know of."""
-_OF_FEW_CALLS = 1.63
-"""Times 1 / sqrt(n): the difference that n calls of the same distribution exceed with probability 0.01
-(A. Kolmogorov, 1933)."""
 
 
 @of_several
@@ -244,12 +221,12 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     ensemble = ensemble_from(data)
     found = ensemble.modes() if found is None else found
     counts = ensemble.histogram("log")
-    edges_s = np.where(counts.edges_s == 0, _BELOW_1_NS_S, counts.edges_s)
+    edges_s = np.where(counts.edges_s == 0, SHORTEST_S, counts.edges_s)
     empty = not ensemble.n
     low, high = (1e-6, 1.0) if empty else (edges_s[0] / 1.5, edges_s[-1] * 1.5)
     fig = new_figure(
         title or _title(ensemble, found),
-        _HEIGHT,
+        360,
         x_range=Range1d(start=low, end=high),
         y_range=Range1d(start=0, end=1),
         x_axis_type="log",
@@ -278,7 +255,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     bin_width = math.log(edges_s[-1] / edges_s[0]) / len(counts.amounts)
     curves = [_log_normal(mode, ensemble.n, bin_width) for mode in found.modes]
     highest = [float(curve.max()) for _, curve in curves]
-    top = _ABOVE_BARS * max(float(counts.amounts.max(initial=0)), 1.0, *highest)
+    top = 1.06 * max(float(counts.amounts.max(initial=0)), 1.0, *highest)
     rejected = _rejected_modes(found, edges_s, counts.amounts)
     heights, align = _places_of_labels(fig, found, rejected, top)
     if len(found):
@@ -304,7 +281,7 @@ def _places_of_labels(
     marks = [_NARROW * math.log(max(t_s, low_s) / low_s) / math.log(high_s / low_s) for t_s in times_s]
     places = label_places(marks, [label_width(text) for text in texts], _NARROW)
     rows = 1 + max(places.rows, default=-1)
-    row = top * _LABEL_ROW / _FRAME
+    row = top * _LABEL_ROW / 240
     fig.y_range = Range1d(start=0, end=top + row * rows)
     assert fig.height is not None
     fig.height += _LABEL_ROW * rows
@@ -318,8 +295,8 @@ def _label(mode: Mode) -> str:
 def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the log-normal curve of a mode: durations, and the calls of a bin around each."""
     width = max(mode.width, _LEAST_WIDTH)
-    end = _CURVE_WIDTHS * width + bin_width / 2
-    beyond = np.linspace(-end, end, _CURVE_POINTS)
+    end = 4.0 * width + bin_width / 2
+    beyond = np.linspace(-end, end, 121)
     scale = width * _ROOT_2
     above, below = (
         np.array([math.erf((at + half) / scale) for at in beyond.tolist()])
@@ -353,7 +330,8 @@ def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> f
     scale = max(mode.width, _LEAST_WIDTH) * math.sqrt(2)
     curve = [0.5 + 0.5 * math.erf(math.log(edge / mode.t_s) / scale) for edge in edges_s[inner].tolist()]
     misfit = float(np.abs(share - curve).max())
-    return misfit if misfit > max(_SEEN_MISFIT, _OF_FEW_CALLS / math.sqrt(calls)) else 0.0
+    # Few calls exceed 1.63 / sqrt(n) with probability 0.01 (A. Kolmogorov, 1933).
+    return misfit if misfit > max(0.1, 1.63 / math.sqrt(calls)) else 0.0
 
 
 def _draw_modes(
@@ -439,20 +417,18 @@ def _draw_modes(
         **LABEL_GROUND,
         name="mode_labels",
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[point, line],
-            visible=False,
-            tooltips=[
-                ("mode", "@t{0}"),
-                (f"{level} confidence interval", "@low{0} – @high{0}"),
-                ("share of calls", "@share"),
-                *([("share of the time", "@time")] if has_times else []),
-                ("width", "@width"),
-                ("log-normal", "@fit"),
-            ],
-            formatters={name: time_hover() for name in ("@t", "@low", "@high")},
-        )
+    add_hover(
+        fig,
+        [point, line],
+        [
+            ("mode", "@t{0}"),
+            (f"{level} confidence interval", "@low{0} – @high{0}"),
+            ("share of calls", "@share"),
+            *([("share of the time", "@time")] if has_times else []),
+            ("width", "@width"),
+            ("log-normal", "@fit"),
+        ],
+        visible=False,
     )
     label = "log-normal with the weight and width of a mode"
     if any(misfits):
@@ -477,19 +453,11 @@ def _draw_rhythm(fig: figure, found: Modes, top: float) -> LegendItem:
         names = ["R" if order == 1 else f"R/{order}" for order in harmonics.orders]
         of = seconds_text(harmonics.fundamental_s)
         label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"
-    line = fig.segment(
-        x0=places,
-        x1=places,
-        y0=0,
-        y1=top,
-        line_color="#2ca02c",
-        line_width=1.4,
-        line_dash="dashed",
-        name="harmonics",
-    )
+    look: dict[str, Any] = {"line_color": "#2ca02c", "line_width": 1.4, "line_dash": "dashed"}
+    line = add_marks(fig, places, top, name="harmonics", **look)
     fig.text(
         x=places,
-        y=[_HARMONIC_HEIGHT * top] * len(places),
+        y=[0.5 * top] * len(places),
         text=names,
         name="harmonic_labels",
         x_offset=5,
@@ -501,10 +469,6 @@ def _draw_rhythm(fig: figure, found: Modes, top: float) -> LegendItem:
     return legend_item(label, line)
 
 
-_CHARACTER, _BESIDES = 6.4, 8
-"""Pixels of a character of a label of 9.5 points, and of its margins."""
-_BROKEN = 1000.0
-"""Cost of a label that is crossed, in pixels beyond the frame."""
 _SIDES = {"left": 0.0, "center": -0.5, "right": -1.0}
 
 
@@ -517,7 +481,7 @@ class Places(NamedTuple):
 
 def label_width(text: str) -> float:
     """Return the width of a label in pixels, roughly."""
-    return round(_CHARACTER * len(text) + _BESIDES, 1)
+    return round(6.4 * len(text) + 8, 1)  # of 9.5 points, with margins
 
 
 def label_places(marks: Sequence[float], widths: Sequence[float], frame: float) -> Places:
@@ -569,7 +533,7 @@ def _placed(
     while len(rows) < len(marks):
         left = [i for i in every if i not in rows]
         free = [i for i in left if not any(below[i][j] for j in left)]
-        cost += 0 if free else _BROKEN
+        cost += 0 if free else 1000.0  # worse than any pixels beyond the frame
         one = (free or left)[0]
         over = [
             row

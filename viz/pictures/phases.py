@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from ensembles.answers.phases import PhasesAnswer, answer_phases, last_of
@@ -16,6 +16,7 @@ from ensembles.run.run import Run
 from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     annotate_empty,
     characters_beside,
     horizontal_legend,
@@ -27,9 +28,8 @@ from ensembles.viz.common.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
+from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES
 
-_MOST = 40
 _MOST_NAME = 20
 _KINDS = {
     "write": ("writes", COLOURS["write"]),
@@ -81,7 +81,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         raise TypeError(f"a run or a PhasesAnswer is needed, not {type(data).__name__}")
     totals = [row for row in data.phases if row.calls]
     is_known = data.why_no_idle is None
-    shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:_MOST]
+    shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:40]
     shown.sort(key=lambda row: row.phase)
     rows = max(len(shown), 1)
     ends_ns = [
@@ -175,19 +175,17 @@ def _draw(fig: figure, shown: list[PhaseTotals], syncs: Collection[int]) -> None
         # A phase that is shorter than a pixel stays visible.
         fig.scatter(x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour)
         items.append(legend_item(label, bar))
-        fig.add_tools(
-            HoverTool(
-                renderers=[bar, wait],
-                tooltips=[
-                    ("phase", "@phase"),
-                    ("from", "@start{0}"),
-                    ("time", "@time"),
-                    ("I/O", "@work"),
-                    ("waiting", "@waited"),
-                    ("slowest", "@slowest"),
-                ],
-                formatters={"@start": moment_hover()},
-            )
+        add_hover(
+            fig,
+            [bar, wait],
+            [
+                ("phase", "@phase"),
+                ("from", "@start{at}"),
+                ("time", "@time"),
+                ("I/O", "@work"),
+                ("waiting", "@waited"),
+                ("slowest", "@slowest"),
+            ],
         )
     grey = fig.quad(left=[0], right=[0], bottom=[0], top=[0], color=COLOURS["wait"], line_color=None)
     items.append(legend_item("mean wait for the slowest task", grey))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
@@ -20,6 +20,7 @@ from ensembles.run.run import Run
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.common.data_for import labelled_ensembles, of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     annotate_empty,
     horizontal_legend,
     label_log_durations,
@@ -29,13 +30,11 @@ from ensembles.viz.common.figures import (
     sentence_of,
     subtitle,
 )
-from ensembles.viz.common.style import OVERLAID, op_colour, scaled_ticks, shade, time_hover, time_unit
+from ensembles.viz.common.style import OVERLAID, SHORTEST_S, op_colour, scaled_ticks, shade, time_unit
 
 _MOST_CURVES = 8
 _COLOURS = ("#3b52b8", "#56b4e9", "#009e73", "#9bb82c", "#e69f00", "#d55e00", "#cc79a7", "#7d4a9e")
 """In the order of the spectrum, as the call indices rise; neighbours are solid and dashed."""
-_COMMON = 0.5
-_MOST_POINTS = 200
 
 
 @of_several
@@ -93,7 +92,7 @@ def progress(
     if ordinal is None and len(curves) > _MOST_CURVES:
         # The thousandth call of one task does not show how a thousand tasks go on.
         most = max(len(elapsed) for elapsed in curves.values())
-        common = [index for index, elapsed in curves.items() if len(elapsed) >= _COMMON * most]
+        common = [index for index, elapsed in curves.items() if len(elapsed) >= 0.5 * most]
         chosen = np.unique(np.linspace(0, len(common) - 1, _MOST_CURVES).astype(int)).tolist()
         curves = {index: curves[index] for index in (common[place] for place in chosen)}
     left_out -= len(curves)
@@ -130,12 +129,7 @@ def progress(
         )
         items.append(legend_item(f"{op} {index} ({len(elapsed):,})", line))
     horizontal_legend(fig, items)
-    fig.add_tools(
-        HoverTool(
-            tooltips=[("call index", "@ordinal"), ("after", "@time_s{0}"), ("ended", "@share{0.0 %}")],
-            formatters={"@time_s": time_hover()},
-        )
-    )
+    add_hover(fig, None, [("call index", "@ordinal"), ("after", "@time_s{0}"), ("ended", "@share{0.0 %}")])
     return fig
 
 
@@ -222,14 +216,10 @@ def _curves(events: Events, group: np.ndarray | None) -> dict[int, np.ndarray]:
 def _steps(elapsed_s: np.ndarray, index: int) -> dict[str, np.ndarray]:
     """Return the points of a curve; of many calls, evenly spaced ones with the first and the last."""
     count = len(elapsed_s)
-    places = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).astype(int))
+    places = np.unique(np.linspace(0, count - 1, min(count, 200)).astype(int))
     time_s = np.concatenate([[0.0], elapsed_s[places]])
     share = np.concatenate([[0.0], (places + 1) / count])
     return {"time_s": time_s, "share": share, "ordinal": np.full(len(share), index)}
-
-
-_MOST_STEPS = 1000
-_LEAST_S = 0.5e-9
 
 
 def cdf(data: Any, *, title: str | None = None) -> figure:
@@ -276,12 +266,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
     for label, ensemble in ensembles.items():
         for note in ensemble.left_out:
             subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else sentence_of(note))
-    fig.add_tools(
-        HoverTool(
-            tooltips=[("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")],
-            formatters={"@time_s": time_hover()},
-        )
-    )
+    add_hover(fig, None, [("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")])
     return fig
 
 
@@ -290,7 +275,7 @@ def _points(ensemble: Ensemble) -> dict[str, np.ndarray]:
     atoms = ensemble.atoms
     counts = np.bincount(atoms.atom, weights=atoms.count, minlength=len(atoms.value_s))
     share = np.cumsum(counts) / counts.sum()
-    places = np.unique(np.linspace(0, len(share) - 1, min(len(share), _MOST_STEPS)).astype(int))
+    places = np.unique(np.linspace(0, len(share) - 1, min(len(share), 1000)).astype(int))
     # A bin is counted at its end: its value is moved for the mean of the ensemble, and may be 0.
-    first_s, time_s = np.maximum(atoms.low_s[:1], _LEAST_S), np.maximum(atoms.high_s[places], _LEAST_S)
+    first_s, time_s = np.maximum(atoms.low_s[:1], SHORTEST_S), np.maximum(atoms.high_s[places], SHORTEST_S)
     return {"time_s": np.append(first_s, time_s), "share": np.append(0.0, share[places])}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from bokeh.layouts import column
@@ -11,7 +11,6 @@ from bokeh.models import (
     BasicTicker,
     Column,
     ColumnDataSource,
-    HoverTool,
     NumeralTickFormatter,
     Quad,
     Range1d,
@@ -27,23 +26,24 @@ from ensembles.run.selection import Filters
 from ensembles.run.tables import RankTotals, totals_by_rank
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     empty_picture,
     horizontal_legend,
     legend_item,
     new_figure,
+    stack,
     subtitle,
 )
+from ensembles.viz.common.mixed import MOVED
 from ensembles.viz.common.style import (
     COLOURS,
     NEUTRAL,
     SERIES,
     byte_unit,
     scaled_ticks,
-    time_hover,
     time_unit,
 )
 
-_MOST_BARS = 512
 _SEPARATE = 64
 """Up to this number of ranks, there is a gap between bars."""
 _MARGIN = 0.012
@@ -91,19 +91,15 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     count = max([row.rank for row in totals], default=0) + 1
     if isinstance(data, Run):
         count = max(count, data.tasks)
-    per_bar = -(-count // _MOST_BARS)
+    per_bar = -(-count // 512)
     # Marks of the first and the last rank are not cut by the frame.
     ends = (-max(0.5, _MARGIN * count), count - 1 + max(0.5, _MARGIN * count))
     shared = Range1d(start=ends[0], end=ends[1], bounds=ends)
     head = title or _TITLE + (f" (bars: mean of {per_bar} ranks, line: their largest)" if per_bar > 1 else "")
     if not totals:
         return empty_picture(head, "no rank made a call", "ranks", "rank_time")
-    bars = _bars(count, per_bar)  # which the figures share
-    parts = [
-        _time(totals, count, per_bar, shared, head, bars),
-        _bytes(totals, count, per_bar, shared, bars),
-        _longest(totals, count, per_bar, shared, bars),
-    ]
+    bars = _Bars(totals, count, per_bar, shared, _places(count, per_bar))
+    parts = [_time(bars, head), _bytes(bars), _longest(bars)]
     drawn = [part for part in parts if part is not None]
     for part in drawn[:-1]:
         part.xaxis.visible = False
@@ -125,18 +121,29 @@ def _totals(data: Any, filters: Filters) -> list[RankTotals]:
     raise TypeError(f"a run, events or a list of RankTotals is needed, not {type(data).__name__}")
 
 
-def _by_bar(
-    totals: Sequence[RankTotals], values: Sequence[float], count: int, per_bar: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and largest value of the ranks of each bar; ranks without calls count as 0."""
-    of_rank = np.zeros(-(-count // per_bar) * per_bar)
-    of_rank[[row.rank for row in totals]] = values
-    grouped = of_rank.reshape(-1, per_bar)
-    members = np.minimum(np.arange(1, len(grouped) + 1) * per_bar, count) - np.arange(len(grouped)) * per_bar
-    return grouped.sum(axis=1) / members, grouped.max(axis=1)
+class _Bars(NamedTuple):
+    """Bars that the figures share, each of one rank or of several successive ones."""
+
+    totals: Sequence[RankTotals]
+    all_ranks: int  # Number of ranks
+    per_bar: int
+    x_range: Range1d
+    source: ColumnDataSource
+
+    def of(self, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and largest value of the ranks of each bar; ranks without calls count as 0."""
+        of_rank = np.zeros(-(-self.all_ranks // self.per_bar) * self.per_bar)
+        of_rank[[row.rank for row in self.totals]] = values
+        grouped = of_rank.reshape(-1, self.per_bar)
+        first = np.arange(len(grouped)) * self.per_bar
+        return grouped.sum(axis=1) / np.minimum(self.per_bar, self.all_ranks - first), grouped.max(axis=1)
+
+    def draw(self, fig: figure, parts: Mapping[str, tuple[np.ndarray, str]]) -> tuple[list[Any], float]:
+        """Draw the parts of the bars on each other."""
+        return stack(fig.quad, self.source, parts, left="left", right="right")
 
 
-def _bars(count: int, per_bar: int) -> ColumnDataSource:
+def _places(count: int, per_bar: int) -> ColumnDataSource:
     first = np.arange(0, count, per_bar)
     last = np.minimum(first + per_bar, count) - 1
     names = [
@@ -147,17 +154,11 @@ def _bars(count: int, per_bar: int) -> ColumnDataSource:
     return ColumnDataSource({"left": first - 0.5 + gap, "right": last + 0.5 - gap, "name": names})
 
 
-def _time(
-    totals: Sequence[RankTotals],
-    count: int,
-    per_bar: int,
-    shared: Range1d,
-    title: str,
-    source: ColumnDataSource,
-) -> figure:
-    io, io_most = _by_bar(totals, [row.io_time_s for row in totals], count, per_bar)
-    wait, _ = _by_bar(totals, [row.wait_s for row in totals], count, per_bar)
-    fig = new_figure(title, 230, x_range=shared, name="rank_time")
+def _time(bars: _Bars, title: str) -> figure:
+    totals, source = bars.totals, bars.source
+    io, io_most = bars.of([row.io_time_s for row in totals])
+    wait, _ = bars.of([row.wait_s for row in totals])
+    fig = new_figure(title, 230, x_range=bars.x_range, name="rank_time")
     slowest = max(totals, key=lambda row: row.io_time_s)
     median_s = float(np.median([row.io_time_s for row in totals]))
     subtitle(
@@ -165,29 +166,13 @@ def _time(
         f"Rank {slowest.rank} was longest in I/O: {seconds_text(slowest.io_time_s)}; "
         f"median {seconds_text(median_s)}.",
     )
-    source.data["io"] = io
-    if wait.any():
-        source.data["wait"] = wait
-        source.data["both"] = io + wait
-    if per_bar > 1:
+    known = {"io": ("in I/O", io, SERIES[1]), "wait": ("waiting for other tasks", wait, COLOURS["wait"])}
+    parts = {name: part for name, part in known.items() if name == "io" or part[1].any()}
+    source.data.update({name: values for name, (_, values, _) in parts.items()})
+    drawn, top = bars.draw(fig, {name: (values, colour) for name, (_, values, colour) in parts.items()})
+    items = [legend_item(label, each) for (label, *_), each in zip(parts.values(), drawn, strict=True)]
+    if bars.per_bar > 1:
         source.data["most"] = io_most
-    bars = fig.quad(
-        left="left", right="right", bottom=0, top="io", source=source, color=SERIES[1], line_color=None
-    )
-    items = [legend_item("in I/O", bars)]
-    top = float((io + wait).max())
-    if wait.any():
-        above = fig.quad(
-            left="left",
-            right="right",
-            bottom="io",
-            top="both",
-            source=source,
-            color=COLOURS["wait"],
-            line_color=None,
-        )
-        items.append(legend_item("waiting for other tasks", above))
-    if per_bar > 1:
         items.append(_largest(fig, source, "most"))
         top = max(top, float(io_most.max()))
     mark = fig.scatter(
@@ -202,18 +187,8 @@ def _time(
     items.append(legend_item("longest in I/O", mark))
     _label_seconds(fig, 1.04 * max(top, slowest.io_time_s))
     horizontal_legend(fig, items)
-    fig.add_tools(
-        HoverTool(
-            renderers=[bars],
-            mode="vline",
-            tooltips=[
-                ("", "@name"),
-                ("in I/O", "@io{0}"),
-                *([("waiting", "@wait{0}")] if wait.any() else []),
-            ],
-            formatters={"@io": time_hover(), "@wait": time_hover()},
-        )
-    )
+    waiting = [("waiting", "@wait{0}")] if "wait" in parts else []
+    add_hover(fig, drawn[0], [("", "@name"), ("in I/O", "@io{0}"), *waiting], mode="vline")
     return fig
 
 
@@ -234,73 +209,38 @@ def _label_seconds(fig: figure, top_s: float) -> None:
     fig.yaxis.formatter = scaled_ticks(unit_s)
 
 
-def _bytes(
-    totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d, source: ColumnDataSource
-) -> figure | None:
+def _bytes(bars: _Bars) -> figure | None:
     known = {
-        "write": [row.bytes_written for row in totals],
-        "read": [row.bytes_read for row in totals],
+        "write": [row.bytes_written for row in bars.totals],
+        "read": [row.bytes_read for row in bars.totals],
     }
     moved = {
-        name: _by_bar(totals, [each or 0 for each in values], count, per_bar)[0]
+        name: bars.of([each or 0 for each in values])[0]
         for name, values in known.items()
         if any(values) and None not in values
     }
     if not moved:
         return None
     unit_bytes, unit = byte_unit(float(sum(moved.values(), np.zeros(1)).max()))
-    fig = new_figure("Bytes moved by each rank", 200, x_range=shared, name="rank_bytes")
-    below = np.zeros(-(-count // per_bar))
-    bottom: float | str = 0.0
-    items = []
-    for name, values in moved.items():
-        below = below + values
-        top = f"{name}_top"
-        source.data[top] = below / unit_bytes
-        source.data[f"{name}_text"] = [bytes_text(value) for value in values.tolist()]
-        drawn = fig.quad(
-            left="left",
-            right="right",
-            bottom=bottom,
-            top=top,
-            source=source,
-            color=COLOURS[name],
-            line_color=None,
-        )
-        bottom = top
-        items.append(legend_item({"write": "written", "read": "read"}[name], drawn))
-        fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), (name, f"@{name}_text")]))
-    fig.y_range = Range1d(start=0, end=1.06 * float(below.max()) / unit_bytes)
+    fig = new_figure("Bytes moved by each rank", 200, x_range=bars.x_range, name="rank_bytes")
+    drawn, top = bars.draw(fig, {op: (values / unit_bytes, COLOURS[op]) for op, values in moved.items()})
+    for (op, values), each in zip(moved.items(), drawn, strict=True):
+        bars.source.data[f"{op}_text"] = [bytes_text(value) for value in values.tolist()]
+        add_hover(fig, each, [("", "@name"), (op, f"@{op}_text")])
+    fig.y_range = Range1d(start=0, end=1.06 * top)
     fig.yaxis.axis_label = f"bytes ({unit})"
-    horizontal_legend(fig, items)
+    horizontal_legend(fig, [legend_item(MOVED[op], each) for op, each in zip(moved, drawn, strict=True)])
     return fig
 
 
-def _longest(
-    totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d, source: ColumnDataSource
-) -> figure | None:
-    values = [row.longest_s for row in totals]
+def _longest(bars: _Bars) -> figure | None:
+    values = [row.longest_s for row in bars.totals]
     if None in values:
         return None
-    _, most = _by_bar(totals, [value or 0.0 for value in values], count, per_bar)
-    fig = new_figure("Longest I/O call of each rank", 200, x_range=shared, name="rank_longest")
-    source.data["longest"] = most
-    bars = fig.quad(
-        left="left",
-        right="right",
-        bottom=0,
-        top="longest",
-        source=source,
-        color=SERIES[1],
-        line_color=None,
-    )
-    _label_seconds(fig, float(most.max()))
-    fig.add_tools(
-        HoverTool(
-            renderers=[bars],
-            mode="vline",
-            tooltips=[("", "@name"), ("longest call", "@longest{0}")],
-            formatters={"@longest": time_hover()},
-        )
-    )
+    _, most = bars.of([value or 0.0 for value in values])
+    fig = new_figure("Longest I/O call of each rank", 200, x_range=bars.x_range, name="rank_longest")
+    bars.source.data["longest"] = most
+    (drawn,), top = bars.draw(fig, {"longest": (most, SERIES[1])})
+    _label_seconds(fig, top)
+    add_hover(fig, drawn, [("", "@name"), ("longest call", "@longest{0}")], mode="vline")
     return fig

@@ -264,8 +264,6 @@ def _rates(
 _DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot")
 """Look of the lines of successive layers."""
 
-_HEIGHT = 280
-
 
 class LayerRate(NamedTuple):
     """The rate of a layer in one direction."""
@@ -346,7 +344,7 @@ def draw_rates_of_layers(
     what = f"{directions[0]} rate" if len(directions) == 1 else "rate"
     step = f", mean of each {seconds_text(whole.cell_ns * 1e-9)}" if every else ""
     words = f"Aggregate {what} of each layer{step}; a layer has the bytes of the calls inside it, too"
-    fig = rate_figure(title or words, _HEIGHT, shared, name)
+    fig = rate_figure(title or words, 280, shared, name)
     if not rates:
         say_nothing_moved(fig)
         return fig

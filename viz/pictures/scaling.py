@@ -8,7 +8,6 @@ from typing import Any
 from bokeh.models import (
     ColumnDataSource,
     FixedTicker,
-    HoverTool,
     LinearAxis,
     NoOverlap,
     NumeralTickFormatter,
@@ -21,7 +20,14 @@ from ensembles.answers.scaling import By, Direction, Scaling, ScalingPoint, labe
 from ensembles.answers.scaling import scaling as compute_scaling
 from ensembles.model.units import bytes_text, count_text
 from ensembles.run.run import Run
-from ensembles.viz.common.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
+from ensembles.viz.common.figures import (
+    add_hover,
+    horizontal_legend,
+    legend_item,
+    new_figure,
+    plain,
+    subtitle,
+)
 from ensembles.viz.common.style import NEUTRAL, byte_unit, op_colour, shade
 
 _MARKERS = ("circle", "square", "triangle", "diamond")
@@ -113,19 +119,18 @@ def scaling(
         dots = fig.scatter(
             "at", "median", source=source, color=colour, size=9, marker=_MARKERS[place % len(_MARKERS)]
         )
-        fig.add_tools(
-            HoverTool(
-                renderers=[dots],
-                tooltips=[
-                    ("", "@label"),
-                    (counted, "@at{0,0}"),
-                    ("runs", "@runs"),
-                    ("median", "@median_text"),
-                    ("lowest to highest", "@range_text"),
-                    ("of the maximum", "@share{0.0 %}"),
-                    ("efficiency", "@efficiency{0.0 %}"),
-                ],
-            )
+        add_hover(
+            fig,
+            dots,
+            [
+                ("", "@label"),
+                (counted, "@at{0,0}"),
+                ("runs", "@runs"),
+                ("median", "@median_text"),
+                ("lowest to highest", "@range_text"),
+                ("of the maximum", "@share{0.0 %}"),
+                ("efficiency", "@efficiency{0.0 %}"),
+            ],
         )
         items.append(legend_item(plain(label), line, dots))
     horizontal_legend(fig, items)

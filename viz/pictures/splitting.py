@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -19,6 +19,8 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.histogram import compute_histogram
 from ensembles.statistics.sums.split import Split, SplitTime, check_calls, times_of_tasks
 from ensembles.viz.common.figures import (
+    add_hover,
+    add_intervals,
     annotate_empty,
     empty_picture,
     ends,
@@ -30,15 +32,11 @@ from ensembles.viz.common.figures import (
     say_what_is_left_out,
     subtitle,
 )
-from ensembles.viz.common.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_ticks, time_unit
+from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, scaled_ticks, time_ticks, time_unit
 from ensembles.viz.pictures.tail import tasks_of
 
-_BINS = 60
 _MOST = len(SERIES)
-_CROWDED, _LEAST_S = 30, 0.5e-9
 """Ratio of the longest time to the least median from which on the axis is logarithmic, and its least time."""
-_CHARACTER, _NARROW = 6.4, 510
-"""Pixels of a character of a label, and of the frame of a narrow figure."""
 
 
 def splitting(
@@ -141,10 +139,10 @@ def _axis(
 ) -> tuple[Range1d, bool]:
     """Return the axis of times, and whether it is logarithmic, because curves would be at its left end."""
     middle_s = min(float(sample.quantile_s([0.5])[0]) for sample in times.values())
-    if not 0 < _CROWDED * middle_s < top_s:
+    if not 0 < 30 * middle_s < top_s:
         return Range1d(start=0.0, end=1.03 * top_s or 1.0), False
     least_s = min([float(sample.quantile_s([0.005])[0]) for sample in times.values()] + [*low_s])
-    return Range1d(start=max(least_s, _LEAST_S) / 1.3, end=1.3 * top_s), True
+    return Range1d(start=max(least_s, SHORTEST_S) / 1.3, end=1.3 * top_s), True
 
 
 def _sums(ensemble: Ensemble, k: int) -> CountedDurations:
@@ -170,9 +168,11 @@ def _times(
     items: list[LegendItem] = []
     lines, top = [], 0.0
     for (k, sample), colour in zip(times.items(), SERIES, strict=False):
-        found = compute_histogram(sample, "log" if is_log else "linear", None if is_log else _BINS)
+        found = compute_histogram(sample, "log" if is_log else "linear", None if is_log else 60)
         height = found.amounts / max(found.amounts.sum(), 1.0) if is_log else found.density
-        edges_s = np.maximum(np.concatenate([found.edges_s[:1], found.edges_s]), _LEAST_S if is_log else 0.0)
+        edges_s = np.maximum(
+            np.concatenate([found.edges_s[:1], found.edges_s]), SHORTEST_S if is_log else 0.0
+        )
         density = np.concatenate([[0.0], height, [0.0]])
         source = ColumnDataSource(
             {"t": edges_s, "density": density, "calls": [count_text(k, "call")] * len(density)}
@@ -185,13 +185,7 @@ def _times(
         top = max(top, float(density.max()))
     fig.y_range = Range1d(start=0, end=1.08 * top)
     horizontal_legend(fig, items)
-    fig.add_tools(
-        HoverTool(
-            renderers=[*lines],
-            tooltips=[("", "@calls"), ("time of a task", "@t{0}")],
-            formatters={"@t": time_hover()},
-        )
-    )
+    add_hover(fig, lines, [("", "@calls"), ("time of a task", "@t{0}")])
     return fig
 
 
@@ -241,43 +235,29 @@ def _slowest(found: Split, shared: Range1d, unit: str, is_log: bool) -> figure:
         if one.median_s is not None
     ]
     places = [_place(one, _text(one, unit), ends(fig.x_range), is_log) for _, one, _ in known]
-    source = ColumnDataSource(
-        {
-            "y": [number for number, _, _ in known],
-            "label_y": [number - 0.2 for number, _, _ in known],
-            "calls": [one.calls for _, one, _ in known],
-            "low": [one.low_s for _, one, _ in known],
-            "median": [one.median_s for _, one, _ in known],
-            "high": [one.high_s for _, one, _ in known],
-            "colour": [colour for _, _, colour in known],
-            "text": [_text(one, unit) for _, one, _ in known],
-            "text_x": [at_s for at_s, _ in places],
-            "align": [side for _, side in places],
-        }
-    )
-    bar = fig.segment(
-        x0="low", x1="high", y0="y", y1="y", source=source, line_color="colour", line_width=7, line_alpha=0.5
-    )
-    point = fig.scatter(
-        x="median", y="y", source=source, size=10, fill_color="colour", line_color=NEUTRAL["text"]
-    )
+    columns: dict[str, Any] = {
+        "y": [number for number, _, _ in known],
+        "label": [one.calls for _, one, _ in known],
+        "low": [one.low_s for _, one, _ in known],
+        "median": [one.median_s for _, one, _ in known],
+        "high": [one.high_s for _, one, _ in known],
+        "colour": [colour for _, _, colour in known],
+    }
+    columns |= {
+        "label_y": [number - 0.2 for number, _, _ in known],
+        "text": [_text(one, unit) for _, one, _ in known],
+        "text_x": [at_s for at_s, _ in places],
+        "align": [side for _, side in places],
+    }
     fig.text(
         x="text_x",
         y="label_y",
         text="text",
         text_align="align",
-        source=source,
+        source=add_intervals(fig, columns, "calls", found.level),
         text_font_size="9.5pt",
         text_baseline="bottom",
         text_color=NEUTRAL["text"],
-    )
-    horizontal_legend(fig, [legend_item(f"median and {100 * found.level:g} % interval", point, bar)])
-    fig.add_tools(
-        HoverTool(
-            renderers=[bar, point],
-            tooltips=[("calls", "@calls"), ("median", "@median{0}"), ("interval", "@low{0} – @high{0}")],
-            formatters={name: time_hover() for name in ("@low", "@median", "@high")},
-        )
     )
     return fig
 
@@ -287,7 +267,7 @@ def _place(one: SplitTime, text: str, axis_s: tuple[float, float], is_log: bool)
     to, back = (np.log10, lambda place: 10.0**place) if is_log else (float, float)
     start, end = (float(to(each)) for each in axis_s)
     low, high = (float(to(max(each or 0.0, axis_s[0]))) for each in (one.low_s, one.high_s))
-    width = (end - start) * _CHARACTER * len(text) / _NARROW
+    width = (end - start) * 6.4 * len(text) / 510  # pixels of a character, of a narrow frame
     if low + width <= end:
         return back(low), "left"
     return back(min(max(high, start + width), end)), "right"

@@ -18,12 +18,15 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
-from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
-from ensembles.statistics.extremes.slowest_of_n import check_tasks
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
 from ensembles.statistics.extremes.tail import METHODS, Tail
+from ensembles.statistics.samples.level import check_level
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
+    add_intervals,
+    add_marks,
     annotate_empty,
     empty_picture,
     ends,
@@ -36,11 +39,9 @@ from ensembles.viz.common.figures import (
     say_what_is_left_out,
     subtitle,
 )
-from ensembles.viz.common.style import NEUTRAL, SERIES, op_colour, time_hover
+from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, op_colour, time_hover
 
-_HEIGHT = 360
-_MOST_PHASES = 2000
-_SHOWN = (0.001, 0.999)
+_CHANCES = (0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99)
 
 
 @of_several
@@ -50,7 +51,6 @@ def tail(
     *,
     title: str | None = None,
     level: float = 0.9,
-    curve: PredictiveCdf | None = None,
 ) -> figure | Column:
     """Draw the predicted cumulative distribution function (CDF) of the slowest of N calls.
 
@@ -69,8 +69,6 @@ def tail(
     title : str, optional
     level : float
         Probability of the shaded prediction interval.
-    curve : PredictiveCdf, optional
-        Result of ``PredictiveCdf.from_sample(...)``, if it is already computed.
 
     Returns
     -------
@@ -101,12 +99,11 @@ def tail(
     if isinstance(tasks, Iterable):
         return order_statistic(ensemble, tasks, title, level)
     tasks = tasks_of(data, ensemble) if tasks is None else tasks
-    curve = curve or PredictiveCdf.from_sample(ensemble.sample, ensemble.calls, tasks, level)
-    answer = curve.answer
-    x_range = _range_of_durations(ensemble, curve)
+    answer, duration_s, chance = predicted_curve(ensemble, tasks, level)
+    x_range = _range_of_durations(ensemble, answer.tasks, duration_s)
     fig = new_figure(
         title or _title(ensemble, answer),
-        _HEIGHT,
+        360,
         x_range=x_range,
         y_range=Range1d(start=0, end=1.08),
         x_axis_type="log",
@@ -121,11 +118,22 @@ def tail(
     method = f"No prediction: {answer.refused}." if answer.refused else f"Method: {METHODS[answer.method]}."
     subtitle(fig, method)
     say_what_is_left_out(fig, ensemble)
-    items = _predicted(fig, curve, op_colour(ensemble.op))
+    items = _predicted(fig, answer, duration_s, chance, op_colour(ensemble.op))
     items += _equation1(fig, ensemble, answer)
     items += _observed_maximum(fig, ensemble, answer)
     horizontal_legend(fig, items)
     return fig
+
+
+def predicted_curve(ensemble: Ensemble, tasks: int, level: float) -> tuple[Tail, np.ndarray, np.ndarray]:
+    """Return the prediction, and durations (s) with the chances that the slowest call is faster."""
+    tasks, level = check_tasks(tasks), check_level(level)
+    model = SlowestOfN.fit(ensemble.sample, calls=ensemble.calls)
+    found = model.tail(tasks, level)
+    if found.refused:
+        return found, np.empty(0), np.empty(0)
+    chance = np.unique([*_CHANCES, (1 - level) / 2, (1 + level) / 2])
+    return found, np.asarray(model.at(tasks, chance, level).quantiles_s), chance
 
 
 def tasks_of(data: Any, ensemble: Ensemble) -> int:
@@ -143,17 +151,20 @@ def _title(ensemble: Ensemble, answer: Tail) -> str:
     return f"{what}: {100 * answer.level:g} % prediction interval {between}"
 
 
-def _range_of_durations(ensemble: Ensemble, curve: PredictiveCdf) -> Range1d:
+def _range_of_durations(ensemble: Ensemble, tasks: int, duration_s: np.ndarray) -> Range1d:
     if not ensemble.n:
         return Range1d(start=1e-6, end=1.0)
-    shown = [float(ensemble.sample.max_s.max()), *curve.duration_s.tolist()]
-    edges_s, chance = maximum_distribution(ensemble.sample, curve.answer.tasks)
-    shown += [float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in _SHOWN]
-    return Range1d(start=max(min(shown), _LEAST_S) / 1.25, end=max(max(shown), 2 * _LEAST_S) * 1.25)
+    shown = [float(ensemble.sample.max_s.max()), *duration_s.tolist()]
+    edges_s, chance = maximum_distribution(ensemble.sample, tasks)
+    shown += [
+        float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in (0.001, 0.999)
+    ]
+    return Range1d(start=max(min(shown), SHORTEST_S) / 1.25, end=max(max(shown), 2 * SHORTEST_S) * 1.25)
 
 
-def _predicted(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendItem]:
-    answer = curve.answer
+def _predicted(
+    fig: figure, answer: Tail, duration_s: np.ndarray, chance: np.ndarray, colour: str
+) -> list[LegendItem]:
     if answer.refused or answer.low_s is None or answer.high_s is None or answer.median_s is None:
         return []
     level = f"{100 * answer.level:g} %"
@@ -167,7 +178,7 @@ def _predicted(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendIte
         line_alpha=0,
         name="interval",
     )
-    source = ColumnDataSource({"t": np.maximum(curve.duration_s, _LEAST_S), "p": curve.chance})
+    source = ColumnDataSource({"t": np.maximum(duration_s, SHORTEST_S), "p": chance})
     line = fig.line(x="t", y="p", source=source, line_color=colour, line_width=2.4, name="ours")
     points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
     fig.add_tools(_hover(points, "maximum at most"))
@@ -185,7 +196,7 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
     used = np.arange(max(used[0] - 1, 0), used[-1] + 1) if len(used) else np.arange(1)
     # Equation 1 is bounded by the observed durations.
     seen_s = np.clip(edges_s[used], ensemble.sample.min_s.min(), ensemble.sample.max_s.max())
-    source = ColumnDataSource({"t": np.maximum(seen_s, _LEAST_S), "p": chance[used]})
+    source = ColumnDataSource({"t": np.maximum(seen_s, SHORTEST_S), "p": chance[used]})
     line = fig.line(
         x="t",
         y="p",
@@ -202,24 +213,14 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
 def _observed_maximum(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
     if answer.observed_max_s is None:
         return []
-    place = max(answer.observed_max_s, _LEAST_S)
-    line = fig.segment(
-        x0=[place],
-        x1=[place],
-        y0=[0],
-        y1=[1.05],
-        line_color=NEUTRAL["text"],
-        line_width=1.6,
-        line_dash="dotted",
-        name="seen",
-    )
+    line = add_marks(fig, [max(answer.observed_max_s, SHORTEST_S)], 1.05, **_SEEN)
     label = f"observed maximum: {seconds_text(answer.observed_max_s)}"
     items = [legend_item(label, line)]
     phases = ensemble.sample
     # In phases with about N calls, the maximum is a sample of the maximum of N.
     alike = len(phases.n) and answer.tasks / 1.5 <= np.median(phases.n) <= answer.tasks * 1.5
-    if phases.phases_known and 1 < len(phases.phase) <= _MOST_PHASES and alike:
-        slowest = np.sort(np.maximum(phases.max_s, _LEAST_S))
+    if phases.phases_known and 1 < len(phases.phase) <= 2000 and alike:
+        slowest = np.sort(np.maximum(phases.max_s, SHORTEST_S))
         chance = (np.arange(len(slowest)) + 0.5) / len(slowest)
         marks = fig.scatter(
             x=slowest, y=chance, marker="x", size=6, line_color=NEUTRAL["text"], line_alpha=0.7, name="phases"
@@ -238,11 +239,12 @@ def _hover(renderer: Any, what: str) -> HoverTool:
 
 
 _MOST = 6
-_LEAST_S = 0.5e-9
-_LEAST_BINS = 48
-_LEAST_SHARE = 0.0005
-_MOST_BEYOND = 4
-"""Of a prediction beyond so many times the longest call, the end is outside of the figure."""
+_SEEN: dict[str, Any] = {
+    "line_color": NEUTRAL["text"],
+    "line_width": 1.6,
+    "line_dash": "dotted",
+    "name": "seen",
+}
 
 
 def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None, level: float) -> Column:
@@ -274,10 +276,10 @@ def _numbers(tasks: Iterable[int]) -> list[int]:
 def _range(ensemble: Ensemble, tails: dict[int, Tail]) -> Range1d:
     """Return the durations of curves and predictions, without the shortest of many calls."""
     edges_s, one = maximum_distribution(ensemble.sample, 1)
-    low = edges_s[max(int(np.searchsorted(one, _LEAST_SHARE)) - 1, 0)]
+    low = edges_s[max(int(np.searchsorted(one, 0.0005)) - 1, 0)]
     seen_s = float(ensemble.sample.max_s.max())
-    high = max([seen_s, *(min(tail.high_s or 0.0, _MOST_BEYOND * seen_s) for tail in tails.values())])
-    return Range1d(start=max(float(low), _LEAST_S) / 1.1, end=max(high, 2 * _LEAST_S) * 1.25)
+    high = max([seen_s, *(min(tail.high_s or 0.0, 4 * seen_s) for tail in tails.values())])
+    return Range1d(start=max(float(low), SHORTEST_S) / 1.1, end=max(high, 2 * SHORTEST_S) * 1.25)
 
 
 def _curve(ensemble: Ensemble, number: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -286,14 +288,14 @@ def _curve(ensemble: Ensemble, number: int, edges: np.ndarray) -> tuple[np.ndarr
     edges_s, chance = edges_s[edges], chance[edges]
     rises = np.flatnonzero(np.diff(chance) > 1e-9)
     used = slice(int(rises[0]), int(rises[-1]) + 2)
-    return np.maximum(edges_s[used], _LEAST_S), chance[used]
+    return np.maximum(edges_s[used], SHORTEST_S), chance[used]
 
 
 def _edges(shared: Range1d) -> np.ndarray:
     """Return bins of the bin law: finer ones if the axis covers few octaves."""
     low, high = ends(shared)
     octaves = float(np.log2(high / low))
-    per_octave = next((each for each in (8, 16) if each * octaves >= _LEAST_BINS), 32)
+    per_octave = next((each for each in (8, 16) if each * octaves >= 48), 32)
     return coarse_bins(per_octave)
 
 
@@ -325,14 +327,7 @@ def _density(
     fig.y_range = Range1d(start=0, end=1.06 * top)
     items += _observed(fig, ensemble, 1.06 * top)
     horizontal_legend(fig, items)
-    fig.add_tools(
-        HoverTool(
-            renderers=[*lines],
-            visible=False,
-            tooltips=[("slowest", "@t{0}"), ("density", "@density{0.000}")],
-            formatters={"@t": time_hover()},
-        )
-    )
+    add_hover(fig, lines, [("slowest", "@t{0}"), ("density", "@density{0.000}")], visible=False)
     return fig
 
 
@@ -372,53 +367,22 @@ def _predictions(
         return [fig]
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {place: f"{number:,}" for place, number in enumerate(known)}
-    source = ColumnDataSource(
-        {
-            "y": list(range(rows)),
-            "tasks": [f"{number:,}" for number in known],
-            "low": [max(tail.low_s or 0.0, _LEAST_S) for tail in known.values()],
-            "median": [max(tail.median_s or 0.0, _LEAST_S) for tail in known.values()],
-            "high": [tail.high_s for tail in known.values()],
-            "colour": [colours[number] for number in known],
-        }
-    )
-    bar = fig.segment(
-        x0="low", x1="high", y0="y", y1="y", source=source, line_color="colour", line_width=5, line_alpha=0.55
-    )
-    point = fig.scatter(
-        x="median",
-        y="y",
-        source=source,
-        size=9,
-        fill_color="colour",
-        line_color=NEUTRAL["text"],
-        name="predictions",
-    )
+    columns = {
+        "y": list(range(rows)),
+        "label": [f"{number:,}" for number in known],
+        "low": [max(tail.low_s or 0.0, SHORTEST_S) for tail in known.values()],
+        "median": [max(tail.median_s or 0.0, SHORTEST_S) for tail in known.values()],
+        "high": [tail.high_s for tail in known.values()],
+        "colour": [colours[number] for number in known],
+    }
+    add_intervals(fig, columns, "slowest of", level)
     _observed(fig, ensemble, rows - 0.4, -0.6)
-    fig.add_tools(
-        HoverTool(
-            renderers=[bar, point],
-            visible=False,
-            tooltips=[("slowest of", "@tasks"), ("median", "@median{0}"), ("interval", "@low{0} – @high{0}")],
-            formatters={name: time_hover() for name in ("@low", "@median", "@high")},
-        )
-    )
-    horizontal_legend(fig, [legend_item(f"median and {100 * level:g} % interval", point, bar)])
     return [fig]
 
 
 def _observed(fig: figure, ensemble: Ensemble, top: float, bottom: float = 0) -> list[LegendItem]:
     seen_s = float(ensemble.sample.max_s.max())
-    line = fig.segment(
-        x0=[max(seen_s, _LEAST_S)],
-        x1=[max(seen_s, _LEAST_S)],
-        y0=[bottom],
-        y1=[top],
-        line_color=NEUTRAL["text"],
-        line_width=1.6,
-        line_dash="dotted",
-        name="seen",
-    )
+    line = add_marks(fig, [max(seen_s, SHORTEST_S)], top, bottom, **_SEEN)
     return [legend_item(f"slowest of all {count_text(ensemble.n, 'call')}: {seconds_text(seen_s)}", line)]
 
 
@@ -445,12 +409,10 @@ def _cumulative(ensemble: Ensemble, colours: dict[int, str], shared: Range1d) ->
         line.name = f"cdf_{number}"
         lines.append(line)
     _observed(fig, ensemble, 1.04)
-    fig.add_tools(
-        HoverTool(
-            renderers=[*lines],
-            visible=False,
-            tooltips=[("slowest of", "@tasks"), ("at most", "@t{0}"), ("probability", "@p{0.0 %}")],
-            formatters={"@t": time_hover()},
-        )
+    add_hover(
+        fig,
+        lines,
+        [("slowest of", "@tasks"), ("at most", "@t{0}"), ("probability", "@p{0.0 %}")],
+        visible=False,
     )
     return fig

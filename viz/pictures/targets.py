@@ -13,7 +13,6 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJSHover,
     CustomJSTickFormatter,
-    HoverTool,
     LinearColorMapper,
     LogColorMapper,
     LogTicker,
@@ -31,33 +30,26 @@ from ensembles.model.units import bytes_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
+from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.offset_map import transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
+    add_hover,
     empty_picture,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
+    stack,
     subtitle,
     time_range,
 )
 from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
-from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit, moment_hover
+from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit
 from ensembles.viz.common.theme import TURNED
 from ensembles.viz.pictures.access_map import layer_of_run
-
-_DECADES, _FEW = 1e3, 0.05
-"""Calls in progress are drawn on a logarithmic scale, from a thousandth of the most, if most cells have fewer
-than this share of the most."""
-
-_CROWD, _LEAST_CROWD = 3.0, 8.0
-"""A target is crowded if it has as many times the calls of the median target, and as many calls at least."""
-
-_BAR_HEIGHT = 24
-"""What a bar of colours takes more than a legend, pixels."""
 
 _UNKNOWN = (
     "the layout of no file is known: it is recorded on Lustre, and is in Darshan logs with the module LUSTRE"
@@ -177,10 +169,9 @@ def load_request(
     layer = (layer or layer_of_run(run)) if known else None
     if layer not in LAYERS:
         return None
-    cells, calls = run.summary.cells, run.summary.calls
-    mine = np.array([call.layer == layer and call.op in DIRECTIONS for call in calls], bool)[cells["call"]]
-    moved = int(np.maximum(cells["moved"][mine], 0).sum())
-    if known.most_pieces(int(cells["count"][mine].sum()), moved) > most_pieces:
+    table = run.summarize(ignoring_run(CallTable)).totals.items()
+    mine = [each for call, each in table if call.layer == layer and call.op in DIRECTIONS]
+    if known.most_pieces(sum(each.count for each in mine), sum(each.bytes for each in mine)) > most_pieces:
         return None
     return SummaryRequest(ignoring_run(partial(TargetLoad, known, layer)))
 
@@ -250,16 +241,15 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
             return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2))) + '/s';
         """,
     )
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            tooltips=[
-                ("", "$y{0}"),
-                ("time", "$x{0}"),
-                *((op, f"@image{{{number}}}") for number, op in enumerate(shown)),
-            ],
-            formatters={"$y": _target_hover(load), "$x": moment_hover(), "@image": share},
-        )
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("", "$y{0}"),
+            ("time", "$x{at}"),
+            *((op, f"@image{{{number}}}") for number, op in enumerate(shown)),
+        ],
+        formatters={"$y": _target_hover(load), "@image": share},
     )
     return fig
 
@@ -268,9 +258,9 @@ def _crowd_text(load: TargetLoad, inside: np.ndarray) -> str:
     """Name the target at which calls crowd, if there are few at most others at the same time."""
     row, cell = np.unravel_index(int(inside.argmax()), inside.shape)
     most = float(inside[row, cell])
-    if load.rows < 2 or load.targets_per_row > 1 or most < _LEAST_CROWD:
+    if load.rows < 2 or load.targets_per_row > 1 or most < 8.0:
         return ""
-    if most < _CROWD * float(np.median(inside[:, cell])):
+    if most < 3.0 * float(np.median(inside[:, cell])):
         return ""
     when = seconds_text(float(load.edges_ns[cell]) * 1e-9)
     return f"; most, {_number(most)}, at OST {load.targets[row]} after {when}"
@@ -292,8 +282,8 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     # Few calls nearly have the colour of the page, light or dark.
     palette = list(reversed(Greys256[30:240]))
     mapper: LinearColorMapper | LogColorMapper
-    if len(some) and float(np.median(some)) < _FEW * top:
-        low = max(float(some.min()), top / _DECADES)
+    if len(some) and float(np.median(some)) < 0.05 * top:  # most cells would have the colour of the page
+        low = max(float(some.min()), top / 1e3)
         mapper = LogColorMapper(palette=palette, low=low, high=top, nan_color="#ffffff00", tags=[TURNED])
     else:
         mapper = LinearColorMapper(palette=palette, low=0, high=top, nan_color="#ffffff00", tags=[TURNED])
@@ -313,17 +303,18 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
         title_text_font_style="normal",
     )
     fig.add_layout(bar, "above")
-    fig.height = (fig.height or 0) + _BAR_HEIGHT
-    fig.add_tools(
-        HoverTool(
-            renderers=[drawn],
-            tooltips=[
-                ("", "$y{0}"),
-                ("time", "$x{0}"),
-                ("calls in progress", "@image{0,0.00}"),
-            ],
-            formatters={"$y": _target_hover(load), "$x": moment_hover()},
-        )
+    fig.height = (fig.height or 0) + 24  # what the bar takes more than a legend
+    add_hover(
+        fig,
+        drawn,
+        [
+            ("", "$y{0}"),
+            ("time", "$x{at}"),
+            ("calls in progress", "@image{0,0.00}"),
+        ],
+        formatters={
+            "$y": _target_hover(load),
+        },
     )
     return fig
 
@@ -368,8 +359,6 @@ def _totals(load: TargetLoad) -> figure:
     )
     fig.yaxis.axis_label = f"bytes ({name})"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
-    below = np.zeros(count)
-    items, bars = [], []
     columns: dict[str, Any] = {
         "x": np.arange(count),
         "target": load.targets,
@@ -377,36 +366,21 @@ def _totals(load: TargetLoad) -> figure:
         "time_s": load.of_targets("time_ns") * 1e-9,
         **{f"{op}_text": [bytes_text(int(n)) for n in load.of_targets(f"{op}_bytes")] for op in shown},
     }
-    for op in shown:
-        above = below + load.of_targets(f"{op}_bytes") / unit
-        columns |= {f"{op}_below": below, f"{op}_above": above}
-        below = above
-    source = ColumnDataSource(columns)
-    for op in shown:
-        bar = fig.vbar(
-            x="x",
-            width=0.8,
-            bottom=f"{op}_below",
-            top=f"{op}_above",
-            source=source,
-            fill_color=COLOURS[op],
-            line_color=None,
-        )
-        bars.append(bar)
-        items.append(legend_item(MOVED[op], bar))
+    parts = {op: (load.of_targets(f"{op}_bytes") / unit, COLOURS[op]) for op in shown}
+    bars, _ = stack(fig.vbar, ColumnDataSource(columns), parts, x="x", width=0.8)
+    items = [legend_item(MOVED[op], bar) for op, bar in zip(shown, bars, strict=True)]
     ends_of_mean = [-0.6, count - 0.4], [mean / unit] * 2
     line = fig.line(*ends_of_mean, line_color=NEUTRAL["text"], line_dash="dashed")
     items.append(legend_item(f"mean: {bytes_text(mean)}", line))
     horizontal_legend(fig, items)
-    fig.add_tools(
-        HoverTool(
-            renderers=[*bars],
-            tooltips=[
-                ("target", "OST @target"),
-                *((op, f"@{op}_text") for op in shown),
-                ("calls", "@calls{0,0}"),
-                ("time in calls", "@time_s{0,0.000} s"),
-            ],
-        )
+    add_hover(
+        fig,
+        bars,
+        [
+            ("target", "OST @target"),
+            *((op, f"@{op}_text") for op in shown),
+            ("calls", "@calls{0,0}"),
+            ("time in calls", "@time_s{0,0.000} s"),
+        ],
     )
     return fig

@@ -31,6 +31,7 @@ from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import DrawnRaster, Raster
 from ensembles.viz.common.figures import (
+    add_hover,
     annotate_empty,
     cells_of_time,
     ends,
@@ -43,18 +44,13 @@ from ensembles.viz.common.figures import (
     subtitle,
 )
 from ensembles.viz.common.single_calls import MOST_CALLS, Window, add_boxes, add_calls, call_columns
-from ensembles.viz.common.style import COLOURS, NEUTRAL, moment_hover
+from ensembles.viz.common.style import COLOURS, NEUTRAL
 
 BANDS = ("phases", "nodes")
 """What can be drawn over a trace diagram."""
 
-_MOST_PHASES = 60
-_MOST_NODES = 64
-_LEAST_SHARE, _NAME_SHARE = 0.03, 0.12
+_LEAST_SHARE = 0.03
 """Labels that are nearer than this part of the axis are left out, and names in less than this part."""
-
-_OUTLINED_ROWS = 100
-"""With more rows, each is lower than 5 pixels."""
 
 _LINE: dict[str, Any] = {
     "line_color": NEUTRAL["text"],
@@ -72,7 +68,7 @@ def phase_bands(fig: figure, run: Any) -> None:
     if phases is None:
         raise EnsioError("phases are not known: they need a run that keeps every call as an event")
     totals = run.summarize(partial(_table_of, phases)).totals()
-    shown = sorted(sorted(totals, key=lambda row: -row.time_s)[:_MOST_PHASES], key=lambda row: row.phase)
+    shown = sorted(sorted(totals, key=lambda row: -row.time_s)[:60], key=lambda row: row.phase)
     if len(shown) < len(totals):
         subtitle(fig, f"Dashed: the {len(shown)} longest phases of {len(totals):,}.")
     fig.vspan(x=[row.start_s for row in shown], name="phase_bands", **_LINE)
@@ -84,7 +80,7 @@ def phase_bands(fig: figure, run: Any) -> None:
         if min(row.start_s - last, high - row.start_s) < _LEAST_SHARE * (high - low):
             continue
         last = row.start_s
-        is_wide = after - last >= _NAME_SHARE * (high - low)
+        is_wide = after - last >= 0.12 * (high - low)
         places.append(last)
         words.append(f"{row.phase} {plain(row.name)[:12]}" if row.name and is_wide else str(row.phase))
     _label(fig, places, [bottom - 0.005 * (bottom - top)] * len(places), words, "phase_labels", "bottom")
@@ -99,7 +95,7 @@ def node_bands(fig: figure, nodes: Sequence[tuple[str, int]], data: Any) -> None
     if not nodes:
         path = getattr(data, "path", "these events")
         raise EnsioError(f"{path}: nodes are not known, or are not neighbours: draw them with order=node")
-    if len(nodes) > _MOST_NODES:
+    if len(nodes) > 64:
         subtitle(fig, f"{len(nodes):,} nodes are too many to draw each.")
         return
     fig.hspan(y=[first - 0.5 for _, first in nodes[1:]], name="node_bands", **_LINE)
@@ -141,7 +137,7 @@ def outline_calls(
     bottom, top = ends(fig.y_range)
     many = "slowest call" if len(calls) == 1 else count_text(len(calls), "slowest call")
     look: dict[str, Any] = {"line_color": NEUTRAL["text"], "line_alpha": 0.9}
-    if abs(bottom - top) <= _OUTLINED_ROWS:
+    if abs(bottom - top) <= 100:  # each row has 5 pixels at least
         drawn = add_calls(fig, ColumnDataSource(columns), info)
         drawn.name = "outlined_calls"
         drawn.glyph.update(line_width=0.7, **look)
@@ -158,13 +154,6 @@ def outline_calls(
     return legend_item(f"circled: the {many}", circles)
 
 
-_SHORT_IO = 0.1
-"""Part of the time: if all I/O is in less, a sentence says where."""
-
-_MOST_OF_TASKS = 0.8
-"""Part of the tasks: a selection with more has the rows of all."""
-
-
 def rows_with_calls(raster: Raster | DrawnRaster) -> tuple[int, int] | None:
     """Return the first and the last rank of the rows that have calls; None: nearly all, or none."""
     if not isinstance(raster, Raster):
@@ -174,7 +163,7 @@ def rows_with_calls(raster: Raster | DrawnRaster) -> tuple[int, int] | None:
         return None
     first = int(rows[0]) * raster.ranks_per_row
     last = min((int(rows[-1]) + 1) * raster.ranks_per_row, raster.tasks) - 1
-    return (first, last) if last - first + 1 <= _MOST_OF_TASKS * raster.tasks else None
+    return (first, last) if last - first + 1 <= 0.8 * raster.tasks else None
 
 
 def is_nested(data: Any, zoomed: DiagramCalls | None) -> bool:
@@ -192,7 +181,7 @@ def where_io_is(raster: Raster | DrawnRaster) -> str:
         return ""
     low_ns, high_ns = int(raster.edges_ns[found[0]]), int(raster.edges_ns[found[-1] + 1])
     share = (high_ns - low_ns) / max(raster.extent_ns[1] - raster.extent_ns[0], 1)
-    if share > _SHORT_IO:
+    if share > 0.1:
         return ""
     when = f"from {seconds_text(low_ns * 1e-9)} to {seconds_text(high_ns * 1e-9)}"
     return f"All I/O is {when}, {share_text(share, None)} of the time: drag over it to enlarge it."
@@ -270,22 +259,19 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     target = fig.quad(left="left", right="right", bottom=0, top=1.08 * top, source=source, alpha=0)
     code = _CALLS_JS if raster.several_threads else _TASKS_JS
     counts = CustomJSHover(args={"tasks": raster.tasks}, code=code)
-    fig.add_tools(
-        HoverTool(
-            renderers=[target],
-            mode="vline",
-            point_policy="follow_mouse",
-            description="Values of the curve",
-            tooltips=[
-                ("time interval", "@left{0} – @right{0}"),
-                *((name, f"@n_{name}{{0}}") for name in present),
-            ],
-            formatters={
-                "@left": moment_hover(),
-                "@right": moment_hover(),
-                **{f"@n_{name}": counts for name in present},
-            },
-        )
+    add_hover(
+        fig,
+        target,
+        [
+            ("time interval", "@left{at} – @right{at}"),
+            *((name, f"@n_{name}{{0}}") for name in present),
+        ],
+        formatters={
+            **{f"@n_{name}": counts for name in present},
+        },
+        mode="vline",
+        point_policy="follow_mouse",
+        description="Values of the curve",
     )
     most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
     of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"
@@ -295,17 +281,6 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
 
 EMBEDDED_CALLS = 8000
 """Most calls in a page."""
-
-_READ_CALLS = 200_000
-"""Most calls of a collected run that are read for the zooms of one picture, else it needs no event. A report
-reads them anyway."""
-
-
-_TITLE_LINE = 18
-"""Pixels of a line of a title."""
-
-_ZOOM = 0.9
-"""A window of at most this part of the whole time, or of all tasks, is a zoom."""
 
 _ZOOM_JS = """
     const [low, high] = [x_range.start, x_range.end].sort((a, b) => a - b);
@@ -392,7 +367,7 @@ def calls_of(data: Any) -> DiagramCalls | None:
         found = DiagramCalls(EMBEDDED_CALLS, data.calls, data.files)
         found.add(data)
         return found
-    if not isinstance(data, Run) or (expected_calls(data, 0, HALF_INT64) or 0) > _READ_CALLS:
+    if not isinstance(data, Run) or (expected_calls(data, 0, HALF_INT64) or 0) > 200_000:
         return None
     kept: DiagramCalls | None = data.summarize(_calls_with_sites)
     return kept
@@ -438,12 +413,12 @@ def add_zoomed_calls(
             "outlined": [] if outlined is None else [outlined],
             "outlines": [] if outlined is None else [_box_of(fig, outlined)],
             "title": fig.title,
-            "line_height": _TITLE_LINE,
+            "line_height": 18,
             "x_range": fig.x_range,
             "y_range": fig.y_range,
             "span_s": float(source.data["dw"][0]),
             "tasks": abs(bottom - top),
-            "zoom": _ZOOM,
+            "zoom": 0.9,
             "most": MOST_CALLS,
             "complete": kept.is_complete,
             "words": getattr(fig.title, "text", ""),

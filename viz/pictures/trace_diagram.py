@@ -15,7 +15,6 @@ from bokeh.models import (
     CustomJS,
     CustomJSHover,
     CustomJSTickFormatter,
-    HoverTool,
     NumeralTickFormatter,
     Range,
     Range1d,
@@ -37,6 +36,7 @@ from ensembles.summaries.raster import CLASSES, DrawnRaster, Raster, ShareImage,
 from ensembles.viz.common.data_for import data_for, need_calls, of_several, partial_sentence
 from ensembles.viz.common.figures import (
     LEFT_BORDER,
+    add_hover,
     annotate_empty,
     horizontal_legend,
     label_time_axis,
@@ -56,7 +56,7 @@ from ensembles.viz.common.single_calls import (
     nested_layers,
     only_layer,
 )
-from ensembles.viz.common.style import LABELS, moment_hover
+from ensembles.viz.common.style import LABELS
 from ensembles.viz.common.task_order import (
     Order,
     TaskRows,
@@ -84,9 +84,6 @@ from ensembles.viz.pictures.trace_annotations import (
 )
 
 _SEPARATED_TASKS = 48
-_HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
-_EMPTY_HEIGHT = 90
-"""Of a layer without calls."""
 
 
 _TASKS_JS = """
@@ -279,7 +276,7 @@ def _of_layers(
         diagrams.append(fig)
     label_time_axis(diagrams[-1])
     diagrams[-1].xaxis.visible = True
-    diagrams[-1].height = (diagrams[-1].height or 0) + _AXIS_HEIGHT
+    diagrams[-1].height = (diagrams[-1].height or 0) + 42
     emphasis = [_emphasis(mapper)] if present and single is None else []
     return column([*emphasis, *diagrams], sizing_mode="stretch_width", name="trace")
 
@@ -349,13 +346,13 @@ def _diagram(
     raster, present, first = shown.raster, shown.present, shown.first
     low, high = view or (first, first + raster.tasks - 1)
     top, bottom = low - 0.5, high + 0.5
-    tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
+    tallest = 400 if shown.layer else 560
     is_empty = not (raster.present() if shown.layer else present)
     rows = high - low + 1
     height = int(np.clip(min(150 + 26 * rows, 104 + 38 * rows), 0, tallest))  # few bars are not thick ones
     fig = new_figure(
         title,
-        height=_EMPTY_HEIGHT if is_empty and shown.layer else height,
+        height=90 if is_empty and shown.layer else height,
         x_range=x_range,
         y_range=y_range or Range1d(start=bottom, end=top, bounds=(top, bottom)),
         name=f"trace_diagram_{shown.layer}" if shown.layer else "trace_diagram",
@@ -464,14 +461,13 @@ def _add_hover(fig: figure, shown: _Shown, image: ShareImage, renderer: GlyphRen
         code=_TASKS_JS,
     )
     shares = [(name, f"@image{{{position}}}") for position, name in enumerate(shown.present)]
-    fig.add_tools(
-        HoverTool(
-            renderers=[renderer],
-            description="Values of the trace diagram",
-            visible=renderer is fig.renderers[0],
-            tooltips=[("", "$y{0}"), ("time", "$x{0}"), *shares],
-            formatters={"$y": tasks, "$x": moment_hover(), "@image": CustomJSHover(code=_SHARE_JS)},
-        )
+    add_hover(
+        fig,
+        renderer,
+        [("", "$y{0}"), ("time", "$x{at}"), *shares],
+        formatters={"$y": tasks, "@image": CustomJSHover(code=_SHARE_JS)},
+        description="Values of the trace diagram",
+        visible=renderer is fig.renderers[0],
     )
 
 

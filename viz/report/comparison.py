@@ -34,9 +34,6 @@ from ensembles.viz.report.drawing import embed_pictures
 from ensembles.viz.report.page import checked_path
 from ensembles.viz.report.tables import facts, headline
 
-_MOST_PICTURED = 4
-"""Kinds of calls whose distributions are drawn, those that differ most first."""
-
 _TIMES = ("span_s", "critical_path_s", "io_time_s")
 """Times of whole runs whose factors come first."""
 
@@ -92,7 +89,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
     answer, minor = answer_comparisons(found), minor_kinds(found)
     pictured = []
     drawn = [each for each in found if each.knows_durations and each not in minor]
-    for each in drawn[:_MOST_PICTURED]:
+    for each in drawn[:4]:
         name = _name(each)
         pictures[f"comparison_{name}"] = comparison_of_kind(
             each, runs, (names[0], names[1]), cell(verdict_of_kind(each, is_named=False), "")

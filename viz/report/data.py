@@ -79,7 +79,7 @@ class ReportData:
         """The slowest calls, if they are few among all: outlines of many calls would hide the diagram."""
         if self.longest is None:
             return None
-        most = min(_OUTLINED, int(self.longest.io_calls * _OUTLINED_SHARE))
+        most = min(60, int(self.longest.io_calls * 0.01))
         return self.longest.longest(most) if most else None
 
     @classmethod
@@ -110,9 +110,6 @@ class ReportData:
         requests = _requests(_OF_ALL_CALLS | _OVER_TIME)
         return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 
-
-_OUTLINED, _OUTLINED_SHARE = 60, 0.01
-"""Largest number and share of the calls that are outlined in the trace diagram and have hover boxes."""
 
 _PREFIX = "report."
 """Prefix of the names of the report's summaries, which the rules of findings do not use."""

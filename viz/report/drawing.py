@@ -23,17 +23,39 @@ from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
 from ensembles.passes.progress import advance, announced
-from ensembles.viz.common.figures import is_legend_button, legend_buttons_aside
+from ensembles.viz.common.figures import is_legend_button
 from ensembles.viz.common.theme import legend_keys_program, spoken_title, theme_program
-
-_COMPRESSION = 9
-"""gzip level of arrays: with level 6, images take a tenth more, with Bokeh's level 2 a third."""
-
-_TABS_HEIGHT = 34
-"""Height of the titles of tabs, in pixels."""
 
 _WIDGETS, _TABLES = "bokeh.models.widgets.", "bokeh.models.widgets.tables"
 """Modules whose models are in separate parts of BokehJS."""
+
+
+class PageSerializer(Serializer):
+    """Serializes pictures for a page, and remembers their models.
+
+    The page has buttons of legends and spoken titles itself. Bokeh would look at each text of a list alone.
+    """
+
+    def __init__(self, selects: bool = True) -> None:
+        super().__init__(deferred=False)
+        self.models: list[Model] = []
+        self._selects = selects
+
+    def _encode(self, obj: Any) -> Any:
+        if not isinstance(obj, Model):
+            return super()._encode(obj)
+        self.models.append(obj)
+        if isinstance(obj, GlyphRenderer) and not self._selects:
+            obj.nonselection_glyph = obj.muted_glyph = "auto"
+        encoded: Any = super()._encode(obj)
+        if isinstance(obj, Plot):
+            encoded["attributes"].pop("html_attributes", None)
+        return encoded
+
+    def _encode_list(self, obj: list[Any]) -> Any:
+        if obj and set(map(type, obj)) == {str}:
+            return list(obj)
+        return [self.encode(each) for each in obj if not is_legend_button(each)]
 
 
 def embed_pictures(
@@ -45,45 +67,28 @@ def embed_pictures(
     together = [name for name in pictures if name in linked]
     groups = [together] if together else []
     groups += [[name] for name in pictures if name not in linked]
-    # Bokeh takes long to find the models of a picture: it does so once for each.
-    models = {name: picture.references() for name, picture in pictures.items()}
-    spoken = {
-        model: model.html_attributes
-        for found in models.values()
-        for model in found
-        if isinstance(model, Plot)
-    }
-    if not selects:
-        for model in (model for found in models.values() for model in found):
-            if isinstance(model, GlyphRenderer):
-                model.nonselection_glyph = model.muted_glyph = "auto"
-    _check_apart([{model.id for name in names for model in models[name]} for names in groups])
-    settings.compression_level.set_value(_COMPRESSION)
+    models: dict[str, list[Model]] = {}
+    settings.compression_level.set_value(6)  # nine takes eight times as long for a sixteenth
     try:
-        for fig in spoken:  # its division has the title
-            fig.html_attributes = {}
         data = []
-        with (
-            legend_buttons_aside([model for found in models.values() for model in found]),
-            announced("writing", "report", len(pictures), "pictures"),
-        ):
+        with announced("writing", "report", len(pictures), "pictures"):
             for names in groups:
-                data.append(_data({name: pictures[name] for name in names}))
+                data.append(_data({name: pictures[name] for name in names}, models, selects))
                 advance(len(names))
     finally:
         settings.compression_level.unset_value()
-        for fig, attributes in spoken.items():
-            fig.html_attributes = attributes
+    _check_apart([{model.id for name in names for model in models[name]} for names in groups])
     divisions = {
         name: f'<div id="picture-{name}" role="figure" '
         f'aria-label="{escape(spoken_title(picture, models[name]) or name)}" class="undrawn" '
         f'style="min-height: {_height(picture)}px"></div>'
         for name, picture in pictures.items()
     }
-    every = [model for found in models.values() for model in found]
-    programs = [_library(every), theme_program(), legend_keys_program()]
+    library = _library(model for found in models.values() for model in found)
     # The data are a line each, and the programs all the rest.
-    packed = gzip.compress("\n".join([*data, *programs]).encode(), mtime=0)
+    packed = gzip.compress(
+        "\n".join([*data, library, theme_program(), legend_keys_program()]).encode(), 6, mtime=0
+    )
     places = json.dumps([[f"picture-{name}" for name in names] for names in groups])
     drawing = files("ensembles.viz").joinpath("report/drawing.js").read_text(encoding="utf-8")
     return (
@@ -94,7 +99,7 @@ def embed_pictures(
 
 def _library(models: Iterable[Model]) -> str:
     """Return the parts of BokehJS that models need."""
-    modules = {type(model).__module__ for model in models if not is_legend_button(model)}
+    modules = {type(model).__module__ for model in models}
     parts: list[Component] = ["bokeh"]
     if any(name.startswith(_WIDGETS) for name in modules):
         parts.append("bokeh-widgets")
@@ -117,15 +122,20 @@ def _height(picture: Any) -> int:
     """Height in pixels that is kept free for a picture."""
     if isinstance(picture, Tabs):
         children = [tab.child for tab in picture.tabs if isinstance(tab, TabPanel)]
-        return _TABS_HEIGHT + max((getattr(child, "height", None) or 0 for child in children), default=0)
+        return 34 + max((getattr(child, "height", None) or 0 for child in children), default=0)
     parts = [_height(part) for part in getattr(picture, "children", ())]
     return getattr(picture, "height", None) or sum(parts) or 300
 
 
-def _data(pictures: Mapping[str, Any]) -> str:
+def _data(pictures: Mapping[str, Any], models: dict[str, list[Model]], selects: bool) -> str:
+    """Return pictures that are drawn together as text, and add their models by name."""
     places = {picture.id: f"picture-{name}" for name, picture in pictures.items()}
     # The roots are put into the text of an empty document. As roots of a real one the pictures would leave
     # the one that they may be part of, and their models would be searched for five times.
-    document = dict(Document().to_json(deferred=False))
-    document["roots"] = Serializer(deferred=False).encode(list(pictures.values()))
+    document: dict[str, Any] = {**Document().to_json(deferred=False), "roots": []}
+    serializer = PageSerializer(selects)
+    for name, picture in pictures.items():
+        before = len(serializer.models)
+        document["roots"].append(serializer.encode(picture))
+        models[name] = serializer.models[before:]
     return serialize_json({"document": document, "places": places})

@@ -45,24 +45,11 @@ if TYPE_CHECKING:
     from ensembles.summaries.runtotals import LayerTime
     from ensembles.summaries.target_load import TargetLoad
 
-_LEAST_OF_LAYER = 0.01
-"""Share of the time in the slowest layer from which on a layer has a diagram."""
-
-_MOST_PIECES = 8_000_000
-"""Parts of calls on stripes that are spread over time for the report: some seconds."""
-
-_MOST_ORDINALS = 20
-_MOST_PHASES = 40
 _WHY_THESE = (
     "Of reads and writes, those with most time are shown; ensio ordinals --op numbers other calls. The calls "
     "of a task on a file that is opened again go on counting."
 )
-_MOST_SLOWER = 8
-_LEAST_ACCESSES = 20
-"""Calls on a file from which on a picture of its offsets says more than a table."""
 _MOST_SIZES = 3
-_MUCH_IDLE = 0.05
-"""Share of the time of all tasks from which on the idle time of a phase is in the title of the phases."""
 
 
 @dataclass(frozen=True)
@@ -122,11 +109,11 @@ def _of_phases(found: PhasesAnswer) -> Folded:
     title = f"Phases: {count_text(found.found.count, 'phase')}, the longest is {_named(longest)}"
     title += f" with {seconds_text(longest.time_s)}"
     worst = max(with_io, key=lambda entry: -1.0 if math.isnan(entry.lost_s) else entry.lost_s)
-    if worst.lost_s >= _MUCH_IDLE * sum(entry.time_s * entry.tasks for entry in with_io):
+    if worst.lost_s >= 0.05 * sum(entry.time_s * entry.tasks for entry in with_io):
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    html = keep_units(answer_html(found.parts, _MOST_PHASES, "ensio phases"))
+    html = keep_units(answer_html(found.parts, 40, "ensio phases"))
     return Folded("phases", title, draw_phases(found), html=html)
 
 
@@ -141,7 +128,7 @@ def layers_over_each_other(found: Mapping[str, LayerTime]) -> list[str]:
     """
     if all(each.exclusive_ns == each.time_ns for each in found.values()):
         return []
-    least_ns = _LEAST_OF_LAYER * max(each.time_ns for each in found.values())
+    least_ns = 0.01 * max(each.time_ns for each in found.values())
     some = [name for name in LAYERS if name in found and found[name].time_ns >= least_ns]
     return some if len(some) > 1 else []
 
@@ -154,7 +141,7 @@ def _of_layers(run: Run, layers: Sequence[str]) -> list[Folded]:
 
 
 def _of_targets(run: Run) -> list[Folded]:
-    request = load_request(run, most_pieces=_MOST_PIECES) if run.reading.most_events <= MOST_EVENTS else None
+    request = load_request(run, most_pieces=8_000_000) if run.reading.most_events <= MOST_EVENTS else None
     if request is None:
         return []
     load: TargetLoad = run.summarize({"": request})[""]
@@ -186,14 +173,14 @@ def _of_ordinals(run: Run) -> list[Folded]:
     title = f"Call index: {count_text(found.totals[-1].to, found.op)} of a task on a file"
     if found.trend.worsening and found.trend.rise is not None:
         title += f", becoming {found.trend.rise:.1f} times as long"
-    html = keep_units(answer_html(answer_ordinals(found).parts, _MOST_ORDINALS, "ensio ordinals"))
+    html = keep_units(answer_html(answer_ordinals(found).parts, 20, "ensio ordinals"))
     return [Folded("ordinals", title, picture, html=html, sentences=sentences)]
 
 
 def _shown_ordinals(found: RunOrdinals) -> str | None:
     """Return the call indices that became slower, with the one before; None: no few ones did."""
     first, last = found.trend.from_, found.trend.to
-    if not found.trend.worsening or first is None or last is None or last - first >= _MOST_SLOWER:
+    if not found.trend.worsening or first is None or last is None or last - first >= 8:
         return None
     return f"{max(first - 1, 1)}-{last}"
 
@@ -229,7 +216,7 @@ def _of_offsets(run: Run, totals: list[FileTotals]) -> list[Folded]:
     if not moved or run.reading.most_events > MOST_EVENTS:
         return []
     file = max(moved, key=lambda row: row.order("bytes"))
-    if file.calls < _LEAST_ACCESSES:
+    if file.calls < 20:
         return []
     name = plain_path(os.path.basename(file.path))
     picture = access_map(run, file.path, title=f"Accesses of {name}: bytes by offset and time")

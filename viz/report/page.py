@@ -141,12 +141,13 @@ def checked_path(path: str | os.PathLike[str]) -> str:
 def page_of_run(run: Any) -> str:
     """Return the report of a whole run as HTML."""
     examination = DiagnosisPass(run)
-    counts = counts_for_ensembles(run)
+    chosen = _chosen_early(run)
+    counts = None if chosen is None else request_of_counts(run, chosen.selections)
     more = examination.requests | ({} if counts is None else {_COUNTS: counts})
     summaries, group = ReportData.from_run(run, more)
     # Ensembles come first, because the same pass finds the phases that findings may name.
     counted = group.summaries.get(_COUNTS)
-    shown = shown_ensembles(run, summaries.table, counted) if summaries.table.durations_known else []
+    shown = shown_ensembles(run, summaries.table, counted, chosen) if summaries.table.durations_known else []
     information = None if summaries.sums is None else collect_information(run, summaries.sums)
     diagnosis = answer_diagnosis(**vars(examination.evaluate(group)))
     return report_html(run, summaries, shown, diagnosis, information)
@@ -310,10 +311,6 @@ def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[st
     return found or [(name, name.replace("_", " ")) for name in sorted(sections)[:3]]
 
 
-_MOST = 2
-_LEAST_SHARE = 0.02
-
-
 @dataclass(frozen=True)
 class Shown:
     """The section of a report about one function."""
@@ -323,26 +320,34 @@ class Shown:
     sentences: Sequence[str]  # Data-quality warnings, or the reason why there are no figures
 
 
-def counts_for_ensembles(run: Run) -> SummaryRequest | None:
-    """Return the request for the counts of `shown_ensembles`.
+@dataclass(frozen=True)
+class Chosen:
+    """The functions that a report shows, and the calls of each that are its ensemble."""
 
-    None: the functions with the most time, or the phases, are not known without a pass.
-    """
+    calls: Sequence[Call]
+    selections: Sequence[Selection]
+    left_out: Sequence[list[str]]  # Sentences on the other calls of each
+
+
+def _chosen_early(run: Run) -> Chosen | None:
+    """Choose the functions before the pass of a report; None: it needs a pass, or an ensemble is refused."""
     table = CallTable()
     if not run.reading.kept.find(SummaryRequest(ignoring_run(CallTable)), table):
         return None
     try:
-        return request_of_counts(run, _selections(run, _calls_that_matter(table))[0])
+        return _chosen(run, _calls_that_matter(table))
     except EnsioError:  # `shown_ensembles` says why there are no ensembles
         return None
 
 
-def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None = None) -> list[Shown]:
+def shown_ensembles(
+    run: Run, table: CallTable, counts: CountsOfSeveral | None = None, chosen: Chosen | None = None
+) -> list[Shown]:
     """Return the sections of the two reads or writes with the most time, and of a call with more time."""
-    calls = _calls_that_matter(table)
+    calls = _calls_that_matter(table) if chosen is None else chosen.calls
     found = []
     with announced("finding modes of", run.path, len(calls), "ensembles"):
-        ensembles = _ensembles(run, calls, counts)
+        ensembles = _ensembles(run, calls, counts, chosen)
         for call, each in zip(calls, ensembles, strict=True):
             found.append(_shown(run, call, each))
             advance(1)
@@ -363,8 +368,8 @@ def _flights(run: Run) -> list[Shown]:
     return [_with_pictures(ensemble, ensemble.name, "flight", {"modes": modes(ensemble)})]
 
 
-def _selections(run: Run, calls: Sequence[Call]) -> tuple[list[Selection], list[list[str]]]:
-    """Return the selection of each function, of the size class with most time, and what was left out."""
+def _chosen(run: Run, calls: Sequence[Call]) -> Chosen:
+    """Choose of each function the size class with most time."""
     selections, notes = [], []
     for call in calls:
         chosen = Selection.parse(call=call.name, layer=call.layer).for_run(run, from_summary=True)
@@ -374,19 +379,19 @@ def _selections(run: Run, calls: Sequence[Call]) -> tuple[list[Selection], list[
             chosen, left_out = main_group(run, chosen)
         selections.append(chosen)
         notes.append(left_out)
-    return selections, notes
+    return Chosen(calls, selections, notes)
 
 
 def _ensembles(
-    run: Run, calls: Sequence[Call], counts: CountsOfSeveral | None
+    run: Run, calls: Sequence[Call], counts: CountsOfSeveral | None, chosen: Chosen | None
 ) -> list[Ensemble | EnsioError]:
     """Return the ensemble of each function, or the error that explains why there is none."""
     try:
-        selections, notes = _selections(run, calls)
-        found = list(ensembles_from_run(run, selections, counts=counts))
+        chosen = chosen or _chosen(run, calls)
+        found = list(ensembles_from_run(run, chosen.selections, counts=counts))
     except EnsioError:
         return [_ensemble(run, call) for call in calls]
-    for ensemble, left_out in zip(found, notes, strict=True):
+    for ensemble, left_out in zip(found, chosen.left_out, strict=True):
         ensemble.notes[:0] = left_out  # below the pictures, not in each of them
     return list(found)
 
@@ -404,8 +409,8 @@ def _calls_that_matter(table: CallTable) -> list[Call]:
     ordered = sorted(times_ns, key=lambda call: -times_ns[call])
     moving = [call for call in ordered if call.op in ("read", "write")]
     chosen = moving or ordered
-    least_ns = _LEAST_SHARE * max((times_ns[call] for call in chosen), default=0)
-    shown = [call for call in chosen if times_ns[call] >= least_ns][:_MOST]
+    least_ns = 0.02 * max((times_ns[call] for call in chosen), default=0)
+    shown = [call for call in chosen if times_ns[call] >= least_ns][:2]
     # Of the first one: a program that spends its time in fsync is not explained by its writes.
     return [call for call in ordered[:1] if call not in shown] + shown
 

@@ -5,7 +5,6 @@ Moments and quantiles of the call durations by function, as a table.
 
 from __future__ import annotations
 
-import html
 import math
 import os
 import shlex
@@ -39,9 +38,7 @@ if TYPE_CHECKING:
     from ensembles.viz.report.data import ReportData
 
 
-_MOST_SITES = 15
 _MOST_FAILED = 3
-_MOST_ERRORS = 12
 
 DATA_LOST = "errors, files may lack data"
 """Name of the key figure of failed writes, syncs and closes, which is marked in the page."""
@@ -102,8 +99,8 @@ def facts(
         shown.append(("slowest call", seconds_text(slowest.duration_ns * S_PER_NS), where))
     if run.info.crowded_text:
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
-    if information is not None and information["python_lines"]:
-        shown.append(("recorder", "slower", information["python_lines"]))
+    if information is not None and information["recorder"]:
+        shown.append(("recorder", "slower", information["recorder"]))
     failed = _failed_facts(run, summaries, of_failed)
     lost = [each for each in failed if each[0] == DATA_LOST]  # nothing is more important
     shown = [*lost, *shown, *(each for each in failed if each not in lost)]
@@ -239,7 +236,7 @@ def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
     None: no call failed, or nothing is known of those that did.
     """
     rows = []
-    for row in failed_calls_json(failed, run.files)[:_MOST_ERRORS] if failed is not None else ():
+    for row in failed_calls_json(failed, run.files)[:12] if failed is not None else ():
         low, high = row["first_rank"], row["last_rank"]
         rows.append(
             (
@@ -287,7 +284,7 @@ def sites_html(run: Any, by_site: BySite | None) -> str:
     parts = site_parts(run, by_site.grouped(run.info.label_of_site))
     hints = [hint for hint in (*run.info.notes_on_calls, python_hint(run)) if hint]
     said = (Statement("sites.what"), *(Statement("sites.hint", {"hint": hint}) for hint in hints))
-    return keep_units(answer_html((*parts, said), _MOST_SITES, "ensio sites"))
+    return keep_units(answer_html((*parts, said), 15, "ensio sites"))
 
 
 def call_colours(summaries: ReportData) -> dict[str, str]:
@@ -338,19 +335,11 @@ _LEVELS = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class MomentsTable:
-    """A table that a notebook displays as HTML."""
+    """A table of texts, which the page shows."""
 
     headers: Sequence[str]  # Names of the columns
     rows: Sequence[Sequence[str]]  # The first cell of a row is its name; the others are numbers with units
     note: str = ""  # Sentence below the table, or ``""``
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(header)}</th>" for header in self.headers)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
-        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
 def moments(data: Any) -> MomentsTable:

@@ -8,20 +8,9 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.collective_calls import CollectiveCalls, collective_calls
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.limits import LARGE_BYTES, LOW, MOST, NEARLY_ALL, WIDE_BYTES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import seconds_text, share_text
-
-LEAST_BYTES = 1 << 20
-"""Bytes of a collective call from which one more aggregator is worth its messages."""
-
-_LEAST, _LIKELY = 0.5, 0.9
-"""Part of the time beyond storage that is messages to the aggregators, which then go to more of them at once.
-Where targets have no idle time, caches empty while messages are exchanged."""
-
-BUFFER_BYTES = 16 << 20
-"""Size of the buffers of the remedy."""
-
-_MOST_SHARE_OF_NODES = 0.5
 
 
 def _find(case: Case) -> Remedy | None:
@@ -30,13 +19,14 @@ def _find(case: Case) -> Remedy | None:
         return None
     calls = case.rows["n"][found.rows].sum() / len(case.ranks)
     per_call = case.rows["bytes"][found.rows].sum() / max(calls, 1)
-    useful, aggregators = min(found.nodes, int(per_call // LEAST_BYTES)), found.aggregators
-    if aggregators > _MOST_SHARE_OF_NODES * useful:
+    useful, aggregators = min(found.nodes, int(per_call // LARGE_BYTES)), found.aggregators
+    if aggregators > MOST * useful:
         return None
     stored = _shares_saved(case, found, useful)
+    # Messages to few aggregators go to more of them at once; without idle targets, caches empty meanwhile.
     low, saved, high = (
         found.of_windows(case, found.slowest * share + part * found.beyond * (1 - aggregators / useful))
-        for share, part in zip(stored, (_LEAST * (stored[0] > 0), _LIKELY, 1.0), strict=True)
+        for share, part in zip(stored, (LOW * (stored[0] > 0), NEARLY_ALL, 1.0), strict=True)
     )
     check = Check(
         "few-aggregators",
@@ -68,7 +58,7 @@ def _shares_saved(case: Case, found: CollectiveCalls, useful: int) -> tuple[floa
     """
     stripes, stripe_bytes = _layout(case)
     pieces = found.piece_bytes / stripe_bytes
-    wider = min(stripes, useful * max(BUFFER_BYTES / stripe_bytes, 1.0))
+    wider = min(stripes, useful * max(WIDE_BYTES / stripe_bytes, 1.0))
     # A piece at any offset lies on one stripe more than its bytes fill.
     low, most = (1 - min(found.aggregators * each / wider, 1.0) for each in (1 + pieces, max(pieces, 1.0)))
     by_clients = 1 - found.aggregators / useful

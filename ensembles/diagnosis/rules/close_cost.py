@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
 from ensembles.diagnosis.flushes import Flush, flush_of_closes
+from ensembles.diagnosis.limits import FEW, LEAST_CALLS, LEAST_RATIO, MOST
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.model.units import seconds_text
-
-LEAST_CLOSES = 2
-"""Closes of a task: one close at the end has to wait for the flush, whatever it costs."""
 
 
 def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
@@ -26,17 +24,17 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
     idle_s = max(case.span_s - case.most_s(case.rows["time_ns"]), 0.0)
     likely = saved * min(idle_s / max(gain_s, 1e-12), 1.0)
     count = int(case.rows["n"][rows].sum())
-    if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
+    if not count or count < FEW * len(np.unique(case.rows["rank"][rows])):
         return None
     at_most_s = case.most_s(time_ns)
-    if case.effective_count(rows) < LEAST_CLOSES:
+    if case.effective_count(rows) < FEW:
         raise NotApplicable(
             f"one of {count:,} closes takes most of the {seconds_text(at_most_s)} of all: whether closing "
             "costs as much in each step, a run with more steps shows",
             at_most_s,
             suspected=False,
         )
-    if case.gain_s(likely) < FROM_SHARE["warning"] * case.run_s:
+    if not matters(case.gain_s(likely), case.run_s):
         raise NotApplicable(
             f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
             "before, and a close that follows writes also flushes them: record a run that keeps its files "
@@ -68,31 +66,27 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
     )
 
 
-_MOST_FLUSH = 0.5
 _QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
 _BEHIND = 0.25
 """Part of the time that transfers spend behind closes in the same queues, which goes with these at most."""
-
-_LEAST_TO_OPEN = 1.5
-"""Mean time of a close, as a multiple of that of an open: below, both only wait for the metadata server."""
 
 
 def _find(case: Case) -> Remedy | None:
     rows = (case.op == "close") & (case.layer == "posix")
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     at_most_s = case.most_s(time_ns)
-    if at_most_s < FROM_SHARE["warning"] * case.run_s:
+    if not matters(at_most_s, case.run_s):
         return None
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
-    if time_ns.sum() < _LEAST_TO_OPEN * usual_ns * case.rows["n"][rows].sum():
+    if time_ns.sum() < LEAST_RATIO * usual_ns * case.rows["n"][rows].sum():
         return None
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
-    is_repeated = case.rows["n"][rows].sum() >= LEAST_CLOSES * len(np.unique(case.rows["rank"][rows]))
+    is_repeated = case.rows["n"][rows].sum() >= FEW * len(np.unique(case.rows["rank"][rows]))
     is_repeated = is_repeated and case.effective_count(rows) >= LEAST_CALLS  # one of a few long closes
-    if flush.known and is_repeated and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
+    if flush.known and is_repeated and beyond.sum() > (1 - MOST) * time_ns.sum():
         return _beyond_the_flush(case, rows, own, flush, usual_ns)
     return keep_open(case, rows)
 

@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.finding import Check, matters
 from ensembles.diagnosis.hdf5_work import CALL_NS, FILTER_NS_PER_BYTE, FILTERED
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
@@ -60,7 +60,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         given_bytes += int(given[found].sum())
         moved_bytes += int(moved[found].sum())
     own_ns = share_of_rows(case, table, chosen) * case.rows["time_ns"]
-    if case.most_s(own_ns) < FROM_SHARE["warning"] * case.run_s:
+    if not matters(case.most_s(own_ns), case.run_s):
         return None
     own_s = 1e-9 * float(table["time_ns"][chosen].sum())
     storage = case.layer == "posix"
@@ -95,7 +95,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         {"hdf5_time_s": own_s, "asked_bytes": given_bytes, "moved_bytes": moved_bytes},
         np.zeros(len(own_ns)),
         own_ns,
-        tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0),
+        case.paths(cost),
         advice=f"no file system makes this shorter: {FASTER}",
     )
 

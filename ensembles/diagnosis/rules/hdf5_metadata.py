@@ -7,9 +7,10 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_from_cache, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
-from ensembles.diagnosis.fixed_cost import JOINED_BYTES, fixed_costs_ns
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
+from ensembles.diagnosis.fixed_cost import fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import other_data_calls
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, MOST
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -33,9 +34,6 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     return found
 
 
-LEAST_CALLS = 64
-_LEAST_TO_DATA = 0.5
-"""Requests, and their ratio to calls that move data, below which other tasks must wait for a notable time."""
 _PARTS = (0.7, 2.0)  # of the estimate: transfers that stay queue less, or as long (9 of 11 drawn runs)
 
 ADVICE = (
@@ -68,24 +66,22 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     chosen = np.isin(table["kind"], (METADATA, CACHED)) & ~chunks_from_cache(table, calls)
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
     busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
-    are_few = count < LEAST_CALLS or count < _LEAST_TO_DATA * transfers
-    if are_few and (len(case.ranks) < 2 or busiest_s < FROM_SHARE["warning"] * case.run_s):
+    are_few = count < LEAST_CALLS or count < MOST * transfers
+    if are_few and (len(case.ranks) < 2 or not matters(busiest_s, case.run_s)):
         return None
     tasks = len(np.unique(table["rank"][chosen]))
     size = float(table["bytes"][chosen].sum()) / count
     small = case.rows["size"] <= 16
     share = share_of_rows(case, table, chosen) * small
     mean_bytes, mean_ns = (case.rows[name] / case.rows["n"] for name in ("bytes", "time_ns"))
-    kept = np.minimum(size / JOINED_BYTES, 1.0)
+    kept = np.minimum(size / LARGE_BYTES, 1.0)
     floors = [np.minimum(each, mean_ns) for each in (case.quartile_ns(0.25), case.usual_ns(), mean_ns)]
     low, saved, high = (
         with_waits_in_hdf5(case, share * case.rows["n"] * cost * (1 - kept))
         for cost in fixed_costs_ns(mean_bytes, floors)
     )
     each_s = float(table["time_ns"][chosen].sum()) / count * 1e-9
-    files = np.unique(table["file"][chosen])
-    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen])
-    names = tuple(case.run.files[number] for number in files[np.argsort(-cost[files])].tolist())
+    names = case.paths(np.bincount(table["file"][chosen], table["time_ns"][chosen]))
     checks = (
         Check(
             "inside-hdf5",

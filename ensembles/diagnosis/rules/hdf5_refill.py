@@ -15,12 +15,10 @@ from ensembles.diagnosis.hdf5_work import (
     parts_of_work,
     refill_advice,
 )
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_RATIO
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_metadata import rule as metadata
 from ensembles.model.units import bytes_text
-
-LEAST_RATIO = 1.5
-LEAST_BYTES = 1 << 20
 
 CALLS = "the calls of the program (H5Dwrite, H5Dread)"
 
@@ -43,7 +41,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         if op == "read":
             disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
         asked, moved, needed = bytes_of_files(table, data, disk, width)
-        mine = (asked > 0) & (moved >= LEAST_RATIO * needed) & (moved >= LEAST_BYTES)
+        mine = (asked > 0) & (moved >= LEAST_RATIO * needed) & (moved >= LARGE_BYTES)
         if mine.any():
             excess = np.divide(needed, moved, out=np.ones(width), where=moved > 0)
             weight = np.where(disk & mine[table["file"]], 1 - excess[table["file"]], weight)
@@ -54,7 +52,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             said.append(bytes_again_text(op, total, enough, program))
             found |= mine
     files_back = np.bincount(table["file"][back], table["bytes"][back], width)
-    mine = files_back >= LEAST_BYTES
+    mine = files_back >= LARGE_BYTES
     if mine.any():
         weight = np.where(back & mine[table["file"]], 1.0, weight)
         # A chunk that is read back was complete before, or will be: it is worked on again.
@@ -87,7 +85,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         # The first write of a page takes longer than the next one.
         0.1 * saved + least * again,
         1.5 * saved + np.where(again > 0, case.rows["time_ns"] - saved, 0.0),
-        tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if found[number]),
+        case.paths(cost * found),
         not_inside=other_data_calls(case, table["call"][work > 0]),
         advice=refill_advice(case, "write_bytes" in evidence, "read_back_bytes" in evidence),
     )

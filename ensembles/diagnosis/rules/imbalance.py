@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
-from ensembles.diagnosis.case import MOST_RATIO, SMALL_CLASS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.flushes import later_flushes_ns
+from ensembles.diagnosis.limits import FAR, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import SummedCase, summed_finding, without_order
 from ensembles.model.spans import find_spans, some_spans_text
@@ -19,15 +20,13 @@ from ensembles.model.units import bytes_text, count_text, number_text, seconds_t
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.late_entry import late_entry
-from ensembles.structure.phases.inner_waits import tasks_meet
+from ensembles.structure.phases.result import tasks_meet
 from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-_MOVING = 0.5
-_MOST_PER_BYTE = 3.0
 _PARTS = (0.4, 2.0)
 """Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
 
@@ -36,8 +35,8 @@ ADVICE_ONE = (
     "let every task move its own part (MPI_File_write_at_all, parallel HDF5 or NetCDF, or a file for each "
     "node); where one task must write, let the others go on meanwhile (a thread, or a task that only writes)"
 )
-_LIKELY, _LEAST = 0.5, 0.2
-"""Parts of the bound: tasks that share a disk or a server are slower together than one alone."""
+_LEAST = 0.2
+"""Part of the bound: tasks that share a disk or a server are slower together than one alone."""
 
 
 def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
@@ -82,7 +81,7 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
     )
     return Remedy(
         rows,
-        _LIKELY * most,
+        LOW * most,
         f"task {late.rank} alone of {run.tasks:,} moves data in {phases}, {amount} in all, and the others "
         f"wait for it in {late.call}",
         checks,
@@ -104,7 +103,7 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
     uneven = Uneven(case.ranks, moved, time_ns)
     rows = transfers(case) & case.of_cells(uneven.heavy)
     if not rows.any():
-        refuse_bytes_of_few(case, moved, _MOVING)
+        refuse_bytes_of_few(case, moved, MOST)
         return None
     # Where something else than the bytes slows these tasks, too, they gain what the bytes take the others.
     slower, left = uneven.slower, uneven.left
@@ -147,7 +146,7 @@ class Uneven:
 
     def __init__(self, ranks: np.ndarray, moved: np.ndarray, time: np.ndarray) -> None:
         mean = moved.mean(axis=1)[:, None]
-        moving = (moved > 0).mean(axis=1)[:, None] >= _MOVING
+        moving = (moved > 0).mean(axis=1)[:, None] >= MOST
         ratio = np.divide(moved, mean, out=np.ones(moved.shape), where=moving & (mean > 0))
         self.heavy = ratio >= MOST_RATIO
         self.light = ~self.heavy & (moved > 0)
@@ -162,7 +161,7 @@ class Uneven:
         move = f"{'moves' if len(self.tasks) == 1 else 'move'} up to {number_text(most)} times the mean"
         self.title = f"{len(self.tasks):,} of {len(ranks):,} tasks {move}"
         alike = float(np.median(self.slower[self.heavy])) if self.heavy.any() else 1.0
-        self.is_slowed = alike > _MOST_PER_BYTE
+        self.is_slowed = alike > FAR
         self.evidence = {"most_to_mean": most, "tasks_heavy": len(self.tasks)}
         who = f"{count_text(len(self.tasks), 'task')} ({some_spans_text(find_spans(self.tasks))})"
         too = ": other things slow them, too" * self.is_slowed
@@ -179,9 +178,6 @@ def find_uneven(ranks: np.ndarray, moved: np.ndarray, time_s: np.ndarray) -> Une
     return found if found.heavy.any() and found.light.any() and not found.is_slowed else None
 
 
-_MOST_IN_SHARED = 0.1
-
-
 def find_counted(run: Run) -> Finding | None:
     """Even the bytes of the ranks out, in files that single ranks use."""
     case = counted_case(run)
@@ -190,7 +186,7 @@ def find_counted(run: Run) -> Finding | None:
         raise NotApplicable("one task has no others to be compared with")
     own = float((ranks["bytes_read"] + ranks["bytes_written"]).sum())
     whole = float(posix.total("bytes_read") + posix.total("bytes_written"))
-    if whole - own > _MOST_IN_SHARED * whole:
+    if whole - own > MARGIN * whole:
         raise NotApplicable(
             "most bytes are in files whose counters are sums over all ranks, so that the bytes of a rank are "
             "not known: record with DARSHAN_DISABLE_SHARED_REDUCTION=1, or with DXT"

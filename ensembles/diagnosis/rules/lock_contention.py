@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
+from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
+from ensembles.diagnosis.limits import LEAST_CALLS, LEVEL, MOST_RATIO
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events
@@ -157,10 +158,6 @@ def _effect(value: np.ndarray, taken: np.ndarray) -> float:
     return float(value[taken].mean() - value[~taken].mean()) if taken.any() and not taken.all() else 0.0
 
 
-LEAST_FACTOR = 1.3
-LEAST_WRITES = 32
-
-
 def _check(run: Run) -> None:
     if not any("lustre.lov" in facts for facts in run.info.file_facts.values()):
         raise NotApplicable("the stripes of the files are not known: record the run on Lustre")
@@ -177,7 +174,7 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
         raise NotApplicable("the nodes of some tasks are not known: record all tasks with ensio")
     rows = summary.to_arrays()
     follows, taken, effect, p = alternation(rows, case.ranks, nodes)
-    if len(follows) < LEAST_WRITES:
+    if len(follows) < LEAST_CALLS:
         return None
     if taken.all():
         raise NotApplicable(
@@ -185,7 +182,7 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
             "a lock takes: record a run with several tasks on each node"
         )
     factor = float(np.exp(effect))
-    if p > LEVEL or factor < LEAST_FACTOR:
+    if p > LEVEL or factor < MOST_RATIO:
         return None
     task = np.searchsorted(case.ranks, rows["rank"])
     writes = (case.op == "write") & (case.layer == "posix") & np.isin(case.rows["call"], rows["call"])

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import LOW, REWRITE, leave_out_calls, written_anew
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.avoidable_calls import KEPT, REWRITE, leave_out_calls, written_anew
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
+from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS, LOW, MOST
 from ensembles.diagnosis.path_calls import (
     CHANGING,
-    LEAST_ASKED,
     ON_DESCRIPTORS,
     REMOVING,
     polled,
@@ -33,9 +33,6 @@ from ensembles.model.units import bytes_text, count_text, number_text, seconds_t
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-
-LEAST_READ = 1 << 20
-"""Bytes read inside opens from which they are named."""
 
 KEEP_OPEN = (
     "open the file once, before the loop, and keep it open; where each step has to reach the file, flush it "
@@ -72,7 +69,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     functions = case.names[table["call"]]
     removals = np.bincount(table["file"], table["n"] * np.isin(functions, list(REMOVING)))
     again = opens - 1 - removals[names[0]]
-    again = np.where(again >= LEAST_ASKED - 1, again, 0)
+    again = np.where(again >= AGAIN - 1, again, 0)
     if not again.any():
         return None
     part = (again / np.maximum(opens, 1))[pair]
@@ -91,8 +88,8 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     time_ns, read = (float((table[name] * (part > 0)).sum()) for name in ("opening_ns", "opening_bytes"))
     by = ", ".join(np.unique(functions[outermost]).tolist())
     cost = np.bincount(table["file"], table["opening_ns"] * part)
-    files = tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if cost[number] > 0)
-    reads = f", in which {bytes_text(round(read))} are read" if read >= LEAST_READ else ""
+    files = case.paths(cost)
+    reads = f", in which {bytes_text(round(read))} are read" if read >= LARGE_BYTES else ""
     title = (
         f"{count:,} opens of {count_text(len(files), 'file')} by {by}, {times:,} of them of a file that the "
         f"task had open before, take {seconds_text(time_ns * 1e-9 / count)} each with all calls inside{reads}"
@@ -100,7 +97,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     sentence = f"tasks open {count_text(len(files), 'file')} {times:,} times more than once each"
     return OpenedAgain(
         rows,
-        np.minimum(LOW * opening, 1.0),
+        np.minimum(KEPT * opening, 1.0),
         np.minimum(opening + besides, 1.0),
         np.minimum(opening + closing, 1.0),
         title,
@@ -144,7 +141,6 @@ def find_counted(run: Run) -> Finding | None:
     )
 
 
-_SHARE, _LOW_OF_SUMS = 0.5, 0.6
 NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
 
 
@@ -157,7 +153,7 @@ def find_summed(run: Run) -> Finding | None:
     for op in ("open", "meta"):
         calls = case.of_tasks("n", (op,), "posix", but=NO_LOOKUPS)
         repeated = np.maximum(calls - files, 0.0)
-        often = (calls >= LEAST_CALLS) & (repeated >= _SHARE * calls)
+        often = (calls >= LEAST_CALLS) & (repeated >= MOST * calls)
         time_s = case.of_tasks("own_ns", (op,), "posix", but=NO_LOOKUPS) * 1e-9
         saved += np.where(often, time_s * repeated / np.maximum(calls, 1), 0.0)
         again += int(repeated[often].sum())
@@ -179,7 +175,7 @@ def find_summed(run: Run) -> Finding | None:
         f"{seconds_text(spent / count)} each",
         (check,),
         {"repeated": again, "mean_s": spent / count},
-        (_LOW_OF_SUMS * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),
+        (LOW * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),
     )
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from ensembles.diagnosis.cannot_tell import CannotTell, transfers
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Check, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.shared_processors import on_crowded_nodes
+from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.turns import LEAST_UNITS, LEVEL, Turns, largest_chance, p_of_turns, turns_of
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -83,10 +84,8 @@ class PhasesInTurns:
         if not alike.any():
             return None
         phase = np.unique(case.rows["phase"][alike], return_inverse=True)[1].reshape(-1)
-        size = int(phase.max()) + 1
-        begin, end = np.full(size, np.iinfo(np.int64).max), np.zeros(size, np.int64)
-        np.minimum.at(begin, phase, case.rows["start_ns"][alike])
-        np.maximum.at(end, phase, case.rows["end_ns"][alike])
+        start_ns, end_ns = (case.rows[name][alike] for name in ("start_ns", "end_ns"))
+        begin, end = extents(phase, start_ns, end_ns, int(phase.max()) + 1)
         moved = np.bincount(phase, case.rows["bytes"][alike])
         comparable = moved >= np.median(self.bytes_per_phase(case))
         rate = moved / (1e-9 * np.maximum(end - begin, 1))
@@ -183,7 +182,7 @@ def _find(case: Case) -> Remedy | None:
     title = found.title(case.run_s)
     if elsewhere is not None:
         return _remedy(case, found, elsewhere, title)
-    if (at_most_s := case.most_s(found.time_ns(case))) >= FROM_SHARE["warning"] * case.run_s:
+    if matters(at_most_s := case.most_s(found.time_ns(case)), case.run_s):
         raise NotApplicable(
             f"{title}; no other phase shows whether the storage moves these bytes faster: record a run with "
             "fewer and larger requests (collective buffering), and compare the runs (ensio compare)",

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Finding, NotApplicable, Where
+from ensembles.diagnosis.limits import LITTLE
 from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.remedy import little_io
 from ensembles.diagnosis.summed_case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
-from ensembles.structure.phases.inner_waits import tasks_meet
+from ensembles.structure.phases.result import tasks_meet
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -70,11 +71,8 @@ def find_summed(run: Run, most_share: float) -> Finding | None:
     )
 
 
-MOST_SHARE = 0.05
-
-
 class NotIo(EvidenceRule):
-    """I/O blocks the tasks that arrive last for less than `MOST_SHARE` of the run.
+    """I/O blocks the tasks that arrive last for less than `LITTLE` of the run.
 
     Where a run does not show who waits for whom, the time counts in which at least one task is in I/O.
     """
@@ -82,17 +80,17 @@ class NotIo(EvidenceRule):
     def evaluate_calls(self, case: Case) -> list[Finding]:
         """Evaluate the rule on single calls."""
         lasts_s, io_s = case.run_s, case.model.io_s
-        if not len(case) or lasts_s <= 0 or io_s >= MOST_SHARE * lasts_s:
+        if not len(case) or lasts_s <= 0 or io_s >= LITTLE * lasts_s:
             return []
         _refuse_unseen(case.run)
         # DXT traces reads and writes only; the counters hold all calls.
         counted_s = counted_bound_s(case.run)
-        if counted_s >= MOST_SHARE * lasts_s:
+        if counted_s >= LITTLE * lasts_s:
             raise NotApplicable(
                 f"the counters hold {seconds_text(counted_s)} of I/O of one rank, most of it in calls that "
                 "were not traced (ensio info): record the run with ensio run, which traces all calls"
             )
-        if counted_s > io_s and (found := find_counted(case.run, MOST_SHARE)) is not None:
+        if counted_s > io_s and (found := find_counted(case.run, LITTLE)) is not None:
             return [found]
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
@@ -124,12 +122,12 @@ def _refuse_unseen(run: Run) -> None:
 def _find_summed(run: Run) -> Finding | None:
     """Find little I/O in sums by task, where they hold it all."""
     _refuse_unseen(run)
-    return find_summed(run, MOST_SHARE)
+    return find_summed(run, LITTLE)
 
 
 rule = NotIo(
     "not-io",
     lambda case: None,
-    counted=lambda run: find_counted(run, MOST_SHARE),
+    counted=lambda run: find_counted(run, LITTLE),
     summed=_find_summed,
 )

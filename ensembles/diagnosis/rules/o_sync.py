@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS
-from ensembles.diagnosis.remedy import LOW, Remedy
+from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_RATIO, LOW
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import SummedCase, refuse, summed_finding
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, seconds_text
@@ -79,7 +80,6 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
 MOST_BYTES = 4 << 20
 """Mean size of writes from which waiting for the device is mostly the time of the bytes."""
 
-_FASTER = 0.7
 
 ADVICE = {
     True: "open without O_SYNC and O_DSYNC, and call fsync once when a step is complete (SQLite: "
@@ -126,8 +126,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
     saved = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
-    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(facts))
-    names = tuple(case.run.files[number] for number in files[np.argsort(-cost[files])].tolist())
+    names = case.paths(np.bincount(table["file"][chosen], table["time_ns"][chosen]))
     flags = " and ".join(sorted({facts[number] for number in files.tolist()}))
     sync = "SYNC" in flags
     return Remedy(
@@ -159,7 +158,7 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     sentence = (
         f"{count:,} writes of about this size without these flags take {seconds_text(usual_ns * 1e-9)} each"
     )
-    return Check("flags-cost", usual_ns < _FASTER * each_ns, sentence)
+    return Check("flags-cost", LEAST_RATIO * usual_ns < each_ns, sentence)
 
 
 rule = EvidenceRule("o-sync", _find, FILE_USES, summed=partial(find_summed, advice=ADVICE))

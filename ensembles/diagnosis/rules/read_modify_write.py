@@ -13,15 +13,13 @@ from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where, rate_confidence
 from ensembles.diagnosis.fixed_cost import SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.hdf5_work import other_data_calls
+from ensembles.diagnosis.limits import AGAIN, MARGIN
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, number_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-
-LEAST_PART = 0.1
-"""Of the bytes that were asked for: least part that is read, or written beyond them, in counters."""
 
 _LOCKS = (
     "Administrator: data sieving locks ranges of the file (fcntl), which is slow on file systems that "
@@ -74,7 +72,7 @@ def find_counted(run: Run) -> Finding | None:
     files, mine, theirs = np.intersect1d(above["file"], below["file"], return_indices=True)
     asked, written = above["bytes_written"][mine], below["bytes_written"][theirs]
     read = below["bytes_read"][theirs] - above["bytes_read"][mine]
-    sieved = (asked > 0) & (read >= LEAST_PART * asked) & (written >= (1 + LEAST_PART) * asked)
+    sieved = (asked > 0) & (read >= MARGIN * asked) & (written >= (1 + MARGIN) * asked)
     if not sieved.any():
         return None
     names = tuple(run.files[number] for number in files[sieved].tolist())
@@ -113,9 +111,6 @@ def find_counted(run: Run) -> Finding | None:
     )
 
 
-LEAST_READS = 4
-
-
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     table = uses.table.columns()
     layer, op = case.layers[table["call"]], case.ops[table["call"]]
@@ -129,7 +124,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         )
     sieved = table["kind"] == SIEVED
     count = int(table["n"][sieved].sum())
-    if count < LEAST_READS:
+    if count < AGAIN:
         return None
     files = np.unique(table["file"][sieved])
     mine = np.isin(table["file"], files)

@@ -14,10 +14,11 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.remedy import LOW, SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.limits import FAR, FEW, LOW
+from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.small_calls import DENSE
 from ensembles.model.calls import STORAGE
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
 
 
@@ -34,15 +35,10 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
     reads &= (storage | ~has_storage) & (uses["high"] > uses["low"])
     reads &= ~np.isin(uses["kind"], NOT_READ_BY_PROGRAM)
     names, where = distinct_rows(uses["file"][reads], uses["rank"][reads])
-    low, high = np.full(names.shape[1], np.iinfo(np.int64).max), np.zeros(names.shape[1], np.int64)
-    np.minimum.at(low, where, uses["low"][reads])
-    np.maximum.at(high, where, uses["high"][reads])
+    low, high = extents(where, uses["low"][reads], uses["high"][reads], names.shape[1])
     bytes_ = np.bincount(where, uses["bytes"][reads], names.shape[1]).astype(np.int64)
     return {"file": names[0], "rank": names[1], "bytes": bytes_, "low": low, "high": high}
 
-
-LEAST_TIMES = 3.0
-"""Bytes read, as a multiple of their range in the file, from which reading again is a habit."""
 
 KEEP = (
     "read the bytes once and keep them in memory, where they fit; of a file that does not fit, finish all "
@@ -66,13 +62,11 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         return None
     names, pair = distinct_rows(table["file"], table["rank"])
     bytes_ = np.bincount(pair, (table["bytes"] - table["opening_bytes"]) * rows)
-    low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
     placed = rows & (table["high"] > table["low"])
-    np.minimum.at(low, pair[placed], table["low"][placed])
-    np.maximum.at(high, pair[placed], table["high"][placed])
+    low, high = extents(pair[placed], table["low"][placed], table["high"][placed], len(bytes_))
     once = np.maximum(high - low, 0) + written[names[0]] + _of_streams(table, pair, rows & ~placed, op, layer)
     times = bytes_ / np.maximum(once, 1)
-    found = times >= LEAST_TIMES
+    found = times >= FAR
     if not found.any():
         return None
     part = np.where(rows & found[pair], 1 - 1 / np.maximum(times[pair], 1), 0.0)
@@ -111,8 +105,6 @@ def _of_streams(
     return found
 
 
-LEAST_REDUNDANCY = 2.0
-
 MESSAGE_BYTES_PER_NS = (0.5, 1.0, 4.0)
 """Rates at which a task gets from another one what it does not read, for the least, likely and greatest gain:
 reads that memory serves are no slower."""
@@ -132,16 +124,13 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         return None
     width = table["high"] - table["low"]
     files, where = np.unique(table["file"], return_inverse=True)
-    low = np.full(len(files), np.iinfo(np.int64).max)
-    high = np.zeros(len(files), np.int64)
-    np.minimum.at(low, where, table["low"])
-    np.maximum.at(high, where, table["high"])
+    low, high = extents(where, table["low"], table["high"], len(files))
     # Dense: a task reads most of its range, so that equal ranges are equal bytes.
     dense = table["bytes"] >= DENSE * width
     read = np.bincount(where, np.where(dense, np.minimum(table["bytes"], width), 0), len(files))
     redundancy = read / np.maximum(high - low, 1)
     several = np.bincount(where, minlength=len(files)) >= 2
-    found = (redundancy >= LEAST_REDUNDANCY) & several
+    found = (redundancy >= FEW) & several
     if not found.any():
         return None
     total = np.bincount(where, table["bytes"], len(files))
@@ -150,7 +139,7 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     read_of = np.bincount(table["rank"], table["bytes"], int(case.ranks.max()) + 1)
     again_of = np.bincount(
         table["rank"],
-        table["bytes"] * (found & True)[where] * (1 - 1 / redundancy.clip(1)[where]),
+        table["bytes"] * found[where] * (1 - 1 / redundancy.clip(1)[where]),
         int(case.ranks.max()) + 1,
     )
     share = np.divide(again_of, read_of, out=np.zeros(len(read_of)), where=read_of > 0)
@@ -162,7 +151,7 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         again * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / rate, 0)
         for rate in MESSAGE_BYTES_PER_NS
     )
-    names = tuple(case.run.files[number] for number in files[found][np.argsort(-total[found])].tolist())
+    names = case.paths(np.bincount(table["file"], table["bytes"] * found[where]))
     checks = (
         Check(
             "same-bytes",

@@ -2,25 +2,138 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import CountedCase, counted_case, counted_finding
-from ensembles.diagnosis.crowded_files import LEAST_AT_ONCE, LEAST_BYTES, LEAST_TASKS, WIDER, find_crowded
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows, tasks_at_once
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
+from ensembles.diagnosis.limits import (
+    FEW,
+    LEAST_RATIO,
+    LEAST_UNITS,
+    LOW,
+    MOST,
+    MOST_RATIO,
+    NEARLY_ALL,
+    SMALL_CLASS,
+    WIDE_BYTES,
+)
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import count_text, number_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
+WIDER = 8
+"""Stripes of the remedy whose gain is predicted."""
+
+
+class Crowded(NamedTuple):
+    """Calls on shared files of one stripe."""
+
+    # bool, shape (m,): Of `FileUses.table`: calls while several tasks have work for the target
+    rows: np.ndarray
+    writes: np.ndarray  # bool, shape (m,): Writes to files of one stripe
+    at_once: float  # Targets for which there is work at once
+    least_at_once: float  # The same if tasks go on from target to target together
+    makers: int  # Tasks that write to these files
+    # The work is that of calls on the file; else it waits for the few tasks that make the calls for all
+    sure: bool
+
+
+def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
+    """Find calls on shared files of one stripe, for which several targets would have work."""
+    layouts = [case.run.info.striping_of(path) for path in case.run.files]
+    counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
+    if not counts.any():
+        raise NotApplicable(
+            "the layout of the files is not known: record the run on Lustre, with the client's extended "
+            "attributes"
+        )
+    layer, op = case.layers[table["call"]], case.ops[table["call"]]
+    # What a write leaves in the cache, a close, a sync or the next read waits for.
+    uses = (layer == "posix") & np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
+    writes = uses & (op == "write") & (table["bytes"] > 0)
+    if not writes.any():
+        return None
+    number, written = table["file"][uses], table["file"][writes]
+    users = np.bincount(distinct_rows(number, table["rank"][uses])[0][0], minlength=len(counts))
+    moved = np.bincount(written, table["bytes"][writes], len(counts))
+    shared = (users >= LEAST_UNITS) & (moved >= WIDE_BYTES)
+    # One large write is for as many targets as it has stripes.
+    stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
+    of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
+    at_once = tasks_at_once(table, uses)
+    time_ns = table["time_ns"][uses]
+    # In a collective call, the bytes of all tasks are there at once, although few of them store them.
+    together = _bytes_of_collectives(case, table, len(counts))
+    by_tasks, at_once = (
+        at_once * np.clip(each / np.maximum(stripes, 1), 1, WIDER)[number]
+        for each in (of_call, np.maximum(of_call, together))
+    )
+    every, early = _targets_with_more_stripes(table, uses, writes, stripes)
+    at_once = np.minimum(at_once, every)
+    crowded = shared[number] & (at_once >= FEW)
+    if not crowded.any():
+        return None
+    makers = len(np.unique(table["rank"][writes & shared[table["file"]]]))
+    sure = makers >= LEAST_UNITS and bool(np.average(by_tasks[crowded], weights=time_ns[crowded]) >= FEW)
+    chosen = uses.copy()
+    chosen[uses] = crowded
+    # No more targets help than there is work at once.
+    useful = float(np.clip(np.average(at_once[crowded], weights=time_ns[crowded]), FEW, WIDER))
+    least = float(np.average(np.minimum(at_once, early)[crowded], weights=time_ns[crowded]))
+    return Crowded(chosen, writes, useful, least, makers, sure)
+
+
+def _targets_with_more_stripes(
+    table: dict[str, np.ndarray], uses: np.ndarray, writes: np.ndarray, stripes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Count the targets that the writes of each row's phase would lie on, if the file had more stripes.
+
+    Tasks whose parts lie whole rounds of stripes apart begin on the same target. If it serves all alike, they
+    go on to the next at about the same time, as long as their parts do not reach over all stripes. A close
+    or a sync waits for the writes of all phases.
+    """
+    file = table["file"][uses]
+    _, where = distinct_rows(file, table["phase"][uses])
+    shape = (int(where.max(initial=-1)) + 1, WIDER)
+    group = np.full(len(uses), -1)
+    group[uses] = where
+    at = np.flatnonzero(writes & (table["low"] < table["high"]) & (stripes[table["file"]] > 0))
+    step = stripes[table["file"][at]]
+    first = table["low"][at] // step
+    reach = np.minimum((table["high"][at] - 1) // step - first, WIDER - 1)
+    touched, begun, reaches_all = np.zeros(shape, bool), np.zeros(shape, bool), np.zeros(shape[0], bool)
+    begun[group[at], first % WIDER] = True
+    for further in range(WIDER):
+        some = reach >= further
+        touched[group[at[some]], (first[some] + further) % WIDER] = True
+    reaches_all[group[at[reach == WIDER - 1]]] = True
+    of_file = np.zeros((len(stripes), WIDER), bool)
+    np.logical_or.at(of_file, file, touched[where])
+    every = np.where(writes[uses], touched.sum(axis=1)[where], of_file.sum(axis=1)[file])
+    early = np.where(writes[uses] & ~reaches_all[where], begun.sum(axis=1)[where], every)
+    is_known = every > 0  # calls without an offset say nothing
+    return np.where(is_known, every, WIDER).astype(float), np.where(is_known, early, WIDER).astype(float)
+
+
+def _bytes_of_collectives(case: Case, table: dict[str, np.ndarray], files: int) -> np.ndarray:
+    """Return the bytes that all tasks together write in one collective call on each file; 0: in none."""
+    names = case.names[table["call"]]
+    rows = np.char.startswith(names, "MPI_File_write") & np.char.endswith(names, "_all")
+    moved, calls = (np.bincount(table["file"][rows], table[name][rows], files) for name in ("bytes", "n"))
+    found: np.ndarray = len(case.ranks) * moved / np.maximum(calls, 1)
+    return found
+
+
 _LIKELY = 0.35
-_ONE_TASK = 0.8
 
 
 def find_counted(run: Run) -> Finding | None:
@@ -47,11 +160,11 @@ def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
     counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
     lasts_s = np.nan_to_num(files["end_s"] - files["start_s"])
     at_once = (files["read_s"] + files["write_s"]) / np.maximum(lasts_s, 1e-9)
-    chosen = (counts == 1) & (files["is_shared"] > 0) & (files["bytes_written"] >= LEAST_BYTES)
-    chosen &= (at_once >= LEAST_AT_ONCE) & (run.tasks >= LEAST_TASKS)
+    chosen = (counts == 1) & (files["is_shared"] > 0) & (files["bytes_written"] >= WIDE_BYTES)
+    chosen &= (at_once >= FEW) & (run.tasks >= LEAST_UNITS)
     if not chosen.any():
         return None
-    useful = np.clip(at_once, LEAST_AT_ONCE, WIDER)
+    useful = np.clip(at_once, FEW, WIDER)
     saved = np.where(chosen, case.time_s * (1 - 1 / useful), 0.0)
     most = float(at_once[chosen].max())
     number = int(chosen.sum())
@@ -84,10 +197,10 @@ def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
 def _aggregator(posix: CountedCase, numbers: np.ndarray) -> Check | None:
     """Say that one task moves the bytes of all, if the calls of POSIX in these files show it."""
     files = posix.files
-    here = np.isin(files["file"], numbers) & (files["bytes_read"] + files["bytes_written"] >= LEAST_BYTES)
+    here = np.isin(files["file"], numbers) & (files["bytes_read"] + files["bytes_written"] >= WIDE_BYTES)
     spent_s = (files["read_s"] + files["write_s"] + files["meta_s"])[here]
     slowest_s = posix.time_s[here]
-    if not len(spent_s) or slowest_s.sum() < _ONE_TASK * spent_s.sum():
+    if not len(spent_s) or slowest_s.sum() < NEARLY_ALL * spent_s.sum():
         return None
     ranks = np.unique(files["slowest_rank"][here])
     who = f"task {int(ranks[0])}" if len(ranks) == 1 and ranks[0] >= 0 else "one task a file"
@@ -96,14 +209,6 @@ def _aggregator(posix: CountedCase, numbers: np.ndarray) -> Check | None:
         True,
         f"{who} spends {share_text(slowest_s.sum() / spent_s.sum())} of the time in POSIX calls",
     )
-
-
-_MOST_SMALL = 0.5
-_UNSURE = 0.5  # of the gain, where it is between nothing and all
-_LEAST_WIDER = 4
-"""Targets that serve the same work at the lower end of the gain: client and network may limit it then."""
-_LEAST_SPREAD = 1.25
-"""Targets with work at once below which no gain is certain."""
 
 
 def _find(case: Case, summary: FileUses) -> Remedy | None:
@@ -115,11 +220,12 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     moved = np.bincount(table["file"][found.writes], table["bytes"][found.writes], len(case.run.files))
     # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with
     # more stripes each target has its part of them. No more targets help than there is work at once.
-    least = min(max(useful * _LEAST_WIDER / WIDER, 1.5), found.least_at_once)
+    # At the lower end client and network limit it, to few targets.
+    least = min(max(useful * LEAST_UNITS / WIDER, LEAST_RATIO), found.least_at_once)
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
-    names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
+    names = case.paths(np.where(np.isin(np.arange(len(moved)), files), moved, 0))
     tasks = len(np.unique(table["rank"][chosen]))
     files_text = count_text(len(files), "shared file")
     small = (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
@@ -132,7 +238,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
             f"{tasks} tasks use them, with work for {number_text(useful)} targets at once",
         ),
     ]
-    if of_small > _MOST_SMALL:
+    if of_small > MOST:
         text = (
             f"{share_text(of_small)} of the time is in requests below 256 KiB, which may wait "
             "for themselves only"
@@ -145,7 +251,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     most = saved if found.sure else time_ns * (1 - 1 / WIDER)
     return Remedy(
         share > 0,
-        saved if found.sure else _UNSURE * saved,
+        saved if found.sure else LOW * saved,
         f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
         tuple(checks),
         {
@@ -154,7 +260,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
             "files": len(files),
             "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
         },
-        np.where(small | (not found.sure or least < _LEAST_SPREAD), 0.0, time_ns * (1 - 1 / least)),
+        np.where(small | (not found.sure or least < MOST_RATIO), 0.0, time_ns * (1 - 1 / least)),
         most,
         names,
     )

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
+from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
+from ensembles.diagnosis.limits import FEW, LEAST_UNITS, LEVEL
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.slow_files import LEAST_FILES, LEAST_TARGETS, SlowFiles, find_slow_files
+from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
 from ensembles.diagnosis.target_residuals import (
     LEAST_FACTOR,
     OUTLIER,
@@ -37,9 +38,9 @@ def find_counted(run: Run) -> Finding | None:
     target = np.array([_only_target(run, run.files[number]) for number in files["file"].tolist()])
     known = (target >= 0) & (moved > 0) & (time_s > 0)
     targets, of, count = np.unique(target[known], return_inverse=True, return_counts=True)
-    if len(targets) < LEAST_TARGETS:
+    if len(targets) < LEAST_UNITS:
         raise NotApplicable(
-            f"the log shows files on {len(targets)} targets alone, and {LEAST_TARGETS} are needed: "
+            f"the log shows files on {len(targets)} targets alone, and {LEAST_UNITS} are needed: "
             "record a run with a file for each task on Lustre, with Darshan's module LUSTRE"
         )
     value, size = np.log(time_s[known]), np.frexp(moved[known].astype(float))[1]
@@ -54,7 +55,7 @@ def find_counted(run: Run) -> Finding | None:
     )
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     factor, next_worst = float(np.exp(medians[worst])), float(np.max(np.delete(medians, worst)))
-    if p > LEVEL or count[worst] < LEAST_FILES or factor < LEAST_FACTOR:
+    if p > LEVEL or count[worst] < FEW or factor < LEAST_FACTOR:
         return None
     if np.log(factor) < OUTLIER * next_worst:
         return None

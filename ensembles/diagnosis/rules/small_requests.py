@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, SMALL_CLASS, Case
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, NotApplicable
-from ensembles.diagnosis.fixed_cost import (
-    COPIED_BYTES,
-    JOINED_BYTES,
-    SHARED_MEMORY_BYTES_PER_NS,
-    fixed_costs_ns,
-)
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, SMALL_CLASS
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
@@ -64,7 +60,7 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     count, moved = (
         np.bincount(case.task, np.where(outermost, case.rows[name], 0), tasks) for name in ("n", "bytes")
     )
-    kept = np.divide(np.ceil(moved / JOINED_BYTES), count, out=np.ones(tasks), where=count > 0)
+    kept = np.divide(np.ceil(moved / LARGE_BYTES), count, out=np.ones(tasks), where=count > 0)
     left_out = np.where(rows & (count >= LEAST_CALLS)[case.task], 1 - np.minimum(kept, 1.0)[case.task], 0.0)
     if not left_out.any():
         return None
@@ -132,7 +128,7 @@ def find_counted(run: Run) -> Finding | None:
         return None
     whole = np.maximum(spent + files["meta_s"], 1e-12)
     beyond = np.maximum(spent - 1e-9 * moved / SHARED_MEMORY_BYTES_PER_NS[1], 0) / whole
-    joined = np.ceil(moved / JOINED_BYTES)
+    joined = np.ceil(moved / LARGE_BYTES)
     left = np.minimum(joined / np.maximum(calls, 1), 1.0)
     saved = np.where(chosen, case.time_s * beyond * (1 - left), 0.0)
     low_s, likely_s, high_s = (case.gain_s(part * saved) for part in _FLOORS)
@@ -179,7 +175,7 @@ def find_summed(run: Run) -> Finding | None:
     middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quantile_ns(0.5))
     floors = [np.minimum(each, mean_ns) for each in (case.quantile_ns(0.25), middle_ns, mean_ns)]
     fixed = fixed_costs_ns(mean_bytes, floors)
-    joined = np.ceil(rows["bytes"][small].sum() / JOINED_BYTES)
+    joined = np.ceil(rows["bytes"][small].sum() / LARGE_BYTES)
     kept = min(float(joined) / count, 1.0)
     low, likely, high = (case.divided(np.where(small, rows["n"] * each * (1 - kept), 0.0)) for each in fixed)
     size = float(rows["bytes"][small].sum()) / count
@@ -223,7 +219,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     try:
         found = join_calls(case, "small-requests", "small requests", between_others(case, uses))
     except NotApplicable:
-        if of_library is None or case.gain_s(of_library.saved_ns) < FROM_SHARE["warning"] * case.run_s:
+        if of_library is None or not matters(case.gain_s(of_library.saved_ns), case.run_s):
             raise
         return of_library
     if of_library is None or (

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEAST_CALLS, Case, how_long
+from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, JOINED_BYTES, SHARED_MEMORY_BYTES_PER_NS
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, NEARLY_ALL, SMALL_BYTES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.small_calls import flushed_records, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
@@ -18,8 +19,6 @@ from ensembles.model.units import bytes_text, seconds_text
 
 COUNTERS = {"write": ("write_calls", "written_by_calls"), "read": ("read_calls", "read_by_calls")}
 """Counters of the calls and of the bytes, by operation."""
-
-_LEAST_PART, _MOST_PART = 0.9, 1.5
 
 
 def pieces_below(
@@ -31,13 +30,10 @@ def pieces_below(
     below = moved - float(case.rows["bytes"][recorded].sum())
     expected = float(case.rows["bytes"][chosen].sum())
     # Transfers of other files, which are not recorded, may be among them.
-    if not _LEAST_PART * expected <= below <= _MOST_PART * expected:
+    if not NEARLY_ALL * expected <= below <= LEAST_RATIO * expected:
         return None
     count -= float(case.rows["n"][recorded].sum())
     return (below / count, count) if count > 0 else None
-
-
-MOST_BUFFER_BYTES = 64 << 10
 
 
 def _find(case: Case) -> Remedy | None:
@@ -52,7 +48,7 @@ def _find(case: Case) -> Remedy | None:
         chosen = stdio & (case.op == op)
         pieces = pieces_below(case, samples, op, chosen) if chosen.any() else None
         known |= pieces is not None
-        if pieces is None or pieces[1] < LEAST_CALLS or pieces[0] > MOST_BUFFER_BYTES:
+        if pieces is None or pieces[1] < LEAST_CALLS or pieces[0] > SMALL_BYTES:
             continue
         size, count = pieces
         mine = np.minimum(case.rows["bytes"] / size, case.rows["n"])
@@ -65,7 +61,7 @@ def _find(case: Case) -> Remedy | None:
         ):
             # A call that only fills the buffer takes what most calls take; the rest is that of the pieces.
             passing = time_ns - np.where(by_size, calls * case.quartile_ns(), 0.0)
-            beyond = np.maximum(passing - case.rows["bytes"] / rate, 0) * (1 - size / JOINED_BYTES)
+            beyond = np.maximum(passing - case.rows["bytes"] / rate, 0) * (1 - size / LARGE_BYTES)
             target += np.where(chosen, beyond, 0.0)
         rows |= chosen
         said[op] = size, count

@@ -11,8 +11,9 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_PHASES, LOW
 from ensembles.diagnosis.path_calls import MOVING
-from ensembles.diagnosis.remedy import LOW, Remedy
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import SummedCase, summed_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, number_text, seconds_text
@@ -48,7 +49,7 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     pairs = distinct_rows(table["file"], table["rank"])[1]
     synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
     written = np.bincount(pairs, table["bytes"] * (case.ops[table["call"]] == "write"))
-    anew = (synced >= LEAST_SYNCS_WITHOUT_PHASES) & (written[pairs] <= MOST_BYTES * synced)
+    anew = (synced >= LEAST_SYNCS_WITHOUT_PHASES) & (written[pairs] <= LARGE_BYTES * synced)
     before = syncs & (moved > 0) & (synced <= moved) & ~anew
     rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
     return rows
@@ -59,7 +60,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     case = SummedCase(run)
     syncs, writes = case.of_tasks("n", ("sync",), "posix"), case.of_tasks("n", ("write",), "posix")
     moved = case.of_tasks("bytes", ("write",), "posix")
-    few = (writes <= MOST_WRITES * syncs) | (moved <= MOST_BYTES * syncs)
+    few = (writes <= MOST_WRITES * syncs) | (moved <= LARGE_BYTES * syncs)
     often = (syncs >= LEAST_SYNCS_WITHOUT_PHASES) & (writes > 0) & few
     if not often.any():
         return None
@@ -103,15 +104,10 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
     return f"{syncs} syncs after every write{size}"
 
 
-LEAST_SYNCS = 3
-"""Syncs of a task in a phase at whose end tasks wait for each other."""
-
 LEAST_SYNCS_WITHOUT_PHASES = 12
-"""Without such phases, a program may sync once in each of its steps."""
+"""Without such phases, a program may sync once in each of its steps: ten checkpoints are no habit."""
 
 MOST_WRITES = 4
-MOST_BYTES = 1 << 20
-"""Mean bytes between two syncs up to which a sync mostly waits for the device, whatever the bytes."""
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
@@ -133,15 +129,15 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     # What goes to files that are never synced does not wait for these syncs.
     synced = to_synced_files(case, uses)
     written = case.by_cell(np.where(writes, case.rows["n"] * synced["n"], 0))
-    least = LEAST_SYNCS if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
+    least = LEAST_PHASES if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
     # A task that writes other things too (a header) syncs as often as the others.
     usual = _median_of_windows(written, (count >= least) & (written > 0))
     moved = case.by_cell(np.where(writes, case.rows["bytes"] * synced["bytes"], 0))
-    few = (np.minimum(written, usual) <= MOST_WRITES * count) | (moved <= MOST_BYTES * count)
+    few = (np.minimum(written, usual) <= MOST_WRITES * count) | (moved <= LARGE_BYTES * count)
     often = (count >= least) & (written > 0) & few
     rows = syncs & case.of_cells(often)
     if not rows.any():
-        few = (count > 0) & (written > 0) & (moved <= MOST_BYTES)
+        few = (count > 0) & (written > 0) & (moved <= LARGE_BYTES)
         refuse_syncs_of_steps(case, syncs & case.of_cells(few), LEAST_SYNCS_WITHOUT_PHASES)
         return None
     number = case.of_cells(np.maximum(count, 1))
@@ -172,7 +168,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
         fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
-        advice=ADVICE.format(STEPS if each >= MOST_BYTES else RECORDS),
+        advice=ADVICE.format(STEPS if each >= LARGE_BYTES else RECORDS),
     )
 
 

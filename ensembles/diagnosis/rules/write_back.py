@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEVEL, Case, p_of_chance
+from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
+from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_RATIO, LEVEL, LITTLE
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.events import OPS, Events
 from ensembles.model.units import count_text, number_text, share_text
@@ -83,11 +84,6 @@ def memory_of_nodes(run: Run) -> tuple[np.ndarray, list[tuple[np.ndarray, np.nda
     return node, memory
 
 
-LEAST_INTERVALS = 8
-LEAST_SHARE = 0.05
-"""Share of dirty pages in the memory that programs could have, below which no writer waits."""
-
-LEAST_FACTOR = 1.5
 _NEAR = 0.7
 
 
@@ -104,15 +100,15 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     _, memory = memory_of_nodes(case.run)
     ends = [np.concatenate([share, share[-1:]]) for _, share in memory]
     before = [np.concatenate([share[:1], share]) for _, share in memory]
-    if not len(table["node"]) or max(float(share.max()) for share in ends) < LEAST_SHARE:
+    if not len(table["node"]) or max(float(share.max()) for share in ends) < LITTLE:  # no writer waits
         return None
     pairs = list(zip(table["node"].tolist(), table["interval"].tolist(), strict=True))
     level = np.array([(ends[node][at] + before[node][at]) / 2 for node, at in pairs])
     slowness = np.log(table["time_ns"] / table["bytes"])
-    if len(level) < LEAST_INTERVALS:
+    if len(level) < LEAST_CALLS:
         raise NotApplicable(
             f"the memory of the nodes was sampled {count_text(len(level), 'time')} while tasks wrote, and "
-            f"{LEAST_INTERVALS} are needed: record a longer run (a sample is taken every few seconds)"
+            f"{LEAST_CALLS} are needed: record a longer run (a sample is taken every few seconds)"
         )
     near = level >= _NEAR * level.max()
     if near.all() or not near.any():
@@ -120,7 +116,7 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     difference = _difference(slowness, near)
     p = p_of_chance(difference, lambda rng: _difference(rng.permutation(slowness), near))
     factor = float(np.exp(difference))
-    if p > LEVEL or factor < LEAST_FACTOR:
+    if p > LEVEL or factor < LEAST_RATIO:
         return None
     part = float(table["time_ns"][near].sum() / table["time_ns"].sum())
     rows = (case.op == "write") & (case.rows["depth"] == 0) & (case.rows["bytes"] > 0)

@@ -84,7 +84,7 @@ class Dictionary:
         """Return the translation of the file numbers of a spool."""
         known = [(number, name) for number, name in files if number < _LARGEST_FILE_NUMBER]
         numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u4")
-        for number, name in known:
+        for number, name in dict(known).items():  # a file may get a name later
             numbers[number] = self.files.setdefault(os.fsdecode(name), len(self.files))
         return numbers
 

@@ -20,6 +20,9 @@ from ensembles.passes.memory import held_elsewhere
 LARGEST_NS = 1 << 58
 """Largest plausible time, ns (nine years). Sums of a few of them fit into 64 bits."""
 
+ROWS_AT_ONCE = 1 << 17
+"""Rows that readers read at a time: threads share the work."""
+
 LARGEST_MOVED_BYTES = 1 << 50
 """Largest plausible number of bytes of a call. Linux moves less than 2**31 bytes in one call."""
 
@@ -73,10 +76,7 @@ class ReusedColumns:
 
 
 def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Allocate columns of events with undefined values.
-
-    `names`: names of the wanted columns; those that decoding needs are added. Default: all columns.
-    """
+    """Allocate undefined columns of events, with those that decoding needs. Default: all."""
     if names is None:
         return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}
     needed = {*names, "call", "start", "duration"} | ({"error"} if "moved" in names else set())

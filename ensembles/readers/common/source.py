@@ -30,17 +30,11 @@ class EventSource(ChunkSource, Protocol):
         ...
 
     def summary(self) -> CellSummary | None:
-        """Return the sums of all calls, including those without an event.
-
-        None: there are none, and they are computed from the events.
-        """
+        """Return the sums of all calls, also of those without an event; None: they follow from events."""
         ...
 
     def ranks(self) -> RankTable | None:
-        """Return the sums by rank and function, without sizes and ordinals.
-
-        None: there are none, and they are computed from the events.
-        """
+        """Return the sums by rank and function, without sizes and ordinals; None: as of `summary`."""
         ...
 
     def kept(self, key: str) -> bytes | None:

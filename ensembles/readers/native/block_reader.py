@@ -59,10 +59,7 @@ class BlockReader:
         self._source = self._filled(decodings)
 
     def read(self, columns: dict[str, np.ndarray], position: int, limit: int) -> int:
-        """Decode the next events.
-
-        Number of events; less than `limit` only at the end.
-        """
+        """Decode the next events, and return their number: less than `limit` only at the end."""
         self._columns, self._place = columns, range(position, position + limit)
         self._out = out_columns(columns)
         self._has_flight_columns = any(name in columns for name in FLIGHT_COLUMNS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ensembles.model.c_layout import CONSTANTS
-from ensembles.model.units import share_text
+from ensembles.model.units import DAY_S, HALF_INT64, share_text
 from ensembles.readers.native.spool import Spool
 
 _PRECISE_NS = 1_000_000_000
@@ -17,11 +17,14 @@ _PRECISE_NS = 1_000_000_000
 _ROUGH_NS = 1_000_000
 """Readings with a smaller distance may give a rate with an error above 1e-4."""
 
+_RENEWAL_TICKS = 2 << 32
+"""Twice the time after which a thread renews the clock reading (``CLOCK_RENEWAL_TICKS``)."""
+
 _LEAST_TOLD = 5e-4
 """Errors of a rate below this would be told as 0.0 %."""
 
 
-_DAY_NS = 86_400 * 10**9
+_DAY_NS = DAY_S * 10**9
 
 _MONOTONIC = CONSTANTS["ENSIO_CLOCK_MONOTONIC"]
 
@@ -76,7 +79,7 @@ class Clocks:
             return own.ns_per_tick
         best = self._best.get(_host(spool), _NONE)
         # A difference beyond the error of short readings means another machine with the same name.
-        if own is not _NONE and abs(best.ns_per_tick / own.ns_per_tick - 1) > 0.01 + 1e4 / own.span_ns:
+        if _differ(best, own):
             best = own
         if best is not _NONE:
             error = 100 / best.span_ns
@@ -87,6 +90,20 @@ class Clocks:
                 )
             return best.ns_per_tick
         return self._foreign_rate(spool)
+
+    def life_ticks(self, spool: Spool) -> int:
+        """Return the time from the first clock reading after which a process made no call, in ticks.
+
+        A process renews its reading with a call that ends `_RENEWAL_TICKS` later; recorders that keep sums
+        do so, others may have been killed in a long call.
+        """
+        if not (spool.ended or spool.has_sums):
+            return HALF_INT64
+        head, ns_per_tick = spool.head, self.ns_per_tick(spool)
+        elapsed_ns = max(
+            head.last_monotonic_ns - head.first_monotonic_ns, head.last_realtime_ns - head.first_realtime_ns
+        )
+        return max(head.last_ticks - head.first_ticks, int(elapsed_ns / ns_per_tick), 0) + _RENEWAL_TICKS
 
     def step_s(self) -> float | None:
         """Return the step of the coarsest of the clocks, in seconds; None: one is unknown.
@@ -142,13 +159,26 @@ def _host(spool: Spool) -> bytes:
 
 
 def _own_rate(spool: Spool) -> _Rate:
-    """Compute the rate from a process's own readings, if it is plausible."""
+    """Compute the rate from a process's own readings, if these are plausible and agree."""
     head = spool.head
-    ticks = head.last_ticks - head.first_ticks
-    elapsed_ns = head.last_monotonic_ns - head.first_monotonic_ns
-    if head.clock == _MONOTONIC or ticks <= 0 or elapsed_ns <= 0:
-        return _NONE
-    ns_per_tick = elapsed_ns / ticks
-    if not _FASTEST_NS_PER_TICK <= ns_per_tick <= _SLOWEST_NS_PER_TICK:
-        return _NONE
-    return _Rate(elapsed_ns, ns_per_tick)
+    own, before = (
+        _rate(
+            getattr(head, f"{which}_ticks") - head.first_ticks,
+            getattr(head, f"{which}_monotonic_ns") - head.first_monotonic_ns,
+        )
+        for which in ("last", "spare")
+    )
+    return _NONE if head.clock == _MONOTONIC or _differ(own, before) else own
+
+
+def _rate(ticks: int, elapsed_ns: int) -> _Rate:
+    ns_per_tick = elapsed_ns / ticks if ticks > 0 else 0.0
+    is_possible = elapsed_ns > 0 and _FASTEST_NS_PER_TICK <= ns_per_tick <= _SLOWEST_NS_PER_TICK
+    return _Rate(elapsed_ns, ns_per_tick) if is_possible else _NONE
+
+
+def _differ(one: _Rate, other: _Rate) -> bool:
+    """Whether two rates differ by more than the error of short readings."""
+    if _NONE in (one, other):
+        return False
+    return abs(one.ns_per_tick / other.ns_per_tick - 1) > 0.01 + 1e4 / min(one.span_ns, other.span_ns)

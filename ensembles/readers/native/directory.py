@@ -24,7 +24,7 @@ from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import few
-from ensembles.readers.native.spool import ACCOUNT_POSITION, io_counters, read_spool
+from ensembles.readers.native.spool import ACCOUNT_POSITION, io_counters, read_spool, sum_of_account
 
 _MOST_LISTED = 5
 
@@ -229,6 +229,7 @@ def complete_account(path: Path, pid: int, end: tuple[int, int, int]) -> None:
         account = ACCOUNT.unpack(file.read(ACCOUNT.size))
         counters, cancelled = io_counters(Path(f"/proc/{pid}/io").read_bytes())
         counters["end_write_bytes"] = max(counters["end_write_bytes"] - cancelled, 0)
-        account = account._replace(**counters, facts=account.facts | facts)
+        account = account._replace(**counters)
+        account = account._replace(facts=account.facts & 0xFFFFFFFF | facts | sum_of_account(account) << 32)
         file.seek(ACCOUNT_POSITION)
         file.write(struct.pack(f"={len(account)}Q", *account))

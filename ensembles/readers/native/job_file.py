@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensembles.files.untrusted import Reading, open_regular
+from ensembles.files.untrusted import MOST_PART_BYTES, Reading, open_regular
 from ensembles.model.c_layout import (
     CONSTANTS,
     EVENT,
@@ -26,8 +26,8 @@ from ensembles.model.c_layout import (
     WINDOW,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import MOST_TASKS
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
-from ensembles.readers.native.run_summary import MOST_BYTES
 from ensembles.readers.native.spool import (
     HEADER_BYTES,
     LEAST_EVENT_BYTES,
@@ -51,8 +51,6 @@ _SUMMED_HEAD_BYTES = JOB.field_offset("checksum")
 _CHECKED_FROM = JOB_PROCESS.field_offset("name_bytes")
 _HEAD_FROM = JOB_PROCESS.field_offset("spool")
 _SUM_BYTES = 4
-_MOST_PROCESSES = 1 << 24
-_MOST_WINDOW_BYTES = 1 << 28
 _CONTENTS = {
     CONSTANTS["ENSIO_WINDOW_MARKS"]: "phases and regions",
     CONSTANTS["ENSIO_WINDOW_FLIGHTS"]: "flights of requests",
@@ -95,23 +93,24 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     if len(beginning) < _SUMMED_HEAD_BYTES:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = JOB.unpack(beginning.ljust(JOB.size, b"\0"))
-    if (head.version, head.spool_version) not in VERSIONS or head.event_bytes != EVENT.size:
+    if (head.version, head.spool_version) not in VERSIONS:
         raise EnsioError(
             f"{path} has layout version {head.version}.{head.spool_version}, not "
             f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: {OTHER_VERSION}"
         )
-    if head.version == _SUMMED and head.checksum != zlib.crc32(beginning[:_SUMMED_HEAD_BYTES]):
+    is_as_written = head.version != _SUMMED or head.checksum == zlib.crc32(beginning[:_SUMMED_HEAD_BYTES])
+    if head.event_bytes != EVENT.size or not is_as_written:
         raise _damaged(path)
     if size < head.bytes:
         raise EnsioError(
             f"{path} is cut short: it has {size} of {head.bytes} bytes, and its end, which says where the "
             "calls are, is missing, so nothing can be read from it"
         )
-    if not (_SUMMED_HEAD_BYTES <= head.records <= head.bytes and 0 < head.processes <= _MOST_PROCESSES):
+    if not (_SUMMED_HEAD_BYTES <= head.records <= head.bytes and 0 < head.processes <= MOST_TASKS):
         raise _damaged(path)
     if head.summary and not (
         _SUMMED_HEAD_BYTES <= head.summary <= head.records - head.summary_coded
-        and head.summary_bytes <= MOST_BYTES
+        and head.summary_bytes <= MOST_PART_BYTES
     ):
         raise _damaged(path)
     return head
@@ -249,7 +248,7 @@ def _add_contents(
     job: _JobFile, spool: Spool, window: Any, first: int, pieces: list[tuple[int, int, int]]
 ) -> None:
     length = sum(count for _, _, count in pieces)
-    if length > _MOST_WINDOW_BYTES or length > window.bytes:
+    if length > MOST_PART_BYTES or length > window.bytes:
         raise ValueError("a window holds more than fits into it")
     if job.has_sums:
         if not all(_has_sum(os.pread(job.descriptor, coded, position)) for position, coded, _ in pieces):

@@ -6,8 +6,9 @@ from ensembles.model.c_layout import CELL, CONSTANTS
 from ensembles.model.events import COLUMNS, MISSING, Call, Events
 from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.columns import LARGEST_NS
-from ensembles.readers.native.spool import BLOCK_BYTES, Spool
+from ensembles.readers.native.spool import BLOCK_BYTES, Spool, sum_words
 from ensembles.readers.native.window_decoder import Decoding, decode, sound
+from ensembles.summaries.bins import bin_edges_s
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
@@ -26,17 +27,21 @@ def read_summary(
     `damaged`: number of cells that are left out: their values are impossible, or they are empty before the
     last one.
     """
-    with spool.contents.opened() as contents:
-        raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]
-        blocks = [contents.read(part.length * BLOCK_BYTES, part.position) for part in spool.blocks]
-    used = [_array(part, CELL.dtype) for part in raw]
-    lost = sum(int(np.count_nonzero(part["call"][:-1] == 0)) for part in used)
-    cells = np.concatenate([np.empty(0, CELL.dtype), *used])
-    counts = np.concatenate([np.empty(0, "u8"), *(_array(part, "u8") for part in blocks)]).reshape(
-        -1, _BLOCK_BINS
-    )
-    cells = cells[(cells["call"] != 0) & (cells["count"] > 0)]
-    sound = _sound(cells, len(counts), decoding)
+    for _ in range(2):  # a running process may have changed a cell while it was read
+        with spool.contents.opened() as contents:
+            raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]
+            blocks = [contents.read(part.length * BLOCK_BYTES, part.position) for part in spool.blocks]
+        used = [_array(part, CELL.dtype) for part in raw]
+        lost = sum(int(np.count_nonzero(part["call"][:-1] == 0)) for part in used)
+        cells = np.concatenate([np.empty(0, CELL.dtype), *used])
+        counts = np.concatenate([np.empty(0, "u8"), *(_array(part, "u8") for part in blocks)])
+        counts = counts.reshape(-1, _BLOCK_BINS)
+        cells = cells[(cells["call"] != 0) & (cells["count"] > 0)]
+        sound = _sound(cells, counts, decoding)
+        if sound.all():
+            break
+    if not spool.head.folding:
+        sound &= _has_sum(cells)
     summary = CellSummary(calls, files)
     if sound.any():
         summary.merge(_decoded(cells[sound], counts, decoding, calls, files))
@@ -48,20 +53,46 @@ def _array(raw: bytes, dtype: np.dtype | str) -> np.ndarray:
     return np.frombuffer(raw, dtype, len(raw) // dtype.itemsize)
 
 
-def _sound(cells: np.ndarray, blocks: int, decoding: Decoding) -> np.ndarray:
-    """Test which cells have possible values: bool, shape (cells,)."""
-    sound: np.ndarray = (cells["count"] < 1 << 60) & (cells["blocks"].max(axis=1, initial=0) <= blocks)
-    for name in ("time_ns", "inner_ns", "min_ns", "max_ns", "shift_ns"):
-        sound &= cells[name] <= LARGEST_NS
-    for name in ("errors", "nested_count", "without_bin"):
-        sound &= cells[name] <= cells["count"]
-    sound &= (cells["moved"] < HALF_INT64) & (cells["carried_moved"] <= cells["moved"])
-    sound &= cells["nested_ns"] <= cells["time_ns"]
+def _has_sum(cells: np.ndarray) -> np.ndarray:
+    """Test which cells are as the recorder summed them, or have no sum."""
+    words = cells.view("u1").reshape(len(cells), CELL.size)[:, : CELL.field_offset("largest")].copy()
+    at = CELL.field_offset("sum")
+    words[:, at : at + 4] = 0
+    return (cells["sum"] == 0) | (cells["sum"] == sum_words(words.view("u8")))
+
+
+def _sound(cells: np.ndarray, counts: np.ndarray, decoding: Decoding) -> np.ndarray:
+    """Test which cells have possible values that agree with their bins: bool, shape (cells,)."""
+    sound = sound_cells(cells, counts)
+    sound &= (cells["time_ns"] <= LARGEST_NS) & (cells["inner_ns"] <= LARGEST_NS)
     most = decoding.most_ticks
     for name in ("first_start", "last_end"):
         since_first = (cells[name] - np.uint64(decoding.first_ticks)).view("i8")
         sound &= (since_first >= -most) & (since_first <= most)
-    sound &= np.isfinite(cells["power4"])
+    return sound & np.isfinite(cells["power4"]) & (cells["shift_ns"] <= cells["max_ns"])
+
+
+def sound_cells(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Test which cells of a spool or job file have possible values: bool, shape (cells,).
+
+    The bins of a cell hold its calls, but for the last one of a killed process, and bound their time.
+    """
+    sound: np.ndarray = (cells["count"] < 1 << 60) & (cells["blocks"].max(axis=1, initial=0) <= len(counts))
+    for name in ("errors", "nested_count", "without_bin"):
+        sound &= cells[name] <= cells["count"]
+    sound &= (cells["moved"] < HALF_INT64) & (cells["carried_moved"] <= cells["moved"])
+    sound &= (cells["min_ns"] <= cells["max_ns"]) & (cells["max_ns"] <= LARGEST_NS)
+    sound &= (cells["time_ns"] < HALF_INT64) & (cells["inner_ns"] < HALF_INT64)
+    sound &= (cells["nested_ns"] <= cells["time_ns"]) & (cells["min_requested"] <= cells["max_requested"])
+    row, bins, n = histogram_of_blocks(cells[sound], counts)
+    edges_ns, kinds = bin_edges_s() * 1e9, np.count_nonzero(sound)
+    binned, least_ns, most_ns = (
+        np.bincount(row, n * each, kinds) for each in (1.0, edges_ns[bins], edges_ns[bins + 1])
+    )
+    of = cells[sound]
+    rest_ns = (np.maximum(of["count"] - binned, 0) + 1) * of["max_ns"]
+    fits = (binned <= of["count"] + 1.0) & (of["time_ns"] + 1.0 * of["max_ns"] >= least_ns * (1 - 1e-9))
+    sound[sound] = fits & (of["time_ns"] <= (most_ns + rest_ns) * (1 + 1e-9))
     return sound
 
 

@@ -19,18 +19,23 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.units import HALF_INT64, count_text, few
-from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, empty_columns
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, ROWS_AT_ONCE, empty_columns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_file_codec import decode_text
 from ensembles.readers.native.process_metadata import Member
-from ensembles.readers.native.process_summary import CARRIED, histogram_of_blocks, plain_columns, read_summary
+from ensembles.readers.native.process_summary import (
+    CARRIED,
+    histogram_of_blocks,
+    plain_columns,
+    read_summary,
+    sound_cells,
+)
 from ensembles.readers.native.spool import Spool, Window
 from ensembles.readers.native.spool_bytes import JobSummary
 from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import LARGEST, CellSummary
 from ensembles.summaries.ranktable import COLUMNS, RankTable
 
-_REST_EVENTS = 1 << 17
 _LARGEST = 1 << 60
 _ROWS = tuple(name for name in COLUMNS if name != "rank")
 """Columns of sums that both job files and cells have."""
@@ -118,7 +123,7 @@ class RunSummary:
         own = [(each, spool.scratch) for spool, each in self._own if not spool.job_path]
         scratch = BlockReader([_windows(*pair) for pair in own])
         for reader in (kept, scratch):
-            while count := reader.read(columns := empty_columns(_REST_EVENTS), 0, _REST_EVENTS):
+            while count := reader.read(columns := empty_columns(ROWS_AT_ONCE), 0, ROWS_AT_ONCE):
                 columns = {name: column[:count] for name, column in columns.items()}
                 yield Events(columns, metadata.calls, metadata.files)
         for sentence in scratch.flaws.sentences:  # those of the kept ones are found by passes over all events
@@ -164,9 +169,6 @@ def _damaged_cells(name: str, count: int) -> str:
     return f"{name} is damaged: {cells} left out, because their numbers are impossible or missing"
 
 
-MOST_BYTES = 1 << 28
-"""Length of the longest summary that the recorder writes."""
-
 _NO_ERRNO = CONSTANTS["ENSIO_NO_ERRNO"]
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 _MOMENTS = ("mean_ns", "m2", "m3", "m4")
@@ -204,7 +206,7 @@ def read_job_summary(
     except ValueError as error:
         raise EnsioError(f"{os.path.basename(place.path)} is damaged: {error}") from error
     cells = parts.cells
-    sound = _sound(cells, len(parts.counts))
+    sound = _sound(cells, parts.counts)
     summary = CellSummary(calls, files)
     if sound.any():
         summary.merge(_decoded(parts._replace(cells=cells[sound]), translation, calls, files))
@@ -244,17 +246,9 @@ def _paths(raw: bytes, position: int) -> dict[int, str]:
     return paths
 
 
-def _sound(cells: np.ndarray, blocks: int) -> np.ndarray:
+def _sound(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Test which cells have possible values: bool, shape (cells,)."""
-    sound = (cells["count"] > 0) & (cells["count"] < 1 << 60) & (cells["longest"] <= LARGEST)
-    sound &= cells["blocks"].max(axis=1, initial=0) <= blocks
-    for name in ("min_ns", "max_ns"):
-        sound &= cells[name] <= LARGEST_NS
-    for name in ("time_ns", "inner_ns", "moved"):
-        sound &= cells[name] < HALF_INT64
-    for name in ("errors", "nested_count", "without_bin"):
-        sound &= cells[name] <= cells["count"]
-    sound &= (cells["carried_moved"] <= cells["moved"]) & (cells["nested_ns"] <= cells["time_ns"])
+    sound = sound_cells(cells, counts) & (cells["count"] > 0) & (cells["longest"] <= LARGEST)
     for name in ("first_start_ns", "last_end_ns"):
         sound &= (cells[name] >= 0) & (cells[name] <= HALF_INT64)
     for name in _MOMENTS:

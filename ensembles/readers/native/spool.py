@@ -60,7 +60,7 @@ NOTHING_KNOWN = Losses()
 _NOTHING_LOST, _NO_BYTES = Losses((0,) * _REASONS), bytes(LOSSES.size)
 
 
-def losses_of_spool(beginning: bytes) -> Losses:
+def _losses_of_spool(beginning: bytes) -> Losses:
     """Read the losses from the first bytes of a spool; `NOTHING_KNOWN`: missing or implausible."""
     if len(beginning) < LOSSES_POSITION + LOSSES.size:
         return NOTHING_KNOWN
@@ -125,7 +125,27 @@ VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 """Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
 
 _MOST_RANKS = 1 << 24
-_CLOCKS = (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
+_READING = ("ticks", "monotonic_ns", "realtime_ns")
+_POSSIBLE = {
+    "allocated_bytes": range(HEAD_BYTES, HALF_INT64, UNIT_BYTES),
+    "text_bytes": range(HEAD_BYTES - TEXT_BYTES + 1),
+    "state": range(CONSTANTS["ENSIO_STATE_REPLACED"] + 1),
+    "clock": (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"]),
+    "rank": range(-1, _MOST_RANKS),
+    "tasks": range(_MOST_RANKS + 1),
+    "threads": range((1 << 16) + 1),
+    "last_is_spare": range(2),
+    **{f"{which}_{name}": range(HALF_INT64) for which in ("first", "last") for name in _READING[1:]},
+}
+"""Values of the members of the head without which a spool cannot be read."""
+
+_POSSIBLE_COUNTS = {
+    "folding": range(2),
+    **dict.fromkeys(("pid", "parent_pid", "unrecorded_children"), range((1 << 22) + 1)),
+    **dict.fromkeys(("dropped_events", "excluded_calls", "lost_calls"), range(HALF_INT64)),
+}
+"""Values of the others, which are 0 if they are impossible; Linux has no process ids above 2**22."""
+
 _MAGIC_OF_WINDOW, _OF_TEXT, _CODED, _EVENTS = (
     CONSTANTS[f"ENSIO_WINDOW_{what}"] for what in ("MAGIC", "TEXT", "CODED", "EVENTS")
 )
@@ -136,7 +156,6 @@ LEAST_EVENT_BYTES = 3
 """A coded event takes a byte for its template, its start and its duration each, at least."""
 _LARGE_BYTES = CONSTANTS["ENSIO_WINDOW_LARGE_BYTES"]
 _NO_CALL = bytes(2)
-_STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
 _CALL_OFFSET = EVENT.field_offset("call")
 _FEW_SLOTS = HEAD_BYTES // EVENT.size
@@ -235,6 +254,7 @@ class Spool:
     job_summary: JobSummary | None = None
     call_rows: np.ndarray | None = None  # Sums of the calls in `job_summary` by function
     own_losses: Losses = NOTHING_KNOWN  # Losses recorded in the first window of a spool
+    has_sums: bool = False  # Whether its recorder sums what it keeps in a spool
     own_account: Any = None  # Account of bytes in the first window of a spool (``struct ensio_account``)
     # Locations of the flights of requests: offset in the spool and number
     flights: list[tuple[int, int]] = field(default_factory=list)
@@ -331,8 +351,7 @@ def _read(path: str, descriptor: int, known: KnownTexts | None) -> Spool:
     beginning = os.pread(descriptor, _FIRST_READ_BYTES, 0)
     spool = Spool(path, checked_head(path, beginning), os.fstat(descriptor))
     spool.head_bytes = beginning[: SPOOL.size]
-    spool.own_losses = losses_of_spool(beginning)
-    spool.own_account = account_of_spool(beginning)
+    _check_counts(spool, beginning)
     spool.own_flight_sums = sums_of_spool(beginning)
     wanted = TEXT_BYTES + spool.head.text_bytes
     if wanted > len(beginning) == _FIRST_READ_BYTES:
@@ -366,30 +385,41 @@ def checked_head(path: str, beginning: bytes) -> Any:
     head = SPOOL.unpack(beginning)
     if head.last_is_spare:
         head = head._replace(
-            last_ticks=head.spare_ticks,
-            last_monotonic_ns=head.spare_monotonic_ns,
-            last_realtime_ns=head.spare_realtime_ns,
+            **{f"last_{name}": getattr(head, f"spare_{name}") for name in _READING},
+            **{f"spare_{name}": getattr(head, f"last_{name}") for name in _READING},
         )
     if head.version not in VERSIONS or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version} and events of {head.event_bytes} bytes, not "
             f"{VERSIONS[-1]} and {EVENT.size}: {OTHER_VERSION}"
         )
-    plausible = (
-        head.allocated_bytes >= HEAD_BYTES
-        and head.text_bytes <= HEAD_BYTES - TEXT_BYTES
-        and head.state in _STATES
-        and head.clock in _CLOCKS
-        and -1 <= head.rank < _MOST_RANKS
-        and head.tasks <= _MOST_RANKS
-        and head.threads <= 1 << 16
-        and max(head.first_realtime_ns, head.last_realtime_ns) < HALF_INT64
-        and max(head.first_monotonic_ns, head.last_monotonic_ns) < HALF_INT64
-        and max(head.dropped_events, head.excluded_calls, head.lost_calls) < HALF_INT64
-    )
-    if not plausible:
-        raise EnsioError(f"{path} is damaged: the numbers in its head are implausible")
+    wrong = [name for name, possible in _POSSIBLE.items() if getattr(head, name) not in possible]
+    if wrong:
+        raise EnsioError(f"{path} is damaged: the numbers in its head are implausible ({', '.join(wrong)})")
     return head
+
+
+def _check_counts(spool: Spool, beginning: bytes) -> None:
+    """Read what a process counted beside its calls; leave out, and name, what cannot be so."""
+    head = spool.head
+    wrong = {name: 0 for name, possible in _POSSIBLE_COUNTS.items() if getattr(head, name) not in possible}
+    spool.own_losses, spool.own_account = _losses_of_spool(beginning), _account_of_spool(beginning)
+    facts = int.from_bytes(beginning[ACCOUNT_POSITION:][ACCOUNT.size - 8 : ACCOUNT.size], sys.byteorder)
+    spool.has_sums = facts >> 32 > 0
+    if facts and spool.own_account is None:
+        wrong["account"] = 0
+    # A kill may come between the counts of a dropped call. Older recorders know no reasons.
+    known = sum(spool.own_losses.dropped_for)
+    without = head.dropped_events - known
+    if without < 0 or (without > head.threads and known) or head.lost_calls > head.dropped_events:
+        spool.own_losses = NOTHING_KNOWN
+        wrong.update(dropped_events=0, lost_calls=0)
+    if wrong:
+        spool.head = head._replace(**{name: 0 for name in wrong if name in _POSSIBLE_COUNTS})
+        spool.notes.append(
+            f"{spool.name} is damaged: numbers in its head are left out, because they are impossible or "
+            f"contradict others ({', '.join(wrong)})"
+        )
 
 
 def read_texts(spool: Spool, text: bytes, known: KnownTexts | None = None) -> None:
@@ -495,7 +525,8 @@ def _window(window: Any, first: int, room: int) -> Window:
     slots = room // EVENT.size
     if window.kind != _CODED:
         return Window(first, slots, window.thread, min(window.summarised, slots), window.rate)
-    coded = min(window.coded, max(room - PART_BYTES, 0) // LEAST_EVENT_BYTES)
+    # Of a file that is cut, the slots hold what follows the blocks that are missing.
+    coded = min(window.coded, max(min(window.bytes, _LARGE_BYTES) - PART_BYTES, 0) // LEAST_EVENT_BYTES)
     slots = 0 if window.summarised == CODED_SLOTS else min(slots, PART_BYTES // EVENT.size)
     summarised = coded + min(window.summarised, slots)
     return Window(first, coded + slots, window.thread, summarised, window.rate, True)
@@ -532,7 +563,7 @@ COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
 _NUMBERS = ACCOUNT.size // 8
 
 
-def account_of_spool(beginning: bytes) -> Any | None:
+def _account_of_spool(beginning: bytes) -> Any | None:
     """Read the account from the first window of a spool; None: it is missing or implausible."""
     if len(beginning) < ACCOUNT_POSITION + ACCOUNT.size:
         return None
@@ -540,7 +571,7 @@ def account_of_spool(beginning: bytes) -> Any | None:
 
 
 def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
-    """Read the account of a process from its properties in a job file; None: as for `account_of_spool`."""
+    """Read the account of a process from its properties in a job file; None: as for `_account_of_spool`."""
     words = properties.get(ACCOUNT_PROPERTY, b"").split()
     if len(words) != _NUMBERS or not all(word.isdigit() and len(word) < 20 for word in words):
         return None
@@ -550,7 +581,26 @@ def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
 
 
 def _sound_account(account: Any) -> Any | None:
+    if account.facts >> 32 not in (0, sum_of_account(account)):
+        return None
+    account = account._replace(facts=account.facts & 0xFFFFFFFF)
     return account if account.facts and max(account) < HALF_INT64 else None
+
+
+def sum_of_account(account: Any) -> int:
+    """Sum the members of an account but the excluded bytes and the facts, as the recorder does."""
+    import numpy as np
+
+    numbers = np.array(account, "u8")
+    return int(sum_words(numbers[:8]) ^ sum_words(numbers[-3:-1]))
+
+
+def sum_words(numbers: np.ndarray) -> Any:
+    """Sum numbers (u8, shape (..., n)) as the recorder does (``ensio_sum_words``): u4, shape (...)."""
+    import numpy as np
+
+    total = (numbers * np.arange(1, 2 * numbers.shape[-1], 2, dtype="u8")).sum(axis=-1, dtype="u8")
+    return (total ^ total >> np.uint64(32)).astype("u4") | np.uint32(1)
 
 
 def io_counters(text: bytes) -> tuple[dict[str, int], int]:

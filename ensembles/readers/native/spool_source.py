@@ -96,6 +96,7 @@ class SpoolSource:
                 ),
                 wide_files=member.spool.has_wide_files,
                 uncoded=not member.spool.is_collected,
+                life_ticks=clocks.life_ticks(member.spool),
             )
             for member in members
         ]

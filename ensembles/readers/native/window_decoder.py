@@ -45,11 +45,12 @@ class Decoding:
     # Whether the number of a file has 32 bits, which include those of the site: there are no sites
     wide_files: bool = False
     uncoded: bool = True  # Whether no job file had the process when its spool was read
+    life_ticks: int = LARGEST_TICKS  # Largest possible time from `first_ticks` to the end of a call
 
     @property
     def most_ticks(self) -> int:
         """Largest plausible duration, and time since `first_ticks`, ticks."""
-        return min(LARGEST_TICKS, int(LARGEST_NS / self.ns_per_tick))
+        return min(self.life_ticks, LARGEST_TICKS, int(LARGEST_NS / self.ns_per_tick))
 
 
 class Found(NamedTuple):

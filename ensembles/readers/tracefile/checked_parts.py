@@ -25,10 +25,11 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import SMALL_PART_BYTES, open_regular
 from ensembles.model.errors import MissingLibrary
 from ensembles.model.events import COLUMNS
-from ensembles.passes.kept import MOST_BYTES
+from ensembles.model.units import DEFLATE_RATIO
+from ensembles.passes.kept import MOST_BYTES, SAMPLE_BYTES
 
 _HEADER = b"OHDR"
 """Signature of an object header with a checksum; headers without one begin with their version, 1."""
@@ -57,14 +58,10 @@ def is_header(descriptor: int, place: int) -> bool:
     return os.pread(descriptor, len(_HEADER), min(place, _MOST_PLACE)) == _HEADER
 
 
-_DEFLATE_RATIO = 1032
-"""Upper bound on the compression ratio of deflate."""
-
 _MOST_CHUNK_BYTES = 1 << 27
 
-_ALWAYS_READ_BYTES = 1 << 26
 _MOST_RATIO = 64
-"""A column that is read at once has at most `_ALWAYS_READ_BYTES`, or this many times its stored bytes."""
+"""A column that is read at once has at most `SMALL_PART_BYTES`, or this many times its stored bytes."""
 
 _MOST_TEXT_RATIO = 256
 """The same for columns of texts. Equal texts count once, with their own lengths."""
@@ -119,10 +116,7 @@ def open_group(parent: h5py.Group, name: str) -> h5py.Group:
 
 
 def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Dataset:
-    """Open a column of the same file that is stored completely.
-
-    HDF5 returns zeros for data that were never written, whatever their length.
-    """
+    """Open a column that is stored completely: HDF5 returns zeros for data that were never written."""
     dataset = _own(group, name)
     if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
         raise ValueError(f"{name} in it is not a column")
@@ -138,7 +132,7 @@ def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Da
     else:
         whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
         if dataset.compression == "gzip":
-            whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
+            whole &= DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
     if not whole or stored_bytes > os.fstat(open_descriptor(dataset)).st_size:
         raise ValueError(f"a part of its column {name} is missing")
     return dataset
@@ -150,7 +144,7 @@ def whole_column(group: h5py.Group, name: str) -> np.ndarray:
     if dataset.dtype.hasobject:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     size, stored_bytes = len(dataset) * dataset.dtype.itemsize, dataset.id.get_storage_size()
-    if size > max(_ALWAYS_READ_BYTES, _MOST_RATIO * stored_bytes):
+    if size > max(SMALL_PART_BYTES, _MOST_RATIO * stored_bytes):
         raise ValueError(f"its column {name} decompresses to {size:,} bytes from {stored_bytes:,}")
     column: np.ndarray = dataset[:]
     return column
@@ -162,7 +156,7 @@ def read_texts(group: h5py.Group, name: str) -> list[str]:
     kind = h5py.check_string_dtype(dataset.dtype)
     if kind is None or kind.length is None:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
-    most_bytes = max(_ALWAYS_READ_BYTES, _MOST_TEXT_RATIO * dataset.id.get_storage_size())
+    most_bytes = max(SMALL_PART_BYTES, _MOST_TEXT_RATIO * dataset.id.get_storage_size())
     at_a_time = dataset.chunks[0] if dataset.chunks else max(_MOST_CHUNK_BYTES // kind.length, 1)
     known: dict[bytes, str] = {}  # a million tasks may have one command
     texts: list[str] = []
@@ -220,11 +214,6 @@ def open_descriptor(part: h5py.Group | h5py.Dataset) -> int:
 
 GROUP = "kept"
 
-MOST_KEPT_BYTES = 10 << 20
-"""Size of all kept summaries of a file, bytes."""
-
-_SAMPLE_BYTES = 1 << 12
-
 
 def content_identity(file: h5py.File, is_own: bool = False) -> bytes:
     """Compute what identifies the run in a file."""
@@ -244,7 +233,7 @@ def content_identity(file: h5py.File, is_own: bool = False) -> bytes:
         last = (column.shape[0] - 1) // column.chunks[0]
         for number in sorted({0, last // 2, last}):
             data = _stored_chunk(column, number * column.chunks[0])
-            digest.update(f"{number} {len(data)}".encode() + data[:_SAMPLE_BYTES] + data[-_SAMPLE_BYTES:])
+            digest.update(f"{number} {len(data)}".encode() + data[:SAMPLE_BYTES] + data[-SAMPLE_BYTES:])
     return digest.digest()
 
 

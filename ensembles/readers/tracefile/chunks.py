@@ -148,10 +148,7 @@ def _inflated(raw: bytes, length: int) -> bytes:
 
 
 def check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) -> None:
-    """Check that the values of a column are plausible.
-
-    `limits`: smallest and largest plausible value; None: all values are plausible.
-    """
+    """Check that the values of a column lie within the limits, if it has any."""
     if limits is None or not len(values):
         return
     least, most = limits
@@ -202,10 +199,7 @@ class TraceColumns:
         index: TraceIndex | None = None,
         out: dict[str, np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Read rows of all columns.
-
-        `out`: receives the rows. Default: new arrays.
-        """
+        """Read rows of all columns, into `out` or new arrays."""
         zeroed, length = out is None, sum(high - low for low, high in spans)
         if out is None:
             out = {name: np.zeros(length, COLUMNS[name]) for name in self._datasets}
@@ -362,10 +356,7 @@ def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
 
 
 def find_places(dataset: h5py.Dataset) -> np.ndarray:
-    """Find where the chunks of a column are.
-
-    HDF5 takes as long for a single chunk as for all.
-    """
+    """Find where the chunks of a column are: HDF5 takes as long for a single chunk as for all."""
     rows = dataset.chunks[0]
     places = np.zeros((2, dataset.id.get_num_chunks()), np.int64)
     masks = set()

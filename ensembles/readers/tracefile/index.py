@@ -22,7 +22,7 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.passes.reading import Contents, Ranges
 
-_MOST_ROWS = 1 << 24
+MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
 _NOT_SORTED = "its events are not sorted as its index says"
 _NO_SPAN = int(_LIMITS.max), int(_LIMITS.min)
@@ -44,7 +44,7 @@ class TraceIndex:
     max_end: np.ndarray
 
     def __post_init__(self) -> None:
-        chunks = -(-self.length // self.rows) if 0 < self.rows <= _MOST_ROWS else -1
+        chunks = -(-self.length // self.rows) if 0 < self.rows <= MOST_ROWS else -1
         sound = len(self.first_start) == len(self.last_start) == len(self.max_end) == chunks
         sound &= len(self.rank) == len(self.row) and bool(len(self.rank)) == bool(self.length)
         if sound and self.length:
@@ -151,10 +151,7 @@ def is_sorted(
     ranks: np.ndarray,
     max_end: int,
 ) -> bool:
-    """Test whether rows are sorted as an index states.
-
-    `rank`, `start`, `duration`: columns that are None are not tested.
-    """
+    """Test whether rows are sorted as an index states, by the columns that are given."""
     return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 
 

@@ -25,13 +25,14 @@ from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sites import SiteTable
 from ensembles.model.surroundings import COLUMNS as SURROUNDINGS_COLUMNS
 from ensembles.model.surroundings import UNKNOWN, SurroundingsTable
-from ensembles.model.units import HALF_INT64, count_text
+from ensembles.model.units import HALF_INT64, MOST_TASKS, count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import NotKept, name_of, restore, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.columns import (
     LIMITS,
     NEEDED,
+    ROWS_AT_ONCE,
     CompletionOrder,
     ReusedColumns,
     unsound,
@@ -52,7 +53,7 @@ from ensembles.readers.tracefile.checked_parts import (
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
 from ensembles.readers.tracefile.index import KEY as CONTENTS_KEY
-from ensembles.readers.tracefile.index import ChunkContents, TraceIndex
+from ensembles.readers.tracefile.index import MOST_ROWS, ChunkContents, TraceIndex
 from ensembles.recorder.site_places import resolve_sites
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
@@ -75,20 +76,14 @@ _PARTS = (
 )
 
 _NOT_KEPT: tuple[type[Exception], ...] = (NotKept, *DAMAGE)
-_MOST_CHUNK_ROWS = 1 << 24
-_ROWS_AT_ONCE = 1 << 17
-"""Rows that are read at a time, if smaller chunks are wanted too: threads share the work."""
 _OLD_COLUMNS = [name for name in COLUMNS if name not in MISSING]
 
 FORMAT = "ensio trace"
 VERSION = 5
-OLD_VERSION = 4
+OLD_VERSION = VERSION - 1
 """The version before, which is read too: it has no sites and no flights."""
 
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
-
-_MOST_TASKS = 1 << 25
-_MOST_THREADS = 1 << 40
 
 
 @contextmanager
@@ -123,7 +118,7 @@ class _Open:
     ) -> Iterator[dict[str, np.ndarray]]:
         """Yield the wanted chunks of the index, about `max_events` rows at a time, or more."""
         index, names = self.index, self.columns.names
-        at_once = max(max_events, _ROWS_AT_ONCE)
+        at_once = max(max_events, ROWS_AT_ONCE)
         most_chunks = max(index.chunks if at_once >= index.length else at_once // index.rows, 1)
         reused = ReusedColumns(most_chunks * index.rows, names) if most_chunks < index.chunks else None
         numbers = np.flatnonzero(wanted)
@@ -354,7 +349,7 @@ def _places_of_ranks(rank: np.ndarray, ranks: Ranges) -> slice | np.ndarray:
 
 def _read_index(file: h5py.File, length: int) -> TraceIndex:
     group = open_group(file, "index")
-    rows = read_number(group, "rows", _MOST_CHUNK_ROWS)
+    rows = read_number(group, "rows", MOST_ROWS)
     names = ("rank", "row", "first_start", "last_start", "max_end")
     return TraceIndex(length, rows, *(read_numbers(group, name).astype(np.int64) for name in names))
 
@@ -386,8 +381,8 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         mounts[host] = (*mounts.get(host, ()), Mount(point, kind, source, block))
     dropped, other, kernel = _read_losses(file)
     return RunMetadata(
-        tasks=read_number(file, "tasks", _MOST_TASKS),
-        threads=read_number(file, "threads", _MOST_THREADS),
+        tasks=read_number(file, "tasks", MOST_TASKS),
+        threads=read_number(file, "threads", HALF_INT64),
         origin_unix_ns=read_number(file, "origin_unix_ns", HALF_INT64),
         calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
         files=read_texts(file, "files"),

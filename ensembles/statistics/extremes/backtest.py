@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
+from ensembles.model.fields import Fields
+from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 from ensembles.statistics.extremes.phase_maxima import drawn_maxima
@@ -21,10 +22,11 @@ from ensembles.statistics.extremes.stationarity import time_blocks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import check_level
+from ensembles.summaries.bins import bin_edges_s
 
 
 @dataclass(frozen=True)
-class Coverage:
+class Coverage(Fields):
     """Coverage of the predictions for one kind of parts that were left out.
 
     Attributes
@@ -47,17 +49,17 @@ class Coverage:
     """
 
     kind: str
-    coverage: float | None
-    below: float | None
-    above: float | None
-    trials: int
-    refused: int
-    width: float | None
-    reason: str | None
+    coverage: float | None = None
+    below: float | None = None
+    above: float | None = None
+    trials: int = 0
+    refused: int = 0
+    width: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
-class Backtest:
+class Backtest(Fields):
     """Coverage of the prediction intervals for the slowest of N calls.
 
     Attributes
@@ -86,16 +88,15 @@ class Backtest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio tail --backtest --json`` prints; `pit` is counted in tenths."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        found["pit"] = None if self.pit is None else np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()
-        found["kinds"] = [{one.name: getattr(kind, one.name) for one in fields(kind)} for kind in self.kinds]
-        return found
+        pit = None if self.pit is None else np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()
+        return super().to_json() | {"pit": pit}
 
 
 MOST_FITS = 40
 """Predictions for one kind of parts; each may have many trials."""
 
 _FEWEST_PHASES = 10
+_FEWEST_CALLS = 100
 _RANK_SPLITS = 10
 _LEAST_THINNED = 4
 
@@ -127,7 +128,7 @@ def run_backtest(
             sample, calls = (sample, calls) if blocks is None else (blocks, None)
         if sample.total > len(sample.n) and np.median(sample.n) < 2:
             reason = "most phases have a single call, so that they have no maximum of several"
-            nothing = Coverage("phases", None, None, None, 0, len(sample.n), None, reason)
+            nothing = Coverage("phases", refused=len(sample.n), reason=reason)
             return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [
             _counted("phases", _phases_left_out(sample, rng), tasks, level, rng, sample),
@@ -136,7 +137,8 @@ def run_backtest(
         if calls is not None and calls.rank is not None and calls.phase is not None:
             kinds.append(_counted("ranks", _ranks_left_out(calls, sample, rng), tasks, level, rng, None))
     else:
-        following, kinds = None, [_calls_left_out(sample, tasks, level, rng)]
+        splits = _calls_left_out(sample, tasks, rng)
+        following, kinds = None, [_counted("calls", splits, None, level, rng, None)]
     first = kinds[0]
     return Backtest(
         first.coverage,
@@ -178,7 +180,7 @@ def _next_phases(
 def _of_next(found: NextPhase | None, sample: CountedDurations) -> Coverage:
     if found is None:
         reason = f"at least {FEWEST_IN_TIME} phases with as many calls are needed"
-        return Coverage("next phase", None, None, None, 0, len(sample.n), None, reason)
+        return Coverage("next phase", refused=len(sample.n), reason=reason)
     return Coverage(
         "next phase", found.coverage, found.below, found.above, found.trials, 0, found.width, None
     )
@@ -240,16 +242,10 @@ def _counted(
             inside.append(_place(mine, found, seen.resolution_s))
             widths.append(found.high_s / max(found.low_s, 1e-9))
     if not inside:
-        return Coverage(
-            kind,
-            None,
-            None,
-            None,
-            0,
-            refused,
-            None,
-            reason or f"at least {_FEWEST_PHASES} phases and 4 ranks are needed",
-        )
+        few = f"at least {_FEWEST_PHASES} phases and 4 ranks are needed"
+        if kind == "calls":
+            few = f"without phases, --tasks and at least {_FEWEST_CALLS} calls are needed"
+        return Coverage(kind, refused=refused, reason=reason or few)
     below, within, above = np.concatenate(inside, axis=1).mean(1)
     trials = sum(part.shape[1] for part in inside)
     return Coverage(
@@ -273,10 +269,6 @@ def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarra
 
 def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> CountedDurations:
     """Keep each call with the probability 1 / by."""
-    from dataclasses import replace
-
-    from ensembles.summaries.bins import bin_edges_s
-
     kept = rng.binomial(sample.count, 1.0 / by)
     group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
     size = np.bincount(group, kept, minlength=len(sample.n)).astype(np.int64)
@@ -304,42 +296,18 @@ def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> C
 
 
 def _calls_left_out(
-    sample: CountedDurations, tasks: int | None, level: float, rng: np.random.Generator
-) -> Coverage:
-    """Leave out calls at random, if phases are unknown.
-
-    The ratio of the calls left out to the others is that of ``tasks`` to all calls.
-    """
-    kind = "calls"
-    reason: str | None
-    if tasks is None or sample.total < 100:
-        reason = "without phases the number of tasks is needed" if tasks is None else "fewer than 100 calls"
-        return Coverage(kind, None, None, None, 0, 0, None, reason)
-    ratio = tasks / sample.total
-    tested = check_exchangeability(sample.pooled())
-    inside, widths, refused, reason = [], [], 0, None
+    sample: CountedDurations, tasks: int | None, rng: np.random.Generator
+) -> Iterator[tuple[CountedDurations, CountedDurations]]:
+    """Leave out calls at random, as many to the others as ``tasks`` to all calls: phases are unknown."""
+    if tasks is None or sample.total < _FEWEST_CALLS:
+        return
+    pooled, edges = sample.pooled(), bin_edges_s()
     for _ in range(MOST_FITS):
-        seen = _thinned(sample.pooled(), 1.0 + ratio, rng)
+        seen = _thinned(pooled, 1.0 + tasks / sample.total, rng)
         rest = sample.counts - (seen.counts if len(seen.n) else 0)
-        if not len(seen.n) or rest.sum() < 1:
-            refused, reason = refused + 1, "too few calls are left"
+        if not len(seen.n) or not rest.any():
             continue
-        found = SlowestOfN(seen, tested).tail(int(rest.sum()), level)
-        if found.low_s is None or found.high_s is None:
-            refused, reason = refused + 1, found.refused
-            continue
-        inside.append(_place(_longest_of(sample, rest, rng), found, sample.resolution_s))
-        widths.append(found.high_s / max(found.low_s, 1e-9))
-    if not inside:
-        return Coverage(kind, None, None, None, 0, refused, None, reason)
-    below, within, above = np.concatenate(inside, axis=1).mean(1)
-    width = float(np.median(widths))
-    return Coverage(kind, float(within), float(below), float(above), len(inside), refused, width, reason)
-
-
-def _longest_of(sample: CountedDurations, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    from ensembles.summaries.bins import bin_edges_s
-
-    last, edges = int(np.flatnonzero(counts)[-1]), bin_edges_s()
-    share = rng.random() ** (1.0 / counts[last])
-    return np.array([min(edges[last] + share * (edges[last + 1] - edges[last]), float(sample.max_s.max()))])
+        last = int(np.flatnonzero(rest)[-1])
+        share = rng.random() ** (1.0 / rest[last])
+        longest_s = min(edges[last] + share * (edges[last + 1] - edges[last]), float(sample.max_s.max()))
+        yield seen, CountedDurations.from_counts(rest, float(sample.min_s.min()), longest_s)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.statistics.distributions import chi_square_exceeds
+from ensembles.model.fields import Fields
+from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
@@ -53,7 +54,7 @@ class CallAttributes:
 
 
 @dataclass(frozen=True)
-class Factor:
+class Factor(Fields):
     """Test of the dependence of durations on one attribute.
 
     Attributes
@@ -72,6 +73,10 @@ class Factor:
     groups: int
     p_value: float
     share: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, with the name of the attribute as ``by``."""
+        return {"by" if name == "name" else name: value for name, value in super().to_json().items()}
 
     @property
     def breaks(self) -> bool:
@@ -108,13 +113,6 @@ class Exchangeability:
         """Return whether one of the named factors matters."""
         return any(one.name in names for one in self.broken_by)
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the factors that matter, for JSON."""
-        return [
-            {"by": one.name, "p_value": one.p_value, "share": one.share, "groups": one.groups}
-            for one in self.broken_by
-        ]
-
 
 def check_exchangeability(
     sample: CountedDurations, calls: CallAttributes | None = None, seed: int = 0
@@ -137,9 +135,9 @@ def _along_columns(calls: CallAttributes, resolution_s: float, rng: np.random.Ge
     n = len(calls.durations_s)
     if n > _MOST_CALLS:
         calls = calls.chosen(np.sort(rng.choice(n, _MOST_CALLS, replace=False)))
-    _, place, count = np.unique(calls.durations_s, return_inverse=True, return_counts=True)
-    scores = (np.cumsum(count) - 0.5 * (count - 1))[place.reshape(-1)]
-    log_s = np.log(np.maximum(calls.durations_s, max(0.5 * resolution_s, 1e-9)))
+    durations_s, place = np.unique(calls.durations_s, return_inverse=True)
+    log_s = np.log(np.maximum(durations_s, max(0.5 * resolution_s, 1e-9)))
+    once = np.ones(len(place), np.int64)
     groups = {name: getattr(calls, name) for name in ("rank", "node", "ordinal")}
     if calls.start_ns is not None:
         in_time = np.argsort(np.argsort(calls.start_ns, kind="stable"))
@@ -152,37 +150,44 @@ def _along_columns(calls: CallAttributes, resolution_s: float, rng: np.random.Ge
         size = np.bincount(group)
         if not 1 < len(size) < len(group):
             continue
-        p_value = _rank_test(scores, group, rng)
-        factors.append(Factor(name, len(size), p_value, _share(log_s, group)))
+        factors.append(_factor(name, group, place.reshape(-1), once, log_s, rng))
     return factors
 
 
-def _rank_test(scores: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the p-value of the Kruskal-Wallis test (1952).
+def _factor(
+    name: str,
+    group: np.ndarray,
+    value: np.ndarray,
+    count: np.ndarray,
+    log_s: np.ndarray,
+    rng: np.random.Generator,
+) -> Factor:
+    """Test whether groups of calls differ, by the rank test of Kruskal and Wallis (1952).
 
-    It is asymptotic, or by permutation for small groups.
+    It is asymptotic, or by permutation for small groups. `value`, `count`: index of each entry in `log_s`,
+    which increases, and its number of calls.
     """
-    size = np.bincount(group)
-    centred = scores - scores.mean()
-    variance = float((centred**2).sum()) / (len(scores) - 1)
-    if variance == 0:
-        return 1.0
+    counts = np.bincount(value, count, len(log_s))
+    n = float(counts.sum())
+    scores = (np.cumsum(counts) - 0.5 * (counts - 1) - 0.5 * (n + 1))[value]
+    size = np.bincount(group, count)
+    variance, p_value = float(count @ scores**2) / max(n - 1, 1), 1.0
 
-    def spread(values: np.ndarray) -> float:
-        return float((np.bincount(group, values) ** 2 / size).sum()) / variance
+    def spread(of_calls: np.ndarray, group: np.ndarray, size: np.ndarray) -> float:
+        return float((np.bincount(group, of_calls) ** 2 / size).sum()) / variance
 
-    found = spread(centred)
-    if size.mean() >= 5:
-        return chi_square_exceeds(found, len(size) - 1)
-    shuffled = np.array([spread(rng.permutation(centred)) for _ in range(_PERMUTATIONS)])
-    return float((1 + np.sum(shuffled >= found)) / (_PERMUTATIONS + 1))
-
-
-def _share(log_s: np.ndarray, group: np.ndarray) -> float:
-    size = np.bincount(group).astype(np.float64)
-    total = np.bincount(group, log_s - log_s.mean())
-    squares = float(((log_s - log_s.mean()) ** 2).sum())
-    return _component(size, float((total**2 / size).sum()), squares)
+    if variance > 0 and size.mean() >= 5:
+        p_value = float(special.chdtrc(len(size) - 1, spread(count * scores, group, size)))
+    elif variance > 0:
+        part = slice(None, None, max(1, int(n) // _MOST_CALLS))
+        calls = np.repeat(scores, count)[part]
+        mine = np.unique(np.repeat(group, count)[part], return_inverse=True)[1].reshape(-1)
+        found = spread(calls, mine, np.bincount(mine))
+        shuffled = [spread(rng.permutation(calls), mine, np.bincount(mine)) for _ in range(_PERMUTATIONS)]
+        p_value = float((1 + np.sum(np.array(shuffled) >= found)) / (_PERMUTATIONS + 1))
+    beyond = (log_s - counts @ log_s / n)[value]
+    between = float((np.bincount(group, count * beyond) ** 2 / size).sum())
+    return Factor(name, len(size), p_value, _component(size, between, float(count @ beyond**2)))
 
 
 def _component(size: np.ndarray, between: float, squares: float) -> float:
@@ -199,31 +204,10 @@ def _component(size: np.ndarray, between: float, squares: float) -> float:
 
 def by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
     """Test whether calls of different phases differ, from their bins."""
-    counts = sample.counts
     group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
-    midrank = np.cumsum(counts) - 0.5 * (counts - 1)
-    centre = 0.5 * (sample.total + 1)
-    scores = midrank[sample.bin] - centre
-    variance = float(sample.count @ scores**2) / max(sample.total - 1, 1)
     edges = bin_edges_s()
-    log_s = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-9))[sample.bin]
-    log_s = log_s - np.average(log_s, weights=sample.count)
-    size = sample.n.astype(np.float64)
-    p_value = 1.0
-    if variance > 0:
-        if size.mean() >= 5:
-            spread = float((np.bincount(group, sample.count * scores) ** 2 / size).sum()) / variance
-            p_value = chi_square_exceeds(spread, len(size) - 1)
-        else:
-            part = slice(None, None, max(1, sample.total // _MOST_CALLS))
-            p_value = _rank_test(
-                np.repeat(scores, sample.count)[part],
-                np.unique(np.repeat(group, sample.count)[part], return_inverse=True)[1],
-                rng,
-            )
-    between = float((np.bincount(group, sample.count * log_s) ** 2 / size).sum())
-    share = _component(size, between, float(sample.count @ log_s**2))
-    return Factor("phase", len(size), p_value, share)
+    log_s = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-9))
+    return _factor("phase", group, sample.bin, sample.count, log_s, rng)
 
 
 def slow_calls_by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
@@ -264,7 +248,7 @@ def _concentration(sample: CountedDurations, depth: float, rng: np.random.Genera
     chance = ((drawn - expected) ** 2 / expected).sum(1)
     # A scaled chi-square with the mean and variance of the permutations extrapolates their tail.
     scale = chance.var() / (2 * chance.mean())
-    p_value = chi_square_exceeds(found / scale, chance.mean() / scale) if scale > 0 else 1.0
+    p_value = float(special.chdtrc(chance.mean() / scale, found / scale)) if scale > 0 else 1.0
     rate = total / sample.total
     squares = sample.total * rate * (1 - rate)
     return p_value, _component(size, float(((slow - size * rate) ** 2 / size).sum()), squares)

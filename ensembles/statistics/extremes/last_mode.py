@@ -1,9 +1,9 @@
-"""Lower end of the last mode of an ensemble, and the number of calls in its tail.
+"""Lower end of the last kind of calls of an ensemble, and the number of calls in its tail.
 
-The last antimode is the lowest point between the last two modes. A second kind of slow calls can also show as
-a shoulder, without an antimode. The density of log duration of one kind of calls is nearly always
-log-concave: that of log-normal, gamma, Weibull, Pareto, beta and uniform durations is. Then the counts of
-three classes of equal width on a logarithmic axis, at places x_a < x_b < x_c, obey::
+A second kind of slow calls shows as a mode, or as a shoulder without an antimode. The density of log
+duration of one kind of calls is nearly always log-concave: that of log-normal, gamma, Weibull, Pareto, beta
+and uniform durations is. Then the counts of three classes of equal width on a logarithmic axis, at places
+x_a < x_b < x_c, obey::
 
     log p_b >= u log p_a + (1 - u) log p_c,    u = (x_c - x_b) / (x_c - x_a)
 
@@ -30,69 +30,13 @@ to half of them.
 
 FEWEST_CALLS = 20
 
-SIGNIFICANT = 2.8
-"""Standard errors by which an antimode must lie below the maxima on both sides. Because several widths and
-all places are tested, some are found where there are none. A false antimode makes an interval wider; a missed
-one makes it wrong.
-"""
-
-_FEWEST_ABOVE = 10
-
-_OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
-
-
-def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
-    """Find the last antimode of log duration above the median.
-
-    Calls are counted in classes of log duration, of several widths. A class is in an antimode if its count is
-    lower than one on its left and one on its right, and if at least ten calls are longer. Counts are compared
-    by their square roots: the standard deviation of the difference for Poisson counts plus 3/8 is 1 /
-    sqrt(2).
-    """
-    counts = sample.counts
-    used = np.flatnonzero(counts)
-    if len(used) < 3:
-        return 0.0
-    edges = bin_edges_s()
-    used = used[edges[used] > 0]
-    # Calls are spread evenly over the logarithm of their bin, so that classes need not agree with bins.
-    low, high, count = np.log2(edges[used]), np.log2(edges[used + 1]), counts[used].astype(np.float64)
-    knots = np.ravel(np.column_stack([low, high]))
-    below = np.ravel(np.column_stack([np.cumsum(count) - count, np.cumsum(count)]))
-    middle = np.interp(0.5 * sample.total, below, knots)
-    last = np.interp(sample.total - _FEWEST_ABOVE, below, knots)
-    found = 0.0
-    for width in _OCTAVES:
-        for shift in (0.0, 0.33, 0.67):
-            grid = np.arange(low[0] - (1 + shift) * width, high[-1] + 2 * width, width)
-            root = np.sqrt(np.diff(np.interp(grid, knots, below)) + 0.375)
-            if sample.resolution_s > 0:  # classes narrower than about three ticks are not used
-                root = root[2.0 ** grid[:-1] * (2.0**width - 1.0) >= 3 * sample.resolution_s]
-                if len(root) < 3:
-                    continue
-                grid = grid[-len(root) - 1 :]
-            left = np.maximum.accumulate(root)
-            right = np.maximum.accumulate(root[::-1])[::-1]
-            depth = np.minimum(left, right) - root
-            valleys = np.flatnonzero(
-                (depth > significant / np.sqrt(2)) & (grid[:-1] > middle) & (grid[1:] < last)
-            )
-            if len(valleys):
-                found = max(found, _lowest_s(grid, root, int(valleys[-1])))
-    return found
-
-
-def _lowest_s(grid: np.ndarray, root: np.ndarray, last: int) -> float:
-    """Return the upper end of the class ``last``, from which on the last mode rises."""
-    return float(2.0 ** grid[last + 1])
-
 
 def tail_calls(calls: int) -> int:
     """Return how many of the slowest calls of a mode form its tail."""
     return int(min(MOST_CALLS, max(SHARE * calls, min(FEWEST_CALLS, calls // 2))))
 
 
-SHOULDER_SIGNIFICANT = 3.6
+SIGNIFICANT = 3.6
 """Signed root of the likelihood ratio at which a class holds significantly too few calls. All places, several
 widths and distances are tested: about 1 % of samples of 1,000 to 100,000 calls of one kind reach it.
 """
@@ -103,13 +47,13 @@ MATTERS = 0.25
 
 FEWEST_ABOVE = 10
 
-_SHOULDER_OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0)
+_OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0)
 _SHIFTS = (0.0, 0.33, 0.67)
 _APART = (1, 2, 4)
 """Distances from the first to the middle class, and from the middle to the last, in classes."""
 
 
-def last_shoulder_s(sample: CountedDurations, significant: float = SHOULDER_SIGNIFICANT) -> float:
+def last_shoulder_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
     """Find the lower end of the last kind of calls above the median."""
     triples = _triples(sample)
     if not triples.shape[1]:
@@ -149,7 +93,7 @@ def _triples(sample: CountedDurations) -> np.ndarray:
     middle = np.interp(0.5 * sample.total, below, knots)
     latest = np.interp(sample.total - FEWEST_ABOVE, below, knots)
     parts = [np.zeros((7, 0))]
-    for width in _SHOULDER_OCTAVES:
+    for width in _OCTAVES:
         for shift in _SHIFTS:
             grid = np.arange(middle - (_APART[-1] + shift) * width, high[-1] + width, width)
             calls = np.diff(np.interp(grid, knots, below))

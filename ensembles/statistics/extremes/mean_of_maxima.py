@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
@@ -30,29 +31,22 @@ def mean_of_maxima_s(sample: CountedDurations, tasks: int) -> np.ndarray:
     )
     # The longest call of a phase is one of its last bin, and is known.
     least = np.maximum(above, 1.0)
-    left_out = _all_left_out(n, tasks, least) - _all_left_out(n, tasks, above + sample.count)
-    top_s = sample.max_s * -np.expm1(
-        _log_left_out(sample.n.astype(np.float64), tasks, np.ones(len(sample.n)))
-    )
+    left_out = np.exp(log_left_out(n, tasks, least)) - np.exp(log_left_out(n, tasks, above + sample.count))
+    top_s = sample.max_s * -np.expm1(log_left_out(sample.n.astype(np.float64), tasks, np.ones(len(sample.n))))
     found: np.ndarray = top_s + np.bincount(phase, left_out * middle_s, len(sample.n))
     return found
 
 
-def _all_left_out(n: np.ndarray, tasks: int, longest: np.ndarray) -> np.ndarray:
-    """Return the probability that N of n calls, drawn at random, have none of the longest ones."""
-    found: np.ndarray = np.exp(_log_left_out(n, tasks, longest))
-    return found
-
-
-def _log_left_out(n: np.ndarray, tasks: int, longest: np.ndarray) -> np.ndarray:
+def log_left_out(n: np.ndarray, tasks: int, longest: np.ndarray) -> np.ndarray:
     """Return the logarithm of ``(n - r)! (n - N)! / ((n - r - N)! n!)``; -inf: some must be drawn."""
-    from ensembles.statistics.special import gammaln
-
     rest, left = n - tasks, n - tasks - longest
     possible = left >= 0
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = (
-            gammaln(n - longest + 1) - gammaln(n + 1) + gammaln(rest + 1) - gammaln(np.maximum(left, 0.0) + 1)
+            special.gammaln(n - longest + 1)
+            - special.gammaln(n + 1)
+            + special.gammaln(rest + 1)
+            - special.gammaln(np.maximum(left, 0.0) + 1)
         )
         # Log Γ of large numbers has no digits left for the chance of a single call.
         stirling = (

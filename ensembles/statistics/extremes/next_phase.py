@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
+from ensembles.statistics import special
 from ensembles.statistics.samples.estimate import MOST_WIDTH
 
 FEWEST_BEFORE = 8
@@ -21,20 +23,20 @@ FEWEST_BEFORE = 8
 
 FEWEST_PHASES = 2 * FEWEST_BEFORE
 
-
 WINDOW = 100
 """Number of past errors from which an interval is made."""
 
 STEP = 0.01
 """Step gamma by which a miss moves the level on its side."""
 
-_SMOOTHING = (0.1, 0.3, 0.7)
+_SMOOTHING = (0.0, 1.0, 0.1, 0.3, 0.7)
+"""Shares of the latest value: 0 is the mean of all values, 1 the last one."""
 _LEAST_LEVEL, _MOST_LEVEL = 0.002, 0.45
 _RESTART = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class NextPhase:
+class NextPhase(Fields):
     """The slowest call of the next phase, and how predictions of the past phases fared.
 
     Attributes
@@ -71,34 +73,15 @@ class NextPhase:
     refused: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the numbers by name, with the transforms counted in tenths."""
-        found = {name: value for name, value in vars(self).items() if name != "pit"}
-        found["pit"] = np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()
-        return found
+        """Return the fields, with the transforms counted in tenths."""
+        return super().to_json() | {"pit": np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()}
 
 
 def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
-    """Predict the next value of a series, and each past one from those before it.
+    """Predict the next value of a series in the order of time, and each past one from those before it.
 
-    Parameters
-    ----------
-    log_s : ndarray of float64, shape (p,)
-        Logarithms of the slowest call of each phase in seconds, in the order of time.
-
-    Notes
-    -----
-    Seven forecasts of the centre compete: the mean of all phases, exponential smoothing by 0.1, 0.3 and 0.7,
-    a first-order autoregression, the mean since the last step, and the last phase. The one whose errors in
-    the last 100 phases have the narrowest interval is taken, and the interval is made of these errors. Each
-    miss below or above lowers the level of that end by gamma (1 - a), and no miss raises it by gamma a, with
-    a the nominal level of that end.
-
-    References
-    ----------
-    I. Gibbs and E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021.
-
-    A. Angelopoulos, E. Candès and R. Tibshirani, "Conformal PID control for time series prediction", NeurIPS
-    2023, whose two separate sides are used.
+    Seven forecasts of the centre compete, and the errors of the best are its interval, at levels that misses
+    move (Gibbs and Candès 2021; docs/reference/methods/tail.md, The next phase).
 
     Examples
     --------
@@ -121,7 +104,8 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     places = np.empty(p)
     for t in range(FEWEST_BEFORE, p + 1):
         past = errors[:, max(1, t - WINDOW) : t]
-        best = int(np.argmin(np.ptp(np.quantile(past, [side, 1.0 - side], axis=1), axis=0)))
+        widths = np.ptp(np.quantile(past, [side, 1.0 - side], axis=1), axis=0)
+        best = int(np.argmin(np.round(widths, 9)))  # of equal ones the first, whatever the last digits are
         low, high = np.clip(sides, _LEAST_LEVEL, _MOST_LEVEL)
         ends[t] = centres[best, t] + _quantiles(past[best], np.array([low, 1.0 - high]))
         if t < p:
@@ -154,12 +138,10 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
 
 def _quantiles(errors: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return quantiles of one more error: order statistics, and Student's t beyond them."""
-    from ensembles.statistics.special import stdtrit
-
     n = len(errors)
     ordered = np.sort(errors)
     found = np.interp(levels * (n + 1) - 1, np.arange(n), ordered)
-    student = errors.mean() + errors.std(ddof=1) * np.sqrt(1 + 1 / n) * stdtrit(n - 1, levels)
+    student = errors.mean() + errors.std(ddof=1) * np.sqrt(1 + 1 / n) * special.stdtrit(n - 1, levels)
     outside = np.minimum(levels, 1 - levels) * (n + 1) < 1
     wider = np.where(levels < 0.5, np.minimum(student, ordered[0]), np.maximum(student, ordered[-1]))
     # Of few errors the extreme ones are not quantiles: Student's t alone, as for phases.
@@ -170,14 +152,13 @@ def _quantiles(errors: np.ndarray, levels: np.ndarray) -> np.ndarray:
 def _centres(values: np.ndarray) -> np.ndarray:
     """Return forecasts of each value from those before it, and of the next: shape (7, p + 1)."""
     p = len(values)
-    centres = np.empty((4 + len(_SMOOTHING), p + 1))
+    centres = np.empty((2 + len(_SMOOTHING), p + 1))
     centres[:, 0] = values[0]
-    mean, last, regressed, since = centres[:4]
-    mean[1:] = np.cumsum(values) / np.arange(1, p + 1)
-    last[1:] = values
-    for row, share in zip(centres[4:], _SMOOTHING, strict=True):
+    mean, (regressed, since) = centres[0], centres[-2:]
+    for row, share in zip(centres, _SMOOTHING, strict=False):
         for t in range(p):
-            row[t + 1] = row[t] + max(share, 1.0 / (t + 1)) * (values[t] - row[t])
+            latest = max(share, 1.0 / (t + 1))
+            row[t + 1] = (1.0 - latest) * row[t] + latest * values[t]
     regressed[:] = mean
     begin = 0
     since[1:] = mean[1:]

@@ -15,18 +15,21 @@ with probability a on either side ends at the longest call for ``N = n a / (1 - 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import seconds_text
+from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 
 @dataclass(frozen=True)
-class Equation1(Printed):
+class Equation1(Printed, Fields):
     """The slowest of N calls by Equation 1, in seconds.
 
     The central interval from `low_s` to `high_s` has the probability ``level``, if calls are independent and
@@ -48,9 +51,9 @@ class Equation1(Printed):
         """Whether the numbers are lower bounds only, because there are too many tasks for these calls."""
         return self.high_s is None
 
-    def to_json(self) -> dict[str, float | int | None]:
-        """Return the numbers by name."""
-        return asdict(self) | {"width": self.width}
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, and the width."""
+        return super().to_json() | {"width": self.width}
 
     @property
     def width(self) -> float | None:
@@ -89,12 +92,10 @@ def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarr
 
 def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.ndarray:
     """Return the probability that no new call exceeds the ``rank``-th longest call."""
-    from ensembles.statistics.special import gammaln
-
     rank = np.minimum(np.asarray(rank, dtype=np.float64), calls)
     n = float(calls)
-    log_chance = (gammaln(n + 1) - gammaln(n - rank + 1)) - (
-        gammaln(n + tasks + 1) - gammaln(n + tasks - rank + 1)
+    log_chance = (special.gammaln(n + 1) - special.gammaln(n - rank + 1)) - (
+        special.gammaln(n + tasks + 1) - special.gammaln(n + tasks - rank + 1)
     )
     if n > 1e6:  # the differences of large logarithms lose their digits, and the product is a power
         log_chance = rank * (np.log(n) - np.log(n + tasks))

@@ -1,15 +1,17 @@
-"""The slowest of N calls if slow calls form a mode whose share varies by phase.
+"""The slowest of N calls if some calls are of a slow kind whose share varies by phase.
 
-A tail must not be extrapolated across the antimode between two modes. If durations relative to the median of
-their phase show a last mode, a phase is described by the share of its calls in that mode. All phases together
-determine the distribution of this share (a beta distribution), and that of the slow calls, with one tail.
+A tail must not be extrapolated from one kind of calls to another. If durations relative to the median of
+their phase show a second kind, a phase is described by the share of its calls of that kind. All phases
+together determine the distribution of this share (a beta distribution), and that of the slow calls, with one
+tail.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.extremes.last_mode import last_antimode_s
+from ensembles.statistics import special
+from ensembles.statistics.extremes.last_mode import last_shoulder_s
 from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
 from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -17,8 +19,8 @@ from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
 
 FEWEST_SLOW = 20
 _SURE = 5.0
-"""Standard errors of an antimode here. All phases together have many calls, and a false mode would hide that
-the variances of phases differ.
+"""Significance of a second kind of calls here. All phases together have many calls, and a false one would
+hide that the variances of phases differ.
 """
 
 _PARTS = 24
@@ -32,10 +34,10 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     middle = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-10))[sample.bin]
     group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
     over = middle - log_median[group]
-    antimode_s = last_antimode_s(_counted(over, sample.count), _SURE)
-    if antimode_s == 0.0:
+    begin_s = last_shoulder_s(_counted(over, sample.count), _SURE)
+    if begin_s == 0.0:
         return None
-    slow = over > np.log(antimode_s / _UNIT_S)
+    slow = over > np.log(begin_s / _UNIT_S)
     number = np.bincount(group, sample.count * slow, minlength=len(sample.n))
     if number.sum() < FEWEST_SLOW:
         return None
@@ -77,10 +79,7 @@ def _variance(value: np.ndarray, weight: np.ndarray) -> float:
 def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw each phase's share of slow calls, shape (p, parts), from its posterior.
 
-    The prior is a beta distribution, and each part has one drawn from the posterior of its mean and weight
-    (a + b) on a grid, with priors flat in the mean and in the root of 1 / weight (A. Gelman et al., "Bayesian
-    Data Analysis", 2013, section 5.3). Few phases leave much doubt about the share of phases without any slow
-    call, which the moments of shares do not show.
+    It is a beta distribution, with one draw of its mean and weight for each part (Gelman et al. 2013, 5.3).
     """
     n = calls.astype(np.float64)
     mean = float(number.sum() / n.sum()) * np.exp(_MEANS)[:, None]
@@ -101,12 +100,10 @@ _MOST_PHASES = 128
 
 def _likelihood(number: np.ndarray, n: np.ndarray, slow: np.ndarray, fast: np.ndarray) -> np.ndarray:
     """Return likelihoods of beta-binomial distributions, relative to the largest: shape (k,)."""
-    from ensembles.statistics.special import betaln
-
     some = np.linspace(0, len(n) - 1, min(len(n), _MOST_PHASES)).astype(np.int64)
     pairs, often = np.unique(np.column_stack([number[some], n[some]]), axis=0, return_counts=True)
     x, m = pairs.T[:, :, None]
-    log = often @ (betaln(slow + x, fast + m - x) - betaln(slow, fast))
+    log = often @ (special.betaln(slow + x, fast + m - x) - special.betaln(slow, fast))
     found: np.ndarray = np.exp(log - log.max())
     return found
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ensembles.statistics.extremes.mean_of_maxima import mean_of_maxima_s
-from ensembles.statistics.extremes.normality import shapiro_wilk_p
+from ensembles.statistics import special
+from ensembles.statistics.extremes.mean_of_maxima import log_left_out, mean_of_maxima_s
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
 from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -24,8 +24,8 @@ from ensembles.summaries.bins import bin_edges_s
 MOST_PHASES = 2000
 """Most phases that are used; of more, evenly spaced ones."""
 
-_SHAPIRO = 5000
-"""Most values of a test by Shapiro and Wilk: beyond that its p-value is not calibrated."""
+_MOST_TESTED = 5000
+"""Most values of a test of normality: beyond that its p-value is not calibrated."""
 
 _ENOUGH = 19
 """Number of independent phases from which on a central 90 % interval lies within their range. If there are
@@ -73,15 +73,8 @@ class PhaseMaxima:
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Return quantiles for a new phase, in seconds.
 
-        They are Student's t interval for one more value of log maxima, unless these contradict a normal
-        distribution (Shapiro and Wilk 1965, at 5 %, of at least 20 phases). Then the quantile q is at the
-        position q (p + 1) of the sorted phases, which is exact for any distribution (S. S. Wilks,
-        "Determination of sample sizes for setting tolerance limits", Annals of Mathematical Statistics 12,
-        1941), and Student's t beyond the positions 1 and p.
-
-        A phase that is slower than the others by far (F. E. Grubbs, "Procedures for detecting outlying
-        observations in samples", Technometrics 11, 1969, at 1 %) widens the interval upwards only: below the
-        median, the interval is that of the other phases if it is narrower.
+        They are those of Student's t for one more value of log maxima, or of order statistics where these
+        contradict a normal distribution (docs/reference/methods/tail.md, Phases are the sample).
         """
         levels = np.asarray(levels, dtype=np.float64)
         student = self._student(levels)
@@ -102,27 +95,23 @@ class PhaseMaxima:
 
     def _student(self, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of one more log maximum, if these are normal."""
-        from ensembles.statistics.special import stdtrit
-
         between, within, effective = self._variances
         if between + within <= 0:
             return np.full(len(levels), self.log_s.mean())
         error = np.sqrt(between + within + between / effective)
-        found: np.ndarray = self.log_s.mean() + error * stdtrit(self._freedom, levels)
+        found: np.ndarray = self.log_s.mean() + error * special.stdtrit(self._freedom, levels)
         return found
 
     @property
     def _without_slow_phases(self) -> PhaseMaxima | None:
         """The same without phases that are outliers on the slow side; None: there are none."""
-        from ensembles.statistics.special import stdtrit
-
         mean = self.log_s.mean(1)
         order = np.argsort(mean)
         kept = len(mean)
         while kept > 3 and len(mean) - kept < int(_MOST_OUTLIERS * len(mean)):
             values = mean[order[:kept]]
             sd = float(values.std(ddof=1))
-            t = float(stdtrit(kept - 2.0, np.array([1 - _OUTLIER_LEVEL / kept]))[0])
+            t = float(special.stdtrit(kept - 2.0, np.array([1 - _OUTLIER_LEVEL / kept]))[0])
             limit = (kept - 1) / np.sqrt(kept) * np.sqrt(t * t / (kept - 2 + t * t))
             if sd <= 0 or values[-1] - values.mean() <= limit * sd:
                 break
@@ -162,9 +151,9 @@ class PhaseMaxima:
         values = self.log_s.ravel() if self._count > 2 * len(cases) else one_each
         if np.ptp(values) <= 0:
             return True
-        if len(values) > _SHAPIRO:
-            values = np.random.default_rng(0).choice(values, _SHAPIRO, replace=False)
-        return shapiro_wilk_p(values) >= _CONTRADICTED
+        if len(values) > _MOST_TESTED:
+            values = np.random.default_rng(0).choice(values, _MOST_TESTED, replace=False)
+        return shapiro_francia_p(values) >= _CONTRADICTED
 
     def mean_s(self) -> float:
         """Return the mean over phases, in seconds."""
@@ -217,12 +206,7 @@ def drawn_maxima(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the slowest of `tasks` calls from each phase of a usual number of calls, or take that of all.
 
-    Returns
-    -------
-    calls : ndarray of int64, shape (k,)
-        Number of calls of which each is the slowest.
-    log_s : ndarray of float64, shape (k,)
-        Logarithms of seconds, in the order of phases.
+    The numbers of calls, and the logarithms in seconds of the slowest of them, are in the order of phases.
     """
     typical = float(np.median(sample.n))
     if tasks is None or tasks >= typical:
@@ -235,21 +219,25 @@ def drawn_maxima(
     return np.full(len(large.n), tasks), longest_log_s(large, rank)[:, 0]
 
 
+def shapiro_francia_p(values: np.ndarray) -> float:
+    """Compute the p-value of the test that 5 to 5,000 values are from a normal distribution.
+
+    The logarithm of 1 minus the squared correlation is nearly normal (P. Royston, "A toolkit for testing for
+    non-normality in complete and censored samples", The Statistician 42, 1993).
+    """
+    n = len(values)
+    scores = special.ndtri((np.arange(1, n + 1) - 0.375) / (n + 0.25))
+    squared = np.corrcoef(np.sort(values), scores)[0, 1] ** 2
+    u, v = np.log(n), np.log(np.log(n))
+    location, scale = 1.0521 * (v - u) - 1.2725, 1.0308 - 0.26758 * (v + 2 / u)
+    return float(special.ndtr((location - np.log(max(1 - squared, 1e-300))) / scale))
+
+
 def effective_number(values: np.ndarray) -> float:
     """Return the effective number of independent values of a series.
 
-    It is ``p / (1 + 2 sum of autocorrelations)`` of normal scores; the sum ends with the first pair of
-    autocorrelations whose sum is not positive. Series whose first autocorrelation is not significant
-    (|r| < 2 / sqrt(p)) count as independent.
-
-    Parameters
-    ----------
-    values : ndarray, shape (p,)
-        In the order of time.
-
-    References
-    ----------
-    C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
+    It is ``p / (1 + 2 sum of autocorrelations)`` of normal scores, which are summed while pairs are positive
+    (Geyer 1992). Series whose first autocorrelation is not significant count as independent.
 
     Examples
     --------
@@ -260,10 +248,8 @@ def effective_number(values: np.ndarray) -> float:
     p = len(values)
     if p < 8 or np.ptp(values) == 0:
         return float(p)
-    from ensembles.statistics.special import ndtri
-
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    scores = ndtri((np.cumsum(count) - 0.5 * count) / p)[place.reshape(-1)]
+    scores = special.ndtri((np.cumsum(count) - 0.5 * count) / p)[place.reshape(-1)]
     scores -= scores.mean()
     spectrum = np.abs(np.fft.rfft(scores, 2 * p)) ** 2
     correlation = np.fft.irfft(spectrum)[:p]
@@ -285,17 +271,14 @@ def _of_fewer(sample: CountedDurations, tasks: int) -> np.ndarray:
 def _longest_drawn(calls: np.ndarray, tasks: int, level: np.ndarray) -> np.ndarray:
     """Return the rank, among n calls, of the longest of N drawn without replacement: a quantile of it.
 
-    The r longest calls are all left out with probability ``(n - r)! (n - N)! / ((n - r - N)! n!)``. The
-    rank is one more than the largest r of which this probability is at least the level.
+    The rank is one more than the largest r of which the r longest calls are all left out with a probability
+    of at least the level.
     """
-    from ensembles.statistics.special import gammaln
-
     n = np.broadcast_to(np.asarray(calls, dtype=np.float64), np.broadcast_shapes(calls.shape, level.shape))
     low, high = np.zeros(n.shape), n - tasks + 1
-    whole = gammaln(n + 1) - gammaln(n - tasks + 1)
     while (high - low > 1).any():
         r = np.floor(0.5 * (low + high))
-        left_out = gammaln(n - r + 1) - gammaln(np.maximum(n - r - tasks, 0) + 1) - whole >= np.log(level)
+        left_out = log_left_out(n, tasks, r) >= np.log(level)
         low, high = np.where(left_out, r, low), np.where(left_out, high, r)
     rank: np.ndarray = low + 1.0
     return rank

@@ -49,7 +49,6 @@ each, the tests have little power.
 MOST_STEP = 1024
 """Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
 
-
 _SHAPE = 0.5
 """Shape of the heaviest tail with a finite variance."""
 
@@ -76,12 +75,7 @@ def predict_slowest(
         Attributes of each call. With them, exchangeability is also tested for ranks, nodes, ordinals and
         time, and the exact durations of the longest calls are used.
 
-    Notes
-    -----
-    Five or more phases are the sample, each as one observation (`phase_maxima`), and fewer if they differ.
-    Other calls are exchangeable unless they change with time: order statistics as far as they reach
-    (`order_statistics.max_tasks`), beyond that a tail fitted above the last mode (`pareto_tail`). The answer
-    for N is never below that for fewer calls. docs/reference/methods/tail.md has the rules.
+    docs/reference/methods/tail.md has the rules.
 
     Examples
     --------
@@ -185,13 +179,7 @@ class SlowestOfN:
         return self._phase_calls if self._by_phase else max_tasks(self.sample.total, level)
 
     def at(self, tasks: int, levels: np.ndarray, level: float = 0.9) -> Prediction:
-        """Return quantiles of the slowest of `tasks` calls that never fall as `tasks` grows.
-
-        Parameters
-        ----------
-        levels : ndarray of float64, shape (k,)
-            Increasing probabilities.
-        """
+        """Return quantiles, at increasing levels, of the slowest call that never fall as `tasks` grows."""
         refused = _no_answer(self.sample) or self._too_far(tasks, level)
         if refused is not None:
             return Prediction(refused=refused)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.phase_maxima import longest_log_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -70,10 +71,8 @@ def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> st
 def unsettled(*series: np.ndarray) -> str | None:
     """Test whether a run has settled.
 
-    Ranks of the phases are averaged in 16 consecutive stretches. The last 1, 2, 4, 8 and 12 stretches
-    are compared with those before them by Student's t test, and all are tested for a trend; what correlations
-    between neighbours leave of 16 independent stretches is estimated. With two series these are twelve tests
-    (Bonferroni). Fewer than 16 phases are not tested.
+    Student's t compares the last stretches of time with those before them, and looks for a trend
+    (docs/reference/methods/tail.md, Has the run settled?).
     """
     tested = [one for one in series if len(one) >= FEWEST_PHASES and np.ptp(one) > 0]
     chances = np.array([_chances(_means(_ranks(one)), _means(np.arange(len(one)))) for one in tested])
@@ -108,8 +107,6 @@ def _chances(means: np.ndarray, times: np.ndarray) -> np.ndarray:
     The number of independent stretches is that of an autoregression of the residuals; its correlation is
     corrected for bias, and one standard error is added.
     """
-    from ensembles.statistics.special import stdtr
-
     n, place, chances = len(means), np.arange(len(means)), []
     for shape in (*(place >= n - k for k in _LAST), times):
         change = shape - shape.mean()
@@ -121,5 +118,5 @@ def _chances(means: np.ndarray, times: np.ndarray) -> np.ndarray:
         memory = np.clip(likely + np.sqrt(max(1 - likely**2, 0.0) / n), 0.0, 0.95)
         share = (1 - memory) / (1 + memory)
         student = abs(size) * np.sqrt(change @ change * share * (n - 2) / squares)
-        chances.append(2 * float(stdtr(max(n * share - 2, 1.0), -student)))
+        chances.append(2 * float(special.stdtr(max(n * share - 2, 1.0), -student)))
     return np.array(chances)

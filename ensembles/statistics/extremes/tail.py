@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+from ensembles.model.fields import Fields
 from ensembles.statistics.extremes.exchangeability import Factor
 from ensembles.statistics.extremes.next_phase import NextPhase
 from ensembles.statistics.extremes.order_statistics import Equation1
@@ -20,7 +21,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Tail:
+class Tail(Fields):
     """Prediction of the slowest of N new calls.
 
     Attributes
@@ -98,17 +99,9 @@ class Tail:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio tail --json`` prints."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "per"}
-        found["width"] = self.width
-        found["unseen_level"] = UNSEEN_LEVEL
-        found["unseen_one_in"] = 1 / self.unseen_share if self.unseen_share > 0 else None
-        found["equation1"] = None if self.equation1 is None else self.equation1.to_json()
-        found["next_phase"] = None if self.next_phase is None else self.next_phase.to_json()
-        found["broken_by"] = [
-            {"by": one.name, "p_value": one.p_value, "share": one.share, "groups": one.groups}
-            for one in self.broken_by
-        ]
-        return found
+        one_in = 1 / self.unseen_share if self.unseen_share > 0 else None
+        more = {"width": self.width, "unseen_level": UNSEEN_LEVEL, "unseen_one_in": one_in}
+        return {name: value for name, value in super().to_json().items() if name != "per"} | more
 
 
 UNSEEN_LEVEL = 0.95

@@ -32,13 +32,8 @@ Span = tuple[float, float]
 def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
     """Find intervals of log time in which the density is significantly high and low.
 
-    Returns
-    -------
-    spans : list of (float, float)
-        High, low, high, ..., high: one more than twice the number of antimodes. With a single mode, the whole
-        range.
-    beyond : float
-        Evidence of the deepest antimode beyond `THRESHOLD`.
+    Returns high, low, high, ..., high (with a single mode, the whole range), and the evidence of the deepest
+    antimode beyond `THRESHOLD`.
     """
     coarse = cells_to_look_at(cells)
     blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
@@ -80,23 +75,11 @@ _QUARTERS, _FAR = np.array([0.25, 0.75]), 12.0
 def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tuple[list[Span], float]:
     """Divide the calls between two ends at significant antimodes of a kernel estimate.
 
-    Returns
-    -------
-    spans : list of (float, float)
-        High, low, high, ..., high; `span` alone: there is no antimode.
-    beyond : float
-        Standard errors of the deepest antimode beyond its threshold.
+    Returns high, low, high, ..., high (`span` alone: no antimode), and the standard errors of the deepest
+    antimode beyond its threshold.
 
-    Notes
-    -----
-    The bandwidth is that of Silverman for all calls, which is wide, so that few places are compared and a
-    shallow antimode between two modes of similar width suffices. Blocks find modes that are narrow or far
-    away.
-
-    References
-    ----------
-    B. W. Silverman, Density Estimation, 1986, section 3.4. J. S. Marron and P. Chaudhuri, "SiZer for
-    exploration of structures in curves", Journal of the American Statistical Association 94, 1999.
+    The bandwidth is that of Silverman (1986, section 3.4) for all calls, which is wide, so that few places
+    are compared. Blocks find modes that are narrow or far away.
     """
     inside = (cells.edges[1:] > low) & (cells.edges[:-1] < high)
     counts = np.where(inside, cells.counts, 0).astype(np.float64)

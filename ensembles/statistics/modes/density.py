@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.samples.clock_step import multiples_in_bins
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
@@ -81,16 +82,8 @@ class Evidence:
 def evidence(blocks: CellBlocks, total: float) -> Evidence:
     """Compare blocks in pairs.
 
-    Notes
-    -----
-    Given the sum of two counts, the first is binomial. Z is the signed root of the log-likelihood ratio
-    against "at most `DEPTH_RATIO` times as dense". The evidence is ``Z - sqrt(2 log(e total / (calls of
-    both)))``: small pairs are many, so that they need a larger Z (multiscale penalty).
-
-    References
-    ----------
-    L. Dümbgen and V. G. Spokoiny, "Multiscale testing of qualitative hypotheses", Annals of Statistics 29,
-    2001. L. Dümbgen and G. Walther, "Multiscale inference about a density", Annals of Statistics 36, 2008.
+    Z is the signed root of the log-likelihood ratio against "at most `DEPTH_RATIO` times as dense", and the
+    evidence is ``Z - sqrt(2 log(e total / (calls of both)))`` (Dümbgen and Spokoiny 2001).
     """
     density = blocks.calls / blocks.width
     least = max(LEAST_CALLS, LEAST_SHARE * total)
@@ -146,14 +139,8 @@ def has_hill(blocks: CellBlocks, total: float, threshold: float) -> bool:
 def chain(found: Evidence, threshold: float) -> list[int]:
     """Find the longest chain of alternately high and low blocks.
 
-    Successive blocks differ significantly. Of chains of equal length, the one with the most evidence is
-    taken.
-
-    Returns
-    -------
-    list of int
-        Blocks: high, low, high, ..., high. The high ones belong to different modes. Empty: no antimode is
-        significant.
+    Successive blocks differ significantly; of equally long chains, the one with the most evidence is taken.
+    Empty: no antimode is significant.
     """
     before = np.where(found.before >= threshold, found.before, -np.inf)
     after = np.where(found.after >= threshold, found.after, -np.inf)
@@ -261,20 +248,10 @@ _REACH = 5.0
 
 
 def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw counts as another run might have given them.
+    """Draw counts as another run might have given them: shape (size, cells).
 
-    Returns
-    -------
-    ndarray of float64, shape (size, cells)
-
-    Notes
-    -----
-    With five or more known phases, whole phases are drawn with replacement, because calls of a phase are
-    dependent; more than 512 phases are first put into 512 random groups. Otherwise calls are drawn.
-
-    References
-    ----------
-    A. C. Davison and D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
+    With five or more known phases, whole ones are drawn, because their calls are dependent (Davison and
+    Hinkley 1997, section 3.8); more than 512 are first put into 512 random groups. Otherwise calls are drawn.
     """
     phases = resampled_phases(sample)
     if not phases:
@@ -303,41 +280,22 @@ def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np
 
 
 class Smoother:
-    """Kernel estimate of a density at fixed positions from counts in cells.
+    """Kernel estimate of a density at increasing positions in log time, from counts in cells.
 
-    Parameters
-    ----------
-    at : ndarray of float64, shape (g,)
-        Positions in log time, increasing.
-
-    Notes
-    -----
-    The kernel is integrated over each cell, in which calls are assumed to be spread evenly.
-
-    References
-    ----------
-    M. P. Wand and M. C. Jones, Kernel Smoothing, 1995, section 2.8.
+    The kernel is integrated over each cell, in which calls are spread evenly (Wand and Jones 1995, 2.8).
     """
 
     def __init__(self, cells: LogCells, at: np.ndarray, bandwidth: float) -> None:
-        from ensembles.statistics.special import ndtr
-
         reach = _REACH * bandwidth
         low = max(int(np.searchsorted(cells.edges, at[0] - reach)) - 1, 0)
         high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
         self._cells = slice(low, high)
-        within = np.diff(ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
+        within = np.diff(special.ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
         self._widths = cells.widths[low:high]
         self._kernel = within / self._widths[:, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
-        """Return the densities of counts.
-
-        Returns
-        -------
-        ndarray of float64, shape (..., g)
-            Calls per unit of log time.
-        """
+        """Return the densities of counts in calls per unit of log time: shape (..., g)."""
         density: np.ndarray = counts[..., self._cells] @ self._kernel
         return density
 
@@ -349,12 +307,7 @@ class Smoother:
 
 
 def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Return the position of the maximum of each density, refined by a parabola.
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-    """
+    """Return the position of the maximum of each density, refined by a parabola."""
     top = np.clip(density.argmax(axis=-1), 1, len(at) - 2)[..., None]
     left, middle, right = (np.take_along_axis(density, top + k, axis=-1)[..., 0] for k in (-1, 0, 1))
     bend = left - 2 * middle + right
@@ -365,10 +318,7 @@ def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Return the position of the minimum of each density, or the middle of a flat one.
-
-    The shapes are those of `highest`.
-    """
+    """Return the position of the minimum of each density, or the middle of a flat one."""
     floor = density <= density.min(axis=-1, keepdims=True) + 1e-6 * density.max(axis=-1, keepdims=True)
     first = floor.argmax(axis=-1)
     last = len(at) - 1 - floor[..., ::-1].argmax(axis=-1)
@@ -402,12 +352,7 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
 
 
 def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> np.ndarray:
-    """Return positions in log time below which given numbers of calls lie.
-
-    Returns
-    -------
-    ndarray of float64, shape (r,)
-    """
+    """Return positions in log time below which given numbers of calls lie."""
     before = np.cumsum(counts, axis=1)
     cell = np.minimum((before < calls[:, None]).sum(axis=1), counts.shape[1] - 1)
     row = np.arange(len(counts))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
@@ -20,7 +20,7 @@ LEAST_TIME = 0.1
 
 
 @dataclass(frozen=True)
-class FarCalls:
+class FarCalls(Fields):
     """The calls that last more than `BEYOND` times as long as the slowest mode."""
 
     from_s: float  # `BEYOND` times the slowest mode or the end of a cluster that is not a mode, in seconds
@@ -28,10 +28,6 @@ class FarCalls:
     # share, time_share: Their shares of the calls, and of the time of all calls
     share: float
     time_share: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         return (

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.fields import Fields
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 
 ORDERS = (2, 4, 8)
@@ -32,7 +32,7 @@ _DRAWS = 1999
 
 
 @dataclass(frozen=True)
-class Harmonics:
+class Harmonics(Fields):
     """Modes at whole fractions of the duration of a slower mode.
 
     Attributes
@@ -55,10 +55,6 @@ class Harmonics:
     deviation: float
     chance: float
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return {**vars(self), "orders": list(self.orders), "modes": list(self.modes)}
-
     def __str__(self) -> str:
         places = ", ".join("R" if order == 1 else f"R/{order}" for order in self.orders)
         return (
@@ -68,7 +64,7 @@ class Harmonics:
 
 
 @dataclass(frozen=True)
-class FairShare:
+class FairShare(Fields):
     """An even division of a limit among tasks, compared with modes.
 
     Attributes
@@ -94,10 +90,6 @@ class FairShare:
     duration_s: float
     speed: tuple[float, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return {**vars(self), "speed": list(self.speed)}
-
     def __str__(self) -> str:
         speeds = ", ".join(map(number_text, self.speed))
         return (
@@ -118,11 +110,8 @@ def find_harmonics(
 ) -> Harmonics | None:
     """Find harmonics among modes.
 
-    A mode of order k lies within 10 % of 1/k of the fundamental, which is a mode too. Its score is 1 plus the
-    logarithm of the ratio of tolerance to distance; distances less than the intervals count as the intervals.
-    The p-value is the share of 1,999 random placements of as many modes whose score is at least as high.
-    Positions are uniform in log time over the range of the calls, at distances at which modes of these widths
-    are distinguished. Without these distances the p-value would be too small.
+    The p-value is the share of 1,999 random placements of as many modes, as far apart as such modes are,
+    whose score is at least as high (docs/reference/methods/modes.md, Harmonics and fair share).
     """
     place = np.log(np.asarray(t_s, dtype=np.float64))
     if len(place) < 2:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import seconds_text, share_text
+from ensembles.statistics import special
 from ensembles.statistics.modes.clusters import (
     THRESHOLD,
     cells_to_look_at,
@@ -18,7 +19,7 @@ from ensembles.statistics.modes.clusters import (
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
+from ensembles.summaries.bins import bin_edges_s
 
 _LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
@@ -41,15 +42,8 @@ def time_text(time_share: float | None) -> str:
 def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.0) -> np.ndarray:
     """Return what the calls of each cluster took of the time of all calls.
 
-    Parameters
-    ----------
-    bounds : ndarray of float64, shape (m + 1,)
-        Log times, in log s, between the clusters, and their ends.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        Calls of a bin of durations are taken to last as long as its middle. The sum is 1 if all calls count.
+    `bounds`: log times between the clusters, and their ends. Calls of a bin last as long as its middle; the
+    sum is 1 if all calls count.
     """
     edges_s = bin_edges_s()
     middles_s = 0.5 * (edges_s[:-1] + np.minimum(edges_s[1:], sample.max_s.max()))
@@ -63,7 +57,7 @@ def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.
 
 
 @dataclass(frozen=True)
-class Bump:
+class Bump(Fields):
     """A cluster that few phases made, so that the next run may not show it: not a mode."""
 
     # low_s, high_s: Range of its durations, in seconds
@@ -72,16 +66,8 @@ class Bump:
     share: float  # Share of the calls
     phase: int  # Phase that made most of these calls; -1: calls outside of the phases
     effective_phases: float  # Effective number of phases that made them
-    # peak_s, peak_share: Duration near which these calls gather, within `PEAK_WIDTH`, and the share of all
-    # calls there. None: at no place are `PEAK_RATIO` times as many as if they were spread evenly in log time.
-    peak_s: float | None = None
-    peak_share: float | None = None
     time_share: float | None = None  # Share of the time of all calls; None: unknown, as of times per MiB
     of_phases: int | None = None  # Number of phases with calls of the ensemble; None: not given
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         what = (
@@ -95,69 +81,12 @@ class Bump:
         of = "" if self.of_phases is None else f" of {self.of_phases}"
         some = f"about {self.effective_phases:.0f}{of} phases"
         if self.of_phases is not None and self.effective_phases > 0.5 * self.of_phases:
-            return f"{what} are in {some}, but stand out in few of them; most are from {most}{self._peak}"
-        return (
-            f"{what} come from {some}, most from {most}, and are not typical of the other phases{self._peak}"
-        )
-
-    @property
-    def _peak(self) -> str:
-        if self.peak_s is None or self.peak_share is None:
-            return ""
-        share = share_text(self.peak_share, 1)
-        width = share_text(PEAK_WIDTH)
-        return f"; {share} of all calls stand within {width} at {seconds_text(self.peak_s)}"
-
-
-PEAK_WIDTH = 0.09
-"""Relative width of the place where calls of a bump gather: that of the bins of pictures."""
-
-PEAK_RATIO = 4.0
-
-_LEAST_AT_PEAK = 20
-
-
-def peak_of(sample: CountedDurations, low_s: float, high_s: float) -> tuple[float | None, float | None]:
-    """Find where calls of a range of durations gather.
-
-    Returns
-    -------
-    place_s, share : float or None
-        As `Bump.peak_s` and `Bump.peak_share`.
-
-    Examples
-    --------
-    >>> from ensembles.statistics.modes.kinds import peak_of
-    >>> from ensembles.statistics.samples.counted_durations import CountedDurations
-    >>> even_s = np.geomspace(1e-4, 1e-1, 400)
-    >>> place_s, share = peak_of(CountedDurations.from_durations(np.append(even_s, [4e-3] * 100)), 1e-4, 1e-1)
-    >>> round(place_s, 4), round(share, 2)
-    (0.004, 0.21)
-    >>> peak_of(CountedDurations.from_durations(even_s), 1e-4, 1e-1)
-    (None, None)
-    """
-    edges_s = bin_edges_s()
-    first = max(int(np.searchsorted(edges_s, low_s, side="right")) - 1, 0)
-    last = int(np.searchsorted(edges_s, high_s, side="left"))
-    if not 0 < low_s < high_s or last - first < 2:
-        return None, None
-    counts = np.bincount(sample.bin, sample.count, BIN_COUNT)[first:last]
-    lows, before = edges_s[first:last], np.append(0, np.cumsum(counts))
-    end = np.searchsorted(edges_s[first + 1 : last + 1], lows * (1 + PEAK_WIDTH), side="right")
-    end = np.maximum(end, np.arange(1, len(lows) + 1))
-    near = before[end] - before[:-1]
-    at = int(near.argmax())
-    even = counts.sum() * np.log1p(PEAK_WIDTH) / np.log(high_s / low_s)
-    if near[at] < max(PEAK_RATIO * even, _LEAST_AT_PEAK):
-        return None, None
-    inside = slice(at, int(end[at]))
-    middles_s = 0.5 * (edges_s[first:last][inside] + edges_s[first + 1 : last + 1][inside])
-    place_s = float(np.average(middles_s, weights=counts[inside]))
-    return place_s, float(near[at] / sample.total)
+            return f"{what} are in {some}, but stand out in few of them; most are from {most}"
+        return f"{what} come from {some}, most from {most}, and are not typical of the other phases"
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(Fields):
     """Calls whose density of log time has no peak: it is even, or rises or falls throughout."""
 
     # low_s, high_s: Range of these durations, in seconds
@@ -169,10 +98,6 @@ class Spread:
     share_high: float
     shape: str  # ``even``, ``rising`` (uniform durations rise in log time) or ``falling``
     time_share: float | None = None  # Share of the time of all calls; None: unknown, as of times per MiB
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         return (
@@ -194,24 +119,11 @@ _MOST_CELLS = 64
 
 
 def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) -> str | None:
-    """Return the shape of a cluster whose density has no peak.
+    """Return how a cluster without a peak is: ``even``, ``rising`` or ``falling``; None: it has a peak.
 
-    Returns
-    -------
-    str or None
-        ``even``, ``rising`` or ``falling``; None: there is a peak, or no reason to deny it.
-
-    Notes
-    -----
-    The shortest and the longest 1 %, at least one call each, are left out, and so are calls beyond a gap
-    that an even density would leave in 1 % of all cases: a few calls far away do not make a cliff a flank,
-    and the ends of the rest do not depend on its shape. A peak is a block that is significantly denser than
-    one before it and one after it; or, of few calls, a parabola fitted to the log density that is
-    significantly better than a line and has its vertex 1.2 times above both ends. A peak is denied only if a
-    line is significantly better than a bell whose ends are two standard deviations away. Without a peak, a
-    cluster is spread. Of several clusters, which antimodes separate, only one that rises no faster
-    than uniform durations do is spread: it ends on a cliff that log time makes. Durations within a factor of
-    1.65 are always a mode.
+    Without the shortest and the longest 1 %, and calls beyond a gap, there is no block significantly denser
+    than one before it and one after it, and a line fits better than a parabola with its vertex inside, and
+    than a bell (docs/reference/methods/modes.md, Calls without a peak).
     """
     first, last = np.searchsorted(cells.edges, [low, high], side="right") - 1
     counts = cells.counts[first : last + 1]
@@ -281,14 +193,8 @@ def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span]
 
     A cluster is not divided if a part of it would be based on few phases.
 
-    Returns
-    -------
-    spans : list of (float, float)
-        Intervals of log time that are high, low, high, ..., high.
-    few : list of int
-        Numbers of the clusters that are based on few phases.
-    chance : float
-        Upper bound of the p-value of the deepest antimode under a flat density; 1.0: few phases have it.
+    Returns intervals of log time that are high, low, high, ..., high; the numbers of clusters that are based
+    on few phases; and an upper bound of the p-value of the deepest antimode (1.0: few phases have it).
     """
     spans, deepest = highs_and_lows(cells)
     of_few = clusters_of_few_phases(sample, cells, spans)
@@ -314,18 +220,9 @@ def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span]
 def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: list[Span]) -> list[int]:
     """Return the clusters that are based on few phases.
 
-    Parameters
-    ----------
-    spans : list of (float, float)
-        Intervals of log time that are high, low, high, ..., high.
-
-    Notes
-    -----
-    The difference between the densities of a cluster and an antimode is a sum over phases. It is divided by
-    the root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k.
-    A mode needs 2; of less than eight phases, the root of half their number. Or more than half of the phases,
-    each taken alone, have it denser than the antimode (binomial, p ≤ 0.1): then it comes back, in unequal
-    numbers of calls. The weakest cluster goes first, with the denser of its two antimodes.
+    The evidence of a cluster is its sum over phases by the root of the sum of squares: k equal phases give
+    the root of k (docs/reference/methods/modes.md, Clusters of few phases). The weakest cluster goes first,
+    with the denser of its two antimodes.
     """
     least = min(_MOST_EVIDENCE, float(np.sqrt(len(sample.phase) / 2)))
     spans, number, few = list(spans), list(range((len(spans) + 1) // 2)), []
@@ -355,11 +252,6 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
 def effective_phases(calls: np.ndarray) -> float:
     """Return the effective number of phases that made calls: (Σ calls)² / Σ calls².
 
-    Parameters
-    ----------
-    calls : ndarray, shape (p,)
-        Number of calls of each phase.
-
     Examples
     --------
     >>> effective_phases(np.array([10.0, 10.0, 10.0])), effective_phases(np.array([30.0, 0.0, 0.0]))
@@ -379,17 +271,9 @@ def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: 
 
 
 def _comes_back(inside: np.ndarray, between: np.ndarray, width_ratio: float) -> bool:
-    """Return whether most phases, each taken alone, have a cluster denser than an antimode.
-
-    Parameters
-    ----------
-    inside, between : ndarray, shape (p,)
-        Number of calls of each phase in the cluster and in the antimode.
-    """
-    from ensembles.statistics.special import betainc
-
+    """Return whether most phases, each taken alone, have a cluster denser than an antimode."""
     odds = DEPTH_RATIO * width_ratio
-    p_even = np.where(inside > 0, betainc(np.maximum(inside, 1), between + 1, odds / (1 + odds)), 1.0)
+    p_even = np.where(inside > 0, special.betainc(np.maximum(inside, 1), between + 1, odds / (1 + odds)), 1.0)
     return bool(2 * np.count_nonzero(p_even <= _P_OF_A_PHASE) > len(inside))
 
 

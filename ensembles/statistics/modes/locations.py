@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.modes.density import (
     LogCells,
     Smoother,
@@ -109,12 +110,8 @@ def measured(
 ) -> ModeEstimates:
     """Estimate location, weight and width of clusters.
 
-    Estimate and interval come from the same estimator, applied to the calls and to each replicate. With few
-    phases, the distance of a percentile of the replicates from the estimate is too short: by the root of
-    k / (k - 1), because the variance of k resampled phases has the divisor k; and by the ratio of Student's
-    quantile to the normal one, because it is estimated from k phases. The shorter side of the interval of a
-    place is at least the geometric mean of both: of few calls, the estimate is drawn towards the heavier
-    flank, and so are the replicates, so that the short side is the one that misses.
+    Intervals are percentiles of replicates, farther for few phases; the shorter side of the interval of a
+    place is at least the geometric mean of both (docs/reference/methods/modes.md, Place, weight, width).
     """
     rng = np.random.default_rng(seed)
     drawn = np.concatenate([cells.counts[None, :].astype(np.float64), replicates(sample, cells, size, rng)])
@@ -149,10 +146,8 @@ def _stretch(phases: int, level: float) -> float:
     """Return the factor by which percentiles of so many resampled phases are too near; 0 phases: calls."""
     if not phases:
         return 1.0
-    from ensembles.statistics.special import ndtri, stdtrit
-
     end = 0.5 + 0.5 * level
-    return float(stdtrit(phases - 1, end) / ndtri(end) * np.sqrt(phases / (phases - 1)))
+    return float(special.stdtrit(phases - 1, end) / special.ndtri(end) * np.sqrt(phases / (phases - 1)))
 
 
 def _with_interval(values: np.ndarray, level: float, stretch: float) -> np.ndarray:

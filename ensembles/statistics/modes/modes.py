@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import count_text
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
 from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
@@ -17,7 +18,6 @@ from ensembles.statistics.modes.kinds import (
     calls_by_phase,
     effective_phases,
     find_clusters,
-    peak_of,
     shape_without_peak,
     time_shares,
 )
@@ -35,7 +35,7 @@ _RANGE = np.array([0.01, 0.99])
 
 
 @dataclass(frozen=True)
-class Mode:
+class Mode(Fields):
     """A mode: a significantly dense interval of log duration, located by its maximum.
 
     Attributes
@@ -76,13 +76,9 @@ class Mode:
     to_s: float = 0.0
     time_share: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
-class Modes:
+class Modes(Fields):
     """Modes of an ensemble, in the order of their durations.
 
     Each call is in one mode, bump or spread: their weights and shares add up to 1.
@@ -155,26 +151,9 @@ class Modes:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio modes --json`` prints."""
-        return {
-            "n": self.n,
-            "phases": self.phases,
-            "modes": [{**mode.to_json(), "mode": number} for number, mode in enumerate(self.modes, 1)],
-            "harmonics": self.harmonics and self.harmonics.to_json(),
-            "time_slices": self.time_slices and self.time_slices.to_json(),
-            "turns": self.turns and self.turns.to_json(),
-            "level": self.level,
-            "p_one_mode": self.p_one_mode,
-            "least_share": self.least_share,
-            "resolution_s": self.resolution_s,
-            "bumps": [bump.to_json() for bump in self.bumps],
-            "spread": [part.to_json() for part in self.spread],
-            "shoulders": [shoulder.to_json() for shoulder in self.shoulders],
-            "far_calls": self.far_calls and self.far_calls.to_json(),
-            "sizes": [size.to_json() for size in self.sizes],
-            "fair_share": self.fair_share and self.fair_share.to_json(),
-            "refused": self.refused,
-            "unsettled": self.unsettled,
-        }
+        modes = [mode.to_json() | {"mode": number} for number, mode in enumerate(self.modes, 1)]
+        found = super().to_json() | {"modes": modes, "least_share": self.least_share}
+        return {name: value for name, value in found.items() if name not in ("name", "per")}
 
     @property
     def least_share(self) -> float:
@@ -182,47 +161,20 @@ class Modes:
         return max(LEAST_CALLS / max(self.n, 1), LEAST_SHARE)
 
     def with_sizes(self, sizes: np.ndarray, durations_s: np.ndarray) -> Modes:
-        """Return the same modes with the calls of each size in each.
-
-        Parameters
-        ----------
-        sizes : ndarray of int, shape (n,)
-            Bytes of each call, above zero.
-        durations_s : ndarray of float64, shape (n,)
-            Durations per MiB of the same calls.
-        """
+        """Return the same modes with the calls of each size in each; `sizes`: bytes of each call, above 0."""
         ranges = [(mode.from_s, mode.to_s) for mode in self.modes]
         return replace(self, sizes=shares_by_size(sizes, durations_s, ranges))
 
     def with_fair_share(self, limit_bytes_per_s: float, tasks: int, bytes_per_call: float) -> Modes:
-        """Return the same modes with a comparison to the fair share of a limit.
-
-        Parameters
-        ----------
-        limit_bytes_per_s : float
-            Rate that all tasks share.
-        tasks : int
-            Number of tasks.
-        bytes_per_call : float
-            Bytes that each call moved.
-
-        Raises
-        ------
-        EnsioError
-            An argument is not positive.
-        """
+        """Return the same modes with a comparison to the fair share of a rate that all tasks share."""
         places = [mode.t_s for mode in self.modes]
         return replace(self, fair_share=find_fair_share(places, limit_bytes_per_s, tasks, bytes_per_call))
 
     def with_time_slices(self, moves_bytes: bool, crowded: str) -> Modes:
         """Return the same modes, with multiples of a time slice where these explain them.
 
-        Parameters
-        ----------
-        moves_bytes : bool
-            False: the calls move no bytes, so that no share of a rate makes harmonics.
-        crowded : str
-            Which tasks share processors; ``""``: none, or not known.
+        Calls that move no bytes have no share of a rate, which makes harmonics. `crowded`: which tasks share
+        processors.
         """
         harmonics = self.harmonics if moves_bytes else None
         low_s = [mode.low_s for mode in self.modes]
@@ -270,16 +222,8 @@ def fit_modes(
     resolution_s : float, optional
         Step of the clock in seconds. Default: that of the sample, or estimated from its bins.
 
-    Notes
-    -----
-    A mode is an interval of log time that is denser, by the factor `density.DEPTH_RATIO` and significantly,
-    than an antimode on each side that separates it from another mode. The number of modes is therefore a
-    lower bound for any density. Of ensembles with one mode, at most 1 % are reported with more.
-    docs/reference/methods/modes.md has the calibration.
-
-    References
-    ----------
-    L. Dümbgen and G. Walther, "Multiscale inference about a density", Annals of Statistics 36, 2008.
+    Of ensembles with one mode, at most 1 % are reported with more: docs/reference/methods/modes.md has the
+    method and its sources.
 
     Examples
     --------
@@ -370,8 +314,7 @@ def _bump(parts: ModeEstimates, number: int, sample: CountedDurations, cells: Lo
     phase = int(sample.phase[int(np.argmax(phases))])
     weight = float(parts.weight[number, 0])
     range_s = _range_s(sample, cells, *ends)
-    peak = peak_of(sample, *range_s)
-    return Bump(*range_s, weight, phase, effective_phases(phases), *peak, of_phases=len(phases))
+    return Bump(*range_s, weight, phase, effective_phases(phases), of_phases=len(phases))
 
 
 def _mode(parts: ModeEstimates, number: int, sample: CountedDurations, cells: LogCells) -> Mode:

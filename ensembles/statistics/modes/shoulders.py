@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.density import LogCells
 
@@ -19,16 +19,12 @@ _LEAST_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Shoulder:
+class Shoulder(Fields):
     """A shoulder: calls that are probably of another kind than those of the mode beside them."""
 
     t_s: float  # Duration at which it stands out most, in seconds
     share: float  # Share of all calls that lie beyond the bend between it and the mode
     mode: int  # Number of the mode on whose flank it is, from 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         return (
@@ -42,10 +38,8 @@ def find_shoulders(
 ) -> list[Shoulder]:
     """Find shoulders to the left and to the right of a mode.
 
-    The density of log time of one kind of calls is nearly always log-concave, and so are the numbers of calls
-    in adjacent windows of one length (Prékopa): the square of the middle one is at least the product of its
-    neighbours. Where this fails significantly, by 15 % or more, calls of another kind begin; a heavier tail
-    does not end there. So a shoulder needs a significantly log-concave part beyond, and 2 % of the calls.
+    Numbers of calls in adjacent windows of one kind are log-concave (Prékopa 1973). Where this fails by 15 %
+    or more, and a log-concave part with 2 % of the calls lies beyond, calls of another kind begin.
     """
     total = float(cells.counts.sum())
     before = np.concatenate([[0.0], np.cumsum(cells.counts)])

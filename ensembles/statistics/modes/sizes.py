@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import bytes_text
 
 _MOST_SIZES = 8
 
 
 @dataclass(frozen=True)
-class SizeShares:
+class SizeShares(Fields):
     """How the calls of a size, or of a range of sizes, are distributed over the modes."""
 
     # low_bytes, high_bytes: Smallest and largest size
@@ -28,10 +28,6 @@ class SizeShares:
         """The size, or the range of sizes, for people."""
         low, high = bytes_text(self.low_bytes), bytes_text(self.high_bytes)
         return low if self.low_bytes == self.high_bytes else f"{low} – {high}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return {**vars(self), "shares": list(self.shares)}
 
 
 def shares_by_size(

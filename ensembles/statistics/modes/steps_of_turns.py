@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import count_text, seconds_text, share_text
 
 LEAST_SHARE = 0.5
@@ -12,7 +13,7 @@ LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class StepsOfTurns:
+class StepsOfTurns(Fields):
     """Phases whose calls begin together and end one after the other, evenly spaced.
 
     Durations in such a phase are evenly spread from one step to all of them. Its first steps are apart on a
@@ -34,8 +35,8 @@ class StepsOfTurns:
         return self.share >= LEAST_SHARE
 
     def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return {**vars(self), "explain_modes": self.explain_modes}
+        """Return the fields, and whether they explain the modes."""
+        return super().to_json() | {"explain_modes": self.explain_modes}
 
     def __str__(self) -> str:
         where = f"in {self.phases:,} of {count_text(self.tested, 'phase')}"

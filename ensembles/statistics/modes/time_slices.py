@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.harmonics import LARGEST_CHANCE, TOLERANCE
 
@@ -23,7 +23,7 @@ LARGEST_CHANCE_ALONE = 0.01
 
 
 @dataclass(frozen=True)
-class TimeSlices:
+class TimeSlices(Fields):
     """Modes at whole multiples of a time slice."""
 
     slice_s: float  # Time slice in seconds, one of `TICKS_S`
@@ -32,10 +32,6 @@ class TimeSlices:
     deviation: float  # Largest distance of a mode from its multiple, as a part of the slice
     chance: float  # p-value: probability that as many modes at random positions are as close to multiples
     crowded: str = ""  # Which tasks share processors; ``""``: none, or not known
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return {**vars(self), "multiples": list(self.multiples), "modes": list(self.modes)}
 
     def __str__(self) -> str:
         of = ", ".join(f"{count}" for count in self.multiples[:-1])
@@ -61,10 +57,7 @@ def find_time_slices(
 ) -> TimeSlices | None:
     """Find modes at equal distances that are a tick of the scheduler.
 
-    Of a mode at t, the distance d to the nearest multiple of a slice s is uniform between 0 and s/2 if t has
-    nothing to do with s. So -ln(2 d/s) is exponential, and its sum over the modes from s/2 to 8.5 s has a
-    gamma distribution, which gives the p-value, times the number of ticks that are tried. Distances less than
-    half the confidence interval count as that. Two different multiples at least must be within a tenth of s.
+    docs/reference/methods/modes.md, Harmonics and fair share, has the p-value.
     """
     t, error = np.asarray(t_s, np.float64), (np.asarray(high_s) - np.asarray(low_s)) / 2
     found: list[TimeSlices] = []

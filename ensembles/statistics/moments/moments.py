@@ -1,8 +1,8 @@
 """Moments of durations and of log durations, with confidence intervals.
 
 The units of the bootstrap are phases if these are known, otherwise calls (`bootstrap_t`,
-docs/reference/methods/moments.md). If one unit dominates the third or fourth moment, the interval is
-unbounded on that side.
+docs/reference/methods/moments.md). Skewness and kurtosis have none: the slowest calls decide them, and those
+of the next run were not seen.
 """
 
 from __future__ import annotations
@@ -11,56 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, share_text
-from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, original
+from ensembles.statistics.moments.bootstrap_t import NAMES, ResamplingUnits, original
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
-from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines, finite
+from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines
 from ensembles.statistics.samples.level import check_level
 from ensembles.summaries.moments import LEAST_FOR_KURTOSIS, LEAST_FOR_SKEWNESS
-
-L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
-
-
-def l_moments(value: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Compute sample L-moments and their ratios.
-
-    The unbiased probability-weighted moments are ``b_r = mean of x_(j) (j-1)...(j-r) / ((n-1)...(n-r))``. The
-    terms of equal values are added up in closed form: the sum of ``(j-1)...(j-r)`` from j = 1 to k is ``k
-    (k-1) ... (k-r) / (r+1)``.
-    """
-    after = np.cumsum(count, axis=-1)
-    n = after[..., -1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.ones_like(after)
-        b = []
-        for order in range(4):
-            share = share * (after - order) / (n - order)
-            weight = np.diff(share, axis=-1, prepend=0.0) / (order + 1)
-            b.append(weight @ value)
-        first, second = b[0], 2 * b[1] - b[0]
-        third = 6 * b[2] - 6 * b[1] + b[0]
-        fourth = 20 * b[3] - 30 * b[2] + 12 * b[1] - b[0]
-        n = n[..., 0]
-        second = np.where(n >= 2, second, np.nan)
-        flat = second <= 1e-14 * np.abs(first)
-        return np.stack(
-            [
-                first,
-                np.where(flat, np.where(n >= 2, 0.0, np.nan), second),
-                np.where(flat, np.where(n >= 2, 0.0, np.nan), second / first),
-                np.where(flat | (n < 3), np.nan, third / second),
-                np.where(flat | (n < 4), np.nan, fourth / second),
-            ],
-            axis=-1,
-        )
-
-
-LARGEST_PART = 0.2
-"""If one unit contributes a larger part of the variance of skewness or kurtosis, the units do not show what
-other units may contribute: the interval is unbounded on that side.
-"""
 
 LEAST_LOG_S = 0.5e-9
 """Value of durations of zero where logarithms are taken, in seconds."""
@@ -73,7 +32,7 @@ ONE_PHASE = "there is one phase: intervals hold for calls of this phase, but not
 
 
 @dataclass(frozen=True)
-class Moments(Printed):
+class Moments(Printed, Fields):
     """Moments of an ensemble.
 
     Attributes
@@ -85,9 +44,8 @@ class Moments(Printed):
     mean_s, sd_s, cv : Estimate
         Mean and standard deviation (divisor n - 1) in seconds, and their ratio, the coefficient of variation.
     skewness, excess_kurtosis : Estimate
-        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n; NaN of fewer than 3 and 4 calls, of which they
-        do not depend. An infinite end: one unit dominates, so that
-        the data give no bound on that side.
+        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n, without an interval; NaN of fewer than 3 and 4
+        calls, which always have the same ones.
     log_mean, log_sd, log_skewness, log_excess_kurtosis : Estimate
         The same of the natural logarithm of the durations in seconds.
     min_s, max_s : float
@@ -119,13 +77,6 @@ class Moments(Printed):
         """Return the estimates by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Estimate)}
 
-    def to_json(self) -> dict[str, object]:
-        """Return the object that ``--json`` prints; each estimate has value, low and high."""
-        plain = {"n": self.n, "phases": self.phases, "level": self.level, "method": self.method}
-        ends = {"min_s": finite(self.min_s), "max_s": finite(self.max_s)}
-        estimates = {name: value.to_json() for name, value in self.estimates().items()}
-        return plain | ends | estimates | {"notes": list(self.notes)}
-
     def __str__(self) -> str:
         if not self.n:
             return "moments: no calls"
@@ -151,26 +102,25 @@ def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9,
     """
     level = check_level(level)
     atoms = WeightedValues.from_sample(data)
-    linear, of_linear = _estimates(atoms, atoms.value_s, level, seed)
+    linear = _estimates(atoms, atoms.value_s, level, seed)
     logs = np.log(np.maximum(atoms.value_s, LEAST_LOG_S))
-    logarithmic, of_logs = _estimates(atoms, logs, level, seed, log=True)
+    logarithmic = _estimates(atoms, logs, level, seed, log=True)
     too_wide = too_wide_text(
         {name: linear[name] for name in ("mean", "sd", "cv")} | {"log mean": logarithmic["mean"]}, atoms
     )
     for found, names in ((linear, ("mean", "sd", "cv")), (logarithmic, ("mean",))):
         for name in names:
             found[name] = without_wide_interval(found[name], log=found is logarithmic)
-    one_sided = [*of_linear, *(f"log_{name}" for name in of_logs)]
     return Moments(
         n=atoms.n,
         phases=atoms.phases,
         level=level,
-        **{name + "_s" * (name in ("mean", "sd")): linear[name] for name in NAMES},
-        **{f"log_{name}": logarithmic[name] for name in NAMES if name != "cv"},
+        **{name + "_s" * (name in ("mean", "sd")): value for name, value in linear.items()},
+        **{f"log_{name}": value for name, value in logarithmic.items() if name != "cv"},
         min_s=float(atoms.low_s[0]) if atoms.n else np.nan,
         max_s=float(atoms.high_s[-1]) if atoms.n else np.nan,
         method="phases" if atoms.by_phases else "calls",
-        notes=(*moment_notes(atoms), *too_wide, *_note_of_one_sided(one_sided, atoms)),
+        notes=(*moment_notes(atoms), *too_wide),
     )
 
 
@@ -203,15 +153,6 @@ def too_wide_text(estimates: dict[str, Estimate], atoms: WeightedValues) -> tupl
     )
 
 
-def _note_of_one_sided(names: list[str], atoms: WeightedValues) -> tuple[str, ...]:
-    if not names:
-        return ()
-    plain = ", ".join(name.replace("_", " ") for name in names)
-    unit = "phase" if atoms.by_phases else "call"
-    them = "them" if len(names) > 1 else "it"
-    return (f"{plain}: one {unit} dominates, so that the data bound {them} on one side only",)
-
-
 def moment_notes(atoms: WeightedValues) -> tuple[str, ...]:
     """Return what the intervals do not take into account, one sentence each."""
     if atoms.n < 2 or atoms.phases > 1:
@@ -221,19 +162,20 @@ def moment_notes(atoms: WeightedValues) -> tuple[str, ...]:
 
 def _estimates(
     atoms: WeightedValues, value: np.ndarray, level: float, seed: int, log: bool = False
-) -> tuple[dict[str, Estimate], list[str]]:
-    """Return the moments of the values, and the names of those bounded on one side only."""
+) -> dict[str, Estimate]:
+    """Return the moments of the values."""
     n = atoms.n
+    unknown = dict.fromkeys((*NAMES, "skewness", "excess_kurtosis"), Estimate(np.nan))
     if n == 0:
-        return dict.fromkeys(NAMES, Estimate(np.nan)), []
+        return unknown
     middle = float(atoms.total @ value / n)
     scale = float(np.sqrt(atoms.total @ (value - middle) ** 2 / n))
     if n == 1 or scale <= 1e-12 * abs(middle) or scale == 0:
         spread = Estimate(np.nan) if n == 1 else Estimate(0.0, 0.0, 0.0)
         mean = Estimate(middle) if n == 1 else Estimate(middle, middle, middle)
-        return dict.fromkeys(NAMES, Estimate(np.nan)) | {"mean": mean, "sd": spread, "cv": spread}, []
+        return unknown | {"mean": mean, "sd": spread, "cv": spread}
     powers = ((value - middle) / scale)[:, None] ** np.arange(5)
-    sums = atoms.table @ powers if atoms.by_phases else powers
+    sums = atoms.table @ powers[:, :3] if atoms.by_phases else powers[:, :3]
     often = np.ones(len(sums)) if atoms.by_phases else atoms.total
     units = ResamplingUnits(sums, often, middle, scale, log)
     values, low, high = units.found, *units.interval(level, seed)
@@ -241,21 +183,16 @@ def _estimates(
         values, low, high = (original(found, log) for found in (values, low, high))
     # The interval must contain the estimate.
     low, high = np.minimum(low, values), np.maximum(high, values)
-    one_sided = []
-    for i in (3, 4):
-        upward = i == 4 or units.longer_side > 0
-        if not np.isnan(low[i] if upward else high[i]) and units.is_governed(i, LARGEST_PART):
-            one_sided.append(NAMES[i])
-            if upward:
-                high[i] = np.inf
-            else:
-                low[i] = -np.inf
     for array in (values, low, high):
-        array[1:3] *= np.sqrt(n / (n - 1))
+        array[1:] *= np.sqrt(n / (n - 1))
     rows = zip(NAMES, values, low, high, strict=True)
     found = {name: Estimate(float(v), float(a), float(b)) for name, v, a, b in rows}
-    for name, least in (("skewness", LEAST_FOR_SKEWNESS), ("excess_kurtosis", LEAST_FOR_KURTOSIS)):
-        if n < least:
-            found[name] = Estimate(np.nan)
-            one_sided = [each for each in one_sided if each != name]
-    return found, one_sided
+    third, fourth = (atoms.total @ powers[:, 3:] / n).tolist()
+    return (
+        unknown
+        | found
+        | {
+            "skewness": Estimate(third if n >= LEAST_FOR_SKEWNESS else np.nan),
+            "excess_kurtosis": Estimate(fourth - 3 if n >= LEAST_FOR_KURTOSIS else np.nan),
+        }
+    )

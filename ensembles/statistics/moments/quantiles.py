@@ -13,19 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.fields import Fields, plain
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.moments.moments import moment_notes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
-from ensembles.statistics.samples.estimate import Estimate, finite, interval_text
+from ensembles.statistics.samples.estimate import Estimate, interval_text
 from ensembles.statistics.samples.level import check_level
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
-class Quantiles(Printed):
+class Quantiles(Printed, Fields):
     """Quantiles of an ensemble.
 
     Attributes
@@ -59,11 +60,12 @@ class Quantiles(Printed):
     def to_json(self) -> dict[str, object]:
         """Return the object that ``--json`` prints; ``quantiles`` is a list of objects."""
         rows = [
-            {"quantile": q, "t_s": finite(e.value), "low_s": finite(e.low), "high_s": finite(e.high)}
+            plain({"quantile": q, "t_s": e.value, "low_s": e.low, "high_s": e.high})
             for q, e in zip(self.quantiles, self.estimates, strict=True)
         ]
-        plain = {"n": self.n, "phases": self.phases, "level": self.level, "method": self.method}
-        return plain | {"quantiles": rows, "notes": list(self.notes)}
+        found = super().to_json() | {"quantiles": rows}
+        del found["estimates"]
+        return found
 
     def __str__(self) -> str:
         if not self.n:
@@ -84,26 +86,9 @@ def compute_quantiles(
 ) -> Quantiles:
     """Compute quantiles of an ensemble, with intervals.
 
-    Notes
-    -----
-    Estimates are those of `numpy.quantile` (type 7 of Hyndman and Fan), within the width of a bin. For
-    independent calls, the l-th and the u-th call enclose the quantile q with the probability that l to u - 1
-    of n calls lie below it, which is binomial for any distribution (David and Nagaraja). With phases, the
-    interval of the share of calls below the quantile is that of Korn and Graubard, and Woodruff's method
-    converts it to durations. Either interval is wider by half a step of the clock on both sides, because a
-    tick represents all durations that are nearest to it.
-
-    References
-    ----------
-    R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996.
-
-    H. A. David and H. N. Nagaraja, Order Statistics, 2003, section 7.1.
-
-    E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of
-    positive counts estimated from survey data", Survey Methodology 24, 1998.
-
-    R. S. Woodruff, "Confidence intervals for medians and other position measures", Journal of the American
-    Statistical Association 47, 1952.
+    Estimates are those of `numpy.quantile` within the width of a bin. Intervals of independent calls lie
+    between order statistics (David and Nagaraja 2003, 7.1), those of phases are Korn and Graubard's (1998),
+    by Woodruff's method (1952). Both are wider by half a step of the clock on either side.
 
     Examples
     --------

@@ -1,9 +1,6 @@
 """Estimate the step of the clock from durations, where neither recorder nor reader states it.
 
-With a clock that advances in steps of a microsecond, durations concentrate at multiples of a microsecond.
-This is not a property of the calls, and must not count as modes. Steps are looked for that clocks can have:
-whole nanoseconds, fractions of a second that are powers of two (times in floating point), a step of either
-kind above such a fraction, and ticks of a fractional number of nanoseconds.
+Durations concentrate at multiples of it, which are not modes (docs/reference/methods/modes.md, Clock).
 """
 
 from __future__ import annotations
@@ -40,15 +37,9 @@ _MOST_MULTIPLES_IN_A_BIN = 24
 def clock_step_s(durations_s: np.ndarray) -> float:
     """Estimate the step of the clock from durations.
 
-    All durations have to be multiples, to the rounding that made them; modes that are multiples of each other
-    are not. The chance that so many different values are multiples of the step by coincidence is below 1e-4.
-
-    1. The greatest common divisor of the durations in whole ns.
-    2. A fraction 2^-k of a second, as of times that were floating-point numbers: doubles of seconds since
-       1970 are 238 ns apart.
-    3. Above such a fine step, a round one that all durations are within a quarter of: two clock readings
-       that were each rounded to the fine step.
-    4. Of short durations, a tick of a fractional number of ns, to the rounding to ns.
+    All of them have to be its multiples, to the rounding that made them: the greatest common divisor in whole
+    ns, a fraction 2^-k of a second, a round step above such a fraction, or, of short durations, a tick of a
+    fractional number of ns.
     """
     durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
     part = durations_s[:: max(1, len(durations_s) // _MOST_CALLS)]
@@ -67,13 +58,9 @@ def clock_step_s(durations_s: np.ndarray) -> float:
 def clock_step_of_counts_s(counts: np.ndarray) -> float:
     """Estimate the step of the clock from a histogram under the bin law.
 
-    A step shows in bins that hold fewer or more multiples of it than their neighbours, or none. Only steps of
-    known clocks are tested.
-
-    Of the calls in three neighbouring bins, the expected share of the middle one is its share of their width
-    for a fine clock, and its share of the multiples for a coarse clock. With three bins, a slope of the
-    density cancels. The step with the largest log-likelihood ratio is taken, if that is at least half of its
-    expectation for this step.
+    Of the calls in three neighbouring bins, the middle one has its share of their width by a fine clock, and
+    its share of the multiples by a coarse one. The known step with the largest log-likelihood ratio is taken,
+    if that is at least half of its expectation.
     """
     low_ns = bin_low_ns().astype(np.float64)
     width_ns = np.diff(low_ns, append=2.0**64)

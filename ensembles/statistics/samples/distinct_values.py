@@ -122,20 +122,6 @@ class WeightedValues:
         """Number of independent units: groups of phases, or calls."""
         return self.groups if self.by_phases else self.n
 
-    def resampled(self, size: int, seed: int) -> np.ndarray:
-        """Draw ensembles with replacement, phase by phase or else call by call."""
-        weights = self.weights(size, seed)
-        return weights @ self.table if self.by_phases else weights
-
-    def weights(self, size: int, seed: int) -> np.ndarray:
-        """Draw how often each unit occurs: float64, shape (size, groups), or (size, m) for atoms."""
-        random = np.random.default_rng(seed)
-        if self.by_phases:
-            drawn = random.multinomial(self.groups, np.full(self.groups, 1 / self.groups), size)
-        else:
-            drawn = random.multinomial(self.n, self.total / self.n, size)
-        return drawn.astype(np.float64)
-
 
 def _matched(value_s: np.ndarray, weight: np.ndarray, mean_s: float, variance_s2: float) -> np.ndarray:
     """Shift and scale values to a given mean and variance."""

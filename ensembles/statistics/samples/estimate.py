@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from ensembles.model.fields import Fields
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import number_text, seconds_text
 
@@ -15,7 +16,7 @@ MOST_WIDTH = 30.0
 
 
 @dataclass(frozen=True)
-class Estimate(Printed):
+class Estimate(Printed, Fields):
     """A value with its confidence interval.
 
     Attributes
@@ -30,20 +31,11 @@ class Estimate(Printed):
     low: float = math.nan
     high: float = math.nan
 
-    def to_json(self) -> dict[str, float | None]:
-        """Return ``value``, ``low`` and ``high``, each a finite number or None."""
-        return {name: finite(getattr(self, name)) for name in ("value", "low", "high")}
-
     def __str__(self) -> str:
         text = partial(number_text, digits=4)
         if not math.isfinite(self.value):
             return "not determined"
         return f"{text(self.value)} ({interval_text(self.low, self.high, text)})"
-
-
-def finite(value: float) -> float | None:
-    """Return a number for JSON; None if it is not finite."""
-    return float(value) if math.isfinite(value) else None
 
 
 def interval_text(low: float, high: float, text: Callable[[float], str], least: float = -math.inf) -> str:

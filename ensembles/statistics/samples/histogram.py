@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.fields import Fields
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.summaries.bins import bin_edges_s
@@ -18,7 +19,7 @@ WEIGHTS = ("calls", "time")
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class Histogram(Fields):
     """Number of calls, or their time, in intervals of duration.
 
     Attributes
@@ -52,15 +53,6 @@ class Histogram:
             with np.errstate(divide="ignore"):
                 width = np.diff(np.log(self.edges_s))
         return self.amounts / (width * total) if total > 0 else np.zeros(len(self.amounts))
-
-    def to_json(self) -> dict[str, object]:
-        """Return the attributes as lists and texts."""
-        return {
-            "edges_s": self.edges_s.tolist(),
-            "amounts": self.amounts.tolist(),
-            "scale": self.scale,
-            "weight": self.weight,
-        }
 
 
 def compute_histogram(

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ensembles.statistics import special
 from ensembles.statistics.extremes.exchangeability import SIGNIFICANT
 
 MOST_CALLS = 1 << 19
@@ -98,28 +99,25 @@ class ConsecutiveCalls:
     @cached_property
     def _alike_in_phase(self) -> bool:
         """Whether calls of a task are more alike in one phase than in several, by a nested F test."""
-        from ensembles.statistics.special import betainc, ndtri
-
         first, calls = self.begin[:-1], np.diff(self.begin)
         free, cells = len(self.place) - len(calls), len(calls) - len(np.unique(self.rank[first]))
         if not self.phases_known or free < 1 or cells < 1:
             return False
-        score = ndtri(self.place)
+        score = special.ndtri(self.place)
         mean = np.add.reduceat(score, first) / calls
         within = float(((score - np.repeat(mean, calls)) ** 2).sum()) / free
         task = np.unique(self.rank[first], return_inverse=True)[1].reshape(-1)
         of_task = np.bincount(task, mean * calls) / np.bincount(task, calls)
         between = float((calls * (mean - of_task[task]) ** 2).sum()) / cells
         ratio = between / within if within > 0 else np.inf
-        return bool(betainc(free / 2, cells / 2, free / (free + cells * ratio)) < SIGNIFICANT)
+        return bool(special.betainc(free / 2, cells / 2, free / (free + cells * ratio)) < SIGNIFICANT)
 
     def mean_times_s(self, values_s: np.ndarray, group: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Draw the mean of k calls for as many tasks as a new phase has calls.
 
-        A task of a new phase takes k consecutive calls of a past task. Each has the place among the durations
-        of the new phase that it had in its own phase. All tasks of a new phase begin in the same past phase,
-        so that what tasks, nodes and successive calls have in common stays. Calls go on into the following
-        phases, unless calls of a task are more alike in one phase: then its calls of that phase come again.
+        A task of a new phase takes k consecutive calls of a past task, each at its place among the durations
+        of the phase, and all begin in one past phase (docs/reference/methods/split.md). Calls go on into the
+        next phases, unless calls of a task are more alike in one phase: then they come again.
         """
         rng = np.random.default_rng(seed)
         first = self.begin[:-1]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.fields import Fields
 from ensembles.model.units import count_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
@@ -30,7 +31,7 @@ from ensembles.summaries.bins import bin_edges_s
 
 
 @dataclass(frozen=True)
-class SplitTime:
+class SplitTime(Fields):
     """Time of the slowest of N tasks that make `calls` calls each before the barrier.
 
     Attributes
@@ -64,7 +65,7 @@ class SplitTime:
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Fields):
     """Predicted gain by splitting calls.
 
     Attributes
@@ -98,15 +99,7 @@ class Split:
 
     def to_json(self) -> dict[str, object]:
         """Return the object that ``ensio split --json`` prints."""
-        return {
-            "tasks": self.tasks,
-            "n": self.n,
-            "level": self.level,
-            "splits": [vars(split) for split in self.splits],
-            "notes": list(self.notes),
-            "refused": self.refused,
-            "assumes": self.assumes,
-        }
+        return {name: value for name, value in super().to_json().items() if name != "per"}
 
 
 MOST_CALLS = 1 << 18

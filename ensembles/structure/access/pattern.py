@@ -111,7 +111,7 @@ def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: boo
 
 def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
     """Make the pattern of a filled summary; `files` are the paths of the run."""
-    table = summary.to_arrays()
+    table = summary.table.columns()
     paths = list(files)
     pairs, _ = distinct_rows(table["file"], table["rank"])
     users = np.bincount(pairs[0], minlength=len(paths)) if pairs.size else np.zeros(len(paths), np.int64)
@@ -259,10 +259,7 @@ def line_of(pattern: Pattern) -> str:
 
 
 def group_texts(group: TaskGroup, tasks: int) -> list[str]:
-    """Return the loops of a group with the files that they use, a text for each block of loops.
-
-    `tasks` is the number of all tasks.
-    """
+    """Return the loops of a group with the files that they use, a text for each block of loops."""
     return _block_texts(group.loops, tasks, len(group.ranks), True)
 
 
@@ -329,10 +326,7 @@ def _each_pass(loop: LoopPattern, each: str) -> str:
 
 
 def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
-    """Return which files a loop uses, such as ``one shared file``.
-
-    `tasks` is the number of all tasks, and `users` that of the tasks that make the loop.
-    """
+    """Return which files a loop of some of all tasks uses, such as ``one shared file``."""
     many = loop.most_files
     if tasks == 1 or (loop.access == "private" and users == 1):
         return "one file" if many == 1 else f"{many:,} files"

@@ -98,10 +98,6 @@ class AccessSummary(Summary):
         self._ranges += other._ranges
         self._join()
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the columns of `table`."""
-        return self.table.columns()
-
     def union_bytes(self) -> dict[tuple[int, int], int]:
         """Return the bytes of the union of the ranges of all tasks, by file and operation."""
         self._join()

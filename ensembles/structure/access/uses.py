@@ -179,10 +179,7 @@ def _passes(
 
 
 def _period(distance: np.ndarray) -> tuple[int, int]:
-    """Return the number of passes and the distance of their starts; (1, 0): there are none.
-
-    `distance` has those of the iterations of each step, shape (steps, iterations - 1).
-    """
+    """Return the number of passes and the distance of their starts; (1, 0): there are none."""
     iterations = distance.shape[1] + 1
     if iterations < _LEAST_ITERATIONS:
         return 1, 0
@@ -256,11 +253,6 @@ class IoCalls(Summary):
     def _put(self, key: tuple[Call, bool], count: int, time_ns: int) -> None:
         known = self.sums.get(key, (0, 0))
         self.sums[key] = known[0] + count, known[1] + time_ns
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``count`` and ``time_ns`` of the functions."""
-        found = np.array(list(self.sums.values()), np.int64).reshape(-1, 2)
-        return {"count": found[:, 0], "time_ns": found[:, 1]}
 
     def coverage(self) -> Coverage:
         """Return what loops are made of, and the other calls."""

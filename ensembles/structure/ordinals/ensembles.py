@@ -71,15 +71,8 @@ differ."""
 class OrdinalEnsembles:
     """The durations of calls by ordinal; mergeable.
 
-    Parameters
-    ----------
-    kept : int
-        Largest number of calls that are held one by one, for exact quantiles.
-
-    Attributes
-    ----------
-    n_unknown : int
-        Number of calls whose ordinal is not known.
+    `kept`: largest number of calls that are held one by one, for exact quantiles. `n_unknown`: number of
+    calls whose ordinal is not known.
 
     Examples
     --------
@@ -161,28 +154,9 @@ class OrdinalEnsembles:
             self._add_bins(place, self._dense.reshape(-1)[place])
         self._dense = np.empty((0, BIN_COUNT), np.int64)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the contents as arrays."""
-        self.condense()
-        place = self._bins["place"]
-        return {
-            "low": self._low,
-            "high": self._high,
-            "n": self._n,
-            "sum_ns": self._sum,
-            "min_ns": self._min,
-            "max_ns": self._max,
-            "bin_class": place // BIN_COUNT,
-            "bin": place % BIN_COUNT,
-            "bin_count": self._bins["count"],
-        }
-
     @classmethod
     def from_cells(cls, summary: CellSummary, chosen: np.ndarray) -> OrdinalEnsembles:
-        """Make ensembles from a recorded summary.
-
-        It distinguishes the first 16 ordinals, and octaves beyond.
-        """
+        """Make ensembles of the first 16 ordinals, and of octaves beyond, from a recorded summary."""
         found = cls()
         found._parts = None
         cells = summary.cells
@@ -311,10 +285,7 @@ class OrdinalEnsembles:
         return self._by_rank.tasks(len(self._n)) if len(self._by_rank) else None
 
     def _of_bins(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the upper ends of the bins of a class in seconds, and their counts.
-
-        The ends lie within the extremes of the class.
-        """
+        """Return the upper ends, s, of the bins of a class within its extremes, and their counts."""
         self.condense()
         low, high = np.searchsorted(self._bins["place"], [number * BIN_COUNT, (number + 1) * BIN_COUNT])
         bins, count = self._bins["place"][low:high] - number * BIN_COUNT, self._bins["count"][low:high]

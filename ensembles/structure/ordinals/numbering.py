@@ -247,10 +247,7 @@ class RankLevels:
 def _add_row(
     blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]], calls: np.ndarray, levels: np.ndarray
 ) -> None:
-    """Add to the last row of the last block, which gets more classes if need be.
-
-    The block is replaced, as another table may have it too.
-    """
+    """Add to the last row of the last block, a copy of it, which gets more classes if need be."""
     ranks, before, sums = blocks.pop()
     if len(ranks) > 1:
         blocks.append((ranks[:-1], before[:-1], sums[:-1]))

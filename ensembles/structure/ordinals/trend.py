@@ -34,21 +34,11 @@ _JUMP = 1.5
 class Trend(Printed):
     """Result of the test whether calls become slower with their ordinal.
 
-    Attributes
-    ----------
-    worsening : bool
-        Whether there is a significant worsening by `LEAST_RISE` or more.
-    from_, to : int or None
-        First and last ordinal of the worsening; None: there is no worsening. In JSON ``from`` and ``to``.
-    rise : float or None
-        Ratio of the typical duration of the last ordinal to that before the worsening.
-    p : float or None
-        The larger p-value of two tests: probability of such a rise if the order of ordinals were random, and
-        if neighbouring ordinals were correlated by up to 0.8. None: too few ordinals.
-    ranks_rising : float or None
-        Share of the ranks with all of these calls in which durations rise. None: fewer than two such ranks.
-    sentence : str
-        The result in plain words.
+    `worsening`: significant, by `LEAST_RISE` or more. `from_`, `to`: its first and last ordinal; in JSON
+    ``from`` and ``to``. `rise`: ratio of the typical duration of the last ordinal to that before. `p`: the
+    larger p-value of two tests: probability of such a rise if the order of ordinals were random, and if
+    neighbouring ordinals were correlated by up to 0.8; None: too few ordinals. `ranks_rising`: share of the
+    ranks with all of these calls in which durations rise; None: fewer than two such ranks.
     """
 
     worsening: bool
@@ -121,10 +111,7 @@ def fit_trend(
 
 @lru_cache(maxsize=64)
 def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
-    """Compute the statistic for random orders of these ranks; equal ones are ties.
-
-    The distribution is the same for all series of one length without ties.
-    """
+    """Compute the statistic for random orders of these ranks; equal ones are ties."""
     count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else _PERMUTATIONS
     orders = np.random.default_rng(seed).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
     return np.concatenate([_best_rise(part)[0] for part in np.array_split(orders, count // 100)])
@@ -232,7 +219,6 @@ correlation is ruled out.
 """
 
 _DRAWS = 999
-_MOST_ENDS = 24
 """Largest number of points at which a ramp may begin or end."""
 
 
@@ -287,7 +273,7 @@ def _autoregressions(random: np.random.Generator, n: int, correlation: float) ->
 @lru_cache(maxsize=16)
 def _ramps(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the ramps, shape (k,), and each ramp up to its end, centred: shape (n, k)."""
-    ends = np.unique(np.linspace(0, n - 1, min(n, _MOST_ENDS)).round().astype(np.int64))
+    ends = np.unique(np.linspace(0, n - 1, min(n, _SHORT)).round().astype(np.int64))
     pairs = [(a, b) for b in ends.tolist() for a in ends.tolist() if b - a >= 2]
     rise = np.zeros((n, len(pairs)))
     for number, (a, b) in enumerate(pairs):

@@ -247,6 +247,7 @@ class MessageStarts(Summary):
     columns = ("call", "start")
     requires = ANY_ORDER
     results = ("has_layer", "_parts")
+    added_up = ("has_layer", "_parts")
 
     def __init__(self) -> None:
         self.has_layer = False
@@ -258,15 +259,6 @@ class MessageStarts(Summary):
         mine = is_message_of_calls(chunk.calls)[chunk.call]
         if mine.any():
             self._parts.append(chunk.start[mine])
-
-    def merge(self, other: MessageStarts) -> None:
-        """Add the calls of another part of the run."""
-        self.has_layer = self.has_layer or other.has_layer
-        self._parts += other._parts
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``start`` of each call in ns."""
-        return {"start": self.start}
 
     @property
     def start(self) -> np.ndarray:

@@ -38,6 +38,7 @@ class CriticalIo(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     results = ("_threads",)
+    added_up = ("_threads",)
     result_types: tuple[type, ...] = (KeyedSums,)
     meaning = 2
 
@@ -70,10 +71,6 @@ class CriticalIo(Summary):
         """Join the rows of each phase and thread."""
         self._threads.condense()
 
-    def merge(self, other: CriticalIo) -> None:
-        """Add a summary of the same phases."""
-        self._threads.merge(other._threads)
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns ``phase`` to ``end_ns`` and ``io_ns``, a row a thread with I/O calls."""
         rows = self._threads.columns()
@@ -83,7 +80,7 @@ class CriticalIo(Summary):
 
     def path(self) -> CriticalPath:
         """Compute the time in I/O on the critical path."""
-        rows = CriticalIo.to_arrays(self)
+        rows = self.to_arrays()
         phase, rank, io_ns = rows["phase"], rows["rank"], rows["io_ns"]
         start_ns, end_ns = rows["start_ns"], rows["end_ns"]
         of_phases = np.zeros(self._phases.count)

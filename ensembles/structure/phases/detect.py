@@ -40,10 +40,7 @@ _BYTES_PER_CALL = 1 << 9
 
 
 def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarray:
-    """Compute the phase of each call of a run.
-
-    Phase of each call, from 1 in the order of time; -1: in no phase.
-    """
+    """Compute the phase of each call of a run, from 1 in the order of time; -1: in no phase."""
     return find_phases(events, regions).phase_index(events)
 
 
@@ -53,10 +50,7 @@ def find_phases(
     clock_error_ns: int = 0,
     rule: str | None = None,
 ) -> Phases:
-    """Find the phases of a run in its events.
-
-    `rule`: the first rule to try. Default: the most reliable one that applies.
-    """
+    """Find the phases of a run in its events, by a rule or else the most reliable one that applies."""
     if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
         return Phases.from_annotated(named)
     _refuse_named(rule)
@@ -151,4 +145,6 @@ def _find(
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     steps = infer_phases(*calls.transfers)
-    return Phases.between(steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out)
+    return Phases.between(
+        steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out, None, bool(meetings)
+    )

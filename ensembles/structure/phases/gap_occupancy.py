@@ -83,10 +83,6 @@ class GapOccupancy(Summary):
         np.minimum(mine["first"], theirs["first"], out=mine["first"])
         np.maximum(mine["last"], theirs["last"], out=mine["last"])
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``gap_from``, ``gap_to``, and `arrays`."""
-        return {"gap_from": self.gap_from, "gap_to": self.gap_to, **self.arrays}
-
     def found(self, few: int, expected: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Find the part of each gap in which no rank is in I/O.
 
@@ -135,10 +131,7 @@ class GapOccupancy(Summary):
 
 
 def _cells(gap_from: np.ndarray, gap_to: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute width and number of the equal cells of each gap, and all edges.
-
-    Edges have the shape (m, c + 1). Those behind the end of a gap lie at its end.
-    """
+    """Compute width and number of the equal cells of each gap, and all edges, (m, c + 1), within it."""
     gaps = max(len(gap_from), 1)
     equal = min(EVEN_CELLS, ALL_CELLS // (2 * gaps))
     width = -((gap_from - gap_to) // equal)

@@ -88,10 +88,7 @@ class TopLevelCalls(Summary):
 
     @property
     def transfers(self) -> tuple[np.ndarray, ...]:
-        """Rank, start, end and operation of calls that move bytes, open, close or flush.
-
-        If there are no such calls, those of all calls.
-        """
+        """Rank, start, end and operation of calls that move bytes, open, close or flush, else of all."""
         rank, start, end, op = self.to_arrays().values()
         mine = ~np.isin(op, [OPS.index(name) for name in _NO_TRANSFER])
         return (rank[mine], start[mine], end[mine], op[mine]) if mine.any() else (rank, start, end, op)
@@ -206,10 +203,7 @@ def _lulls(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np
 def _waited(
     place: np.ndarray, start: np.ndarray, end: np.ndarray, gap_to: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
-    """Compute across which of the chosen gaps the ranks waited: bool.
-
-    Ranks that make calls back to back may happen to be between two calls at the same time.
-    """
+    """Compute across which gaps ranks waited: some may just be between two calls at the same time."""
     keep = np.ones(len(chosen), bool)
     # Calls come in the order of start. Numbers of 16 bits are sorted by radix.
     order = np.argsort(place.astype(np.uint16) if place.max() < 1 << 16 else place, kind="stable")
@@ -245,10 +239,7 @@ def _are_narrow(width: np.ndarray, chosen: np.ndarray) -> bool:
 
 
 def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int) -> bool:
-    """Check that most calls are in stretches with I/O of at least half of the ranks.
-
-    Ranks that work at different times make gaps too.
-    """
+    """Check that most calls are in stretches of at least half of the ranks; others make gaps too."""
     stretch = _stretch_of(start, gap_to)
     members = np.bincount(np.unique(stretch * np.int64(ranks) + place) // ranks, minlength=len(gap_to) + 1)
     return bool(np.mean(2 * members[stretch] >= ranks) > 0.5)
@@ -334,10 +325,7 @@ class _Walk:
         return sorted(cuts), calls_in_step
 
     def _split(self, low: int, high: int) -> tuple[list[int], int]:
-        """Find gaps in an irregular phase.
-
-        Behind one of its widest gaps, the ranks may be in lockstep.
-        """
+        """Find gaps in an irregular phase: behind one of its widest, the ranks may be in lockstep."""
         if self._steps_left <= 0 or self._begin[high] - self._begin[low] < self._need:
             return [], 0
         gaps = low + np.argsort(-self._stretches.gap_ns[low : high - 1], kind="stable")[:_MOST_RESTARTS]
@@ -351,10 +339,7 @@ class _Walk:
         return [], 0
 
     def _through(self, low: int, high: int) -> tuple[list[int], int, list[tuple[int, int]]]:
-        """Walk once from `low` to `high`.
-
-        Returns the gaps, the calls in lockstep, and the irregular phases (first stretch, stretch after last).
-        """
+        """Walk once; return gaps, calls in lockstep, and irregular phases (first stretch, and end)."""
         self._steps_left -= self._used[high] - self._used[low] + 4
         stretches, begin = self._stretches, self._begin
         if begin[high] - begin[low] < self._need:  # too few ranks to be in lockstep

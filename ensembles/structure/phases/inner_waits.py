@@ -17,19 +17,15 @@ from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.model.statement import LowerBound
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.structure.late_entry import LEAST_SHARE
 from ensembles.structure.phases.barriers import MESSAGE_LAYER
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.result import Phases
+from ensembles.structure.phases.result import Phases, tasks_meet
 from ensembles.structure.phases.table import CriticalCall, PhaseTable, PhaseTotals
 from ensembles.summaries.active_time import MOST_EXACT
 
 if TYPE_CHECKING:
-    from ensembles.model.run_info import RunInfo
     from ensembles.structure.recorded_run import RecordedRun
-
-
-LEAST_SHARE = 0.01
-"""Share of the time of tasks in phases from which on waiting inside phases is stated."""
 
 
 @of_calls
@@ -154,8 +150,10 @@ def waiting_inside(
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
 
-    None: less than `LEAST_SHARE` of the time of the tasks in the phases.
+    None: less than `LEAST_SHARE` of the time of the tasks in the phases, or nothing shows that they wait.
     """
+    if not tasks_meet(run.info, phases):
+        return None
     if not waits.is_complete:
         return WaitingInside(None, None, None)
     rows, waited_ns = waits.inside(io)
@@ -220,42 +218,8 @@ def _call_before(
     return next((entry.last_call for entry in table.totals() if entry.phase == number), None)
 
 
-MEETINGS = ("named", "barriers")
-"""Rules whose phases all tasks end together, whatever started the tasks."""
-
-
-def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
-    """Check whether the slowest task of a phase is the one for which the others wait.
-
-    Ranks of MPI do, and so do those of simulations and of imported logs, as far as is known. Processes
-    without MPI, and threads, may run one after the other, side by side, or in the background. That they pause
-    at the same time does not show that they wait for each other: only recorded barriers do, and phases that
-    several tasks named.
-
-    Examples
-    --------
-    >>> from ensembles.structure.phases.inner_waits import tasks_meet
-    >>> run = en.open("ensio-ior")
-    >>> tasks_meet(run.info, run.phases)
-    True
-    """
-    if not info.has_plain_processes or (info.tasks == 1 and info.threads <= 1):
-        return True
-    return info.tasks > 1 and phases is not None and phases.rule in MEETINGS
-
-
-def with_known_idle(run: RecordedRun, phases: Phases, totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
-    """Replace idle times by NaN if the run does not show that its tasks wait for each other (`tasks_meet`).
-
-    A single task is never idle.
-    """
-    if run.tasks <= 1 or tasks_meet(run.info, phases):
-        return list(totals)
-    return without_idle(totals)
-
-
 def without_idle(totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
-    """Replace idle times by NaN, as where only failed calls are known: others may have gone on meanwhile."""
+    """Replace idle times by NaN, where tasks do not meet (`tasks_meet`) or only failed calls are known."""
     return [replace(entry, lost_s=math.nan, lost_share=math.nan) for entry in totals]
 
 
@@ -329,6 +293,7 @@ class SyncTime(Summary):
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     requires = ANY_ORDER
     results = ("_time_ns",)
+    added_up = ("_time_ns",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
@@ -341,14 +306,6 @@ class SyncTime(Summary):
         sync = io & _is_sync(chunk.calls)[chunk.call]
         for row, chosen in zip(self._time_ns, (io, sync), strict=True):
             row += np.bincount(phase[chosen], chunk.duration[chosen], minlength=len(row))
-
-    def merge(self, other: SyncTime) -> None:
-        """Add a summary of the same phases."""
-        self._time_ns += other._time_ns
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``io_ns`` and ``sync_ns`` by phase; index 0 is not used."""
-        return {"io_ns": self._time_ns[0], "sync_ns": self._time_ns[1]}
 
     def mostly_syncs(self) -> frozenset[int]:
         """Return the phases of which more than half of the time in I/O was spent in syncs."""

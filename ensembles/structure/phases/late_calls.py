@@ -157,12 +157,6 @@ class TimeInCalls(Summary):
     def _rows(self, rows: list[tuple[int, int, Call, str, int, int]]) -> None:
         self._sums = {(phase, rank, call, file): [calls, ns] for phase, rank, call, file, calls, ns in rows}
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``phase``, ``rank``, ``calls`` and ``time_ns``, each of shape (groups,)."""
-        rows = [(row[0], row[1], *row[4:]) for row in self._rows]
-        columns = np.array(rows, np.int64).reshape(-1, 4).T
-        return dict(zip(("phase", "rank", "calls", "time_ns"), columns, strict=True))
-
     def late(self, phase: int, later_s: float) -> LateCalls | None:
         """Return the calls that explain why the last task of a phase is late.
 
@@ -194,10 +188,7 @@ class TimeInCalls(Summary):
         return LateCalls(call.name, call.layer, file, calls, time_ns / NS_PER_S, other_ns / NS_PER_S)
 
     def outside(self, phase: int, later_s: float) -> LateInPhase | None:
-        """Return where the last task of a phase was late outside of its I/O calls.
-
-        None: that is less than half of the time by which it is late.
-        """
+        """Return where the last task of a phase was late outside of I/O calls; None: at most half of it."""
         last, middle = ((phase, rank) for rank in self._tasks[:, phase].tolist())
         if last not in self._ends or middle not in self._ends:
             return None
@@ -225,18 +216,10 @@ LEAST_RATIO = 2.0
 class LateOutside:
     """A task that is late because of what it did outside of I/O calls: computation, or messages.
 
-    Attributes
-    ----------
-    rank : int
-    outside_s : float
-        Time until its last calls of the phases in which it was in no I/O call, summed over phases.
-    others_s : float
-        The same of the other tasks, in the median.
-    left_s : float
-        Part of `outside_s` beyond that of the others in which it was still inside `call`, which the others
-        had left: it waited for a processor, or for messages of the call. 0: less than half, or not known.
-    call : str
-        The collective call.
+    `outside_s`: time until its last calls of the phases in which it was in no I/O call, summed over phases.
+    `others_s`: the same of the other tasks, in the median. `left_s`: part of `outside_s` beyond that of the
+    others in which it was still inside the collective `call`, which the others had left: it waited for a
+    processor, or for messages of the call; 0: less than half, or not known.
     """
 
     rank: int
@@ -271,11 +254,7 @@ class LateOutside:
 def late_outside(
     arrival: np.ndarray, busy: np.ndarray, present: np.ndarray
 ) -> tuple[int, float, float] | None:
-    """Find the task that is late, and whether the time outside of its calls is why.
-
-    Number of the task, its time outside, and that of the other tasks in the median; None: its calls made it
-    late, or there is one task only.
-    """
+    """Find the task that is late outside of its calls, and its time there beside the median of the others."""
     several = present.sum(axis=1) > 1
     if not several.any():
         return None

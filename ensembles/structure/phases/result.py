@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from ensembles.model.spans import find_spans
 from ensembles.model.units import HALF_INT64
 from ensembles.passes.reading import Ranges, ascending_ranges
 
+if TYPE_CHECKING:
+    from ensembles.model.run_info import RunInfo
+
 _FIRST_NS, _LAST_NS = -HALF_INT64, (1 << 63) - 2
 """No call starts before the first, or after the last of these moments."""
 
@@ -21,12 +25,7 @@ class AnnotatedPhases:
     """Phases that the program named, at separate times in each rank.
 
     The k-th phase of a name is the same phase in all ranks. Phases are numbered from 1, in the order in which
-    the first rank entered them.
-
-    Parameters
-    ----------
-    rank, start, end, number : ndarray of integers, shape (n,)
-        Rank, start and end in ns, and phase of each occurrence, sorted by rank and start.
+    the first rank entered them. Occurrences are sorted by rank and start.
     """
 
     def __init__(
@@ -91,28 +90,13 @@ RULES = ("named", "barriers", "steps", "gaps", "none")
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """The phases of a run.
+    """The phases of a run, numbered from 1 in the order of time, found by one of `RULES`.
 
-    Attributes
-    ----------
-    rule : str
-        One of `RULES`.
-    count : int
-        Number of phases. They are numbered from 1 in the order of time.
-    confidence : float
-        From 0 to 1. It is 1 for phases that the program named or its barriers separate, and 0 by the rule of
-        gaps. By the rule of lockstep, it is the share of the calls in phases in which all ranks made equally
-        many calls.
-    sentence : str
-        The evidence for the phases, in plain words.
-    cuts_ns : ndarray of int64, shape (m,)
-        Moments that separate phases, ns since the origin, rising. Empty if the program named them.
-    number : ndarray of int64, shape (m + 1,)
-        Phase between two cuts; -1: no I/O began there.
-    named : AnnotatedPhases or None
-        The phases that the program named.
-    message_steps : tuple of int
-        Numbers of the phases in which tasks only exchanged messages.
+    `confidence`: from 0 to 1. It is 1 for phases that the program named or its barriers separate, and 0 by
+    the rule of gaps. By the rule of lockstep, it is the share of the calls in phases in which all ranks made
+    equally many calls. `cuts_ns`: moments that separate phases, ns since the origin, rising; empty if the
+    program named them. `number`: phase between two cuts, shape (m + 1,); -1: no I/O began there.
+    `message_steps`: numbers of the phases in which tasks only exchanged messages.
 
     Examples
     --------
@@ -151,16 +135,23 @@ class Phases:
         starts: Iterable[np.ndarray],
         more: str = "",
         messages: np.ndarray | None = None,
+        has_barriers: bool = False,
     ) -> Phases:
-        """Make the phases between cuts; only those in which I/O or messages begin are numbered."""
+        """Make the phases between cuts; only those in which I/O or messages begin are numbered.
+
+        `has_barriers`: barriers were recorded, although the phases are not those between them.
+        """
         with_io = np.zeros(len(cuts_ns) + 1, bool)
         for start in starts:
             with_io |= _begun(cuts_ns, start)
         used = with_io if messages is None else with_io | _begun(cuts_ns, messages)
         number = np.where(used, np.cumsum(used), -1)
         message_steps = tuple(number[used & ~with_io].tolist())
-        sentence = _SENTENCES[rule].format(100 * share) + more
-        return cls(rule, int(used.sum()), share, sentence, cuts_ns, number, message_steps=message_steps)
+        count = int(used.sum())
+        said = "only_outside" if rule == "barriers" and count < 2 else rule
+        no = "no recorded barrier is one of all tasks" if has_barriers else _NO_BARRIER
+        sentence = _SENTENCES[said].format(no=no, percent=100 * share) + more
+        return cls(rule, count, share, sentence, cuts_ns, number, message_steps=message_steps)
 
     def phase_index(self, events: Events) -> np.ndarray:
         """Compute the phase in which each call begins."""
@@ -221,7 +212,31 @@ def _no_cuts() -> tuple[np.ndarray, np.ndarray]:
 _NO_BARRIER = "no barrier between I/O calls was recorded"
 _SENTENCES = {
     "barriers": "all ranks met in collective calls between them",
-    "steps": f"{_NO_BARRIER}; all ranks were in lockstep at gaps in the I/O ({{:.0f}} % of the calls)",
-    "gaps": f"{_NO_BARRIER}; phases were inferred from idle gaps in the I/O (low confidence)",
-    "none": f"{_NO_BARRIER}, and the I/O has neither ranks in lockstep nor wide gaps",
+    "only_outside": "all ranks met in collective calls, in none of them between I/O calls",
+    "steps": "{no}; all ranks were in lockstep at gaps in the I/O ({percent:.0f} % of the calls)",
+    "gaps": "{no}; phases were inferred from idle gaps in the I/O (low confidence)",
+    "none": "{no}, and the I/O has neither ranks in lockstep nor wide gaps",
 }
+
+MEETINGS = ("named", "barriers")
+"""Rules whose phases all tasks end together, whatever started the tasks."""
+
+
+def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
+    """Check whether the slowest task of a phase is the one for which the others wait.
+
+    Ranks of MPI that live together do, and so do those of simulations and of imported logs, as far as is
+    known. Programs of a script, processes without MPI, and threads may run one after the other, side by side,
+    or in the background. That they pause at the same time does not show that they wait for each other: only
+    recorded barriers do, and phases that several tasks named.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.result import tasks_meet
+    >>> run = en.open("ensio-ior")
+    >>> tasks_meet(run.info, run.phases)
+    True
+    """
+    if (info.live_together and not info.has_plain_processes) or (info.tasks == 1 and info.threads <= 1):
+        return True
+    return info.tasks > 1 and phases is not None and phases.rule in MEETINGS

@@ -58,10 +58,7 @@ def sample_ranks(
 
 
 def is_sample_of(run: RecordedRun, most_events: int, events: int, ranks: int) -> bool:
-    """Check whether the sample for `search_in_sample` is that of a run with so many events and ranks.
-
-    What a source expects before it reads can differ from what it has.
-    """
+    """Check whether a sample is of so many events and ranks, which a source may have expected otherwise."""
     known = run.reading.source.rank_sizes().rank
     return len(known) == ranks and all(
         _may_hold(run.tasks, whole, most_events // 2)
@@ -135,6 +132,7 @@ def search_in_sample(
     looked_at = f"; detected in {ranks:,} of {run.tasks:,} tasks"
     before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
     expected, starts = np.diff(before, prepend=0) * (run.tasks / ranks), calls.start
+    has_barriers = bool(meetings)
     del rank, start, end, op, calls, meetings
     found = yield _gaps_and_counts(steps.gap_from, steps.gap_to, beside)
     gaps, counts = found["gaps"], found.summaries.get("counts")
@@ -144,7 +142,7 @@ def search_in_sample(
     # Between two gaps of the sampled ranks there is I/O of these ranks.
     rule = steps.rule if len(cuts_ns) else "none"
     share = steps.share if len(cuts_ns) else 0.0
-    return Phases.between(rule, share, cuts_ns, [starts], looked_at + steps.left_out)
+    return Phases.between(rule, share, cuts_ns, [starts], looked_at + steps.left_out, None, has_barriers)
 
 
 def _gaps_and_counts(
@@ -204,6 +202,7 @@ class _StartCounts(Summary):
     columns = ("call", "start")
     requires = ANY_ORDER
     results = ("used", "with_messages", "has_layer")
+    added_up = ("used", "with_messages", "has_layer")
 
     def __init__(self, cuts_ns: np.ndarray) -> None:
         self._cuts_ns = cuts_ns
@@ -220,18 +219,6 @@ class _StartCounts(Summary):
         parts = np.searchsorted(self._cuts_ns, start, side="right")
         begun: np.ndarray = np.bincount(parts, minlength=len(self.used)) > 0
         return begun
-
-    def merge(self, other: _StartCounts) -> None:
-        self.used |= other.used
-        self.with_messages |= other.with_messages
-        self.has_layer = self.has_layer or other.has_layer
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``cuts_ns`` and ``used``.
-
-        ``used`` tells whether calls begin before, between and after the cuts.
-        """
-        return {"cuts_ns": self._cuts_ns, "used": self.used}
 
 
 _IO, _MESSAGES = range(2)
@@ -275,10 +262,6 @@ class CallStarts(Summary):
         self.has_layer = self.has_layer or other.has_layer
         np.minimum(self._least, other._least, out=self._least)
         np.maximum(self._most, other._most, out=self._most)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``edges_ns``, and ``least_ns`` and ``most_ns`` by kind and place between the edges."""
-        return {"edges_ns": self._edges_ns, "least_ns": self._least, "most_ns": self._most}
 
     def begun(self, cuts_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Tell in which parts of the run calls begin.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import has_message_layer, is_message_of_calls
 from ensembles.structure.phases.detect import Phases
-from ensembles.structure.phases.late_calls import LateCalls, LateInPhase
 from ensembles.summaries.keyed_sums import sum_by_keys
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
+
+if TYPE_CHECKING:
+    from ensembles.structure.phases.late_calls import LateCalls, LateInPhase
 
 
 @dataclass(frozen=True)
@@ -166,20 +168,6 @@ class PhaseTable(Summary):
         for number, last in other._last.items():
             if number not in self._last or self._last[number][:2] < last[:2]:
                 self._last[number] = last
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``messages``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by phase.
-
-        The index is the number of the phase; index 0 is not used.
-        """
-        read, written = (self._bytes[DIRECTIONS.index(direction)] for direction in ("read", "write"))
-        return {
-            "calls": self._calls,
-            "messages": self._messages[0],
-            "bytes_read": read,
-            "bytes_written": written,
-            "start_ns": self._start[: self._size],
-        }
 
     def totals(self) -> list[PhaseTotals]:
         """Compute the totals of the phases with calls among those added, by number."""

@@ -18,12 +18,7 @@ _NEVER = np.iinfo(np.int64).max
 class Checks:
     """Checks of all blocks, in the order of the tasks.
 
-    Attributes
-    ----------
-    ends : ndarray of int64, shape (files,)
-        End of the written part of each file, bytes.
-    operations : int
-        Number of rows so far.
+    `ends`: end of the written part of each file, bytes. `operations`: number of rows so far.
     """
 
     def __init__(self, expansion: Expansion) -> None:

@@ -11,18 +11,13 @@ from functools import cached_property
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import LARGEST_INT64
 
 
 def balanced_factors(tasks: int, axes: int) -> tuple[int, ...]:
-    """Split a number of tasks into balanced factors, one per axis, the largest first.
+    """Split a number of tasks into balanced factors, one per axis, the largest first, as ``MPI_Dims_create``.
 
-    This is the result that ``MPI_Dims_create`` is asked for. Each prime factor, from the largest on, goes to
-    the axis with the smallest product so far.
-
-    Returns
-    -------
-    tuple of int
-        Their product is `tasks`.
+    Each prime factor, from the largest on, goes to the axis with the smallest product so far.
 
     Examples
     --------
@@ -61,7 +56,6 @@ CONSTANTS: Mapping[str, int] = {
 }
 """Units, in bytes and in nanoseconds."""
 
-_LIMIT = 1 << 63
 _MOST_CHARACTERS = 1000
 
 
@@ -85,18 +79,7 @@ class Expression:
         }
 
     def parted(self, name: str) -> tuple[Expression | None, Expression | None]:
-        """Separate the operands of an ``and`` that do not use a name from those that use it.
-
-        The condition holds where both results hold, so that the cheaper one, without the name, can be
-        evaluated first.
-
-        Returns
-        -------
-        Expression or None
-            The operands without the name; None if there are none.
-        Expression or None
-            The operands with the name; None if there are none.
-        """
+        """Separate the operands of an ``and`` without a name from those with it; None: there are none."""
         conditions = [self.tree]
         if isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And):
             conditions = self.tree.values
@@ -113,17 +96,7 @@ class Expression:
         return Expression(self.text, self.where, tree)
 
     def evaluate(self, names: Mapping[str, Number]) -> Number:
-        """Compute the value of the expression.
-
-        Parameters
-        ----------
-        names : mapping of str to int or ndarray of int64
-            Values of the names; all arrays have the same shape.
-
-        Returns
-        -------
-        int or ndarray of int64
-            An array if the value of a used name is an array.
+        """Compute the value of the expression: an array if the value of a used name is one.
 
         Examples
         --------
@@ -168,7 +141,7 @@ def _largest(value: Number) -> int:
 
 
 def _limited(bound: int) -> None:
-    if bound >= _LIMIT:
+    if bound > LARGEST_INT64:
         raise _ExpressionProblem("the result has more than 63 bits")
 
 
@@ -305,7 +278,7 @@ def _check(node: ast.expr) -> None:
     """Reject every node that `_evaluate` does not support."""
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            if abs(value) >= _LIMIT:
+            if abs(value) > LARGEST_INT64:
                 raise _ExpressionProblem("a number has more than 63 bits")
         case ast.Name():
             pass

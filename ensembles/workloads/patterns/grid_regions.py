@@ -12,10 +12,7 @@ _MOST_CELLS = 1 << 24
 
 
 def common_strides(regions: Regions) -> tuple[int, int] | None:
-    """Return the stride and plane stride that all regions share, or None.
-
-    A plane stride of 0 means that there are no planes.
-    """
+    """Return the stride and plane stride (0: no planes) that all regions share, or None."""
     rows = np.where(regions.pieces > 1, regions.stride, 0)
     planes = np.where(regions.planes > 1, regions.plane_stride, 0)
     flat = (regions.pieces == 1) & (
@@ -31,17 +28,12 @@ def common_strides(regions: Regions) -> tuple[int, int] | None:
 
 
 def shared_byte_of_boxes(regions: Regions) -> Any:
-    """Find a byte that two tasks write, if all regions are boxes of one grid.
+    """Find file and byte that two tasks write, if all regions are boxes of one grid, else NotImplemented.
 
     With stride s and plane stride p, every byte has one position x + y s + z p with 0 <= x < s and
     x + y s < p, and a region is a box in x, y and z. The edges of all boxes divide space into cells. A block
     of an array is about one cell, for any number of pieces in the file. Two boxes overlap if they share a
     cell.
-
-    Returns
-    -------
-    (int, int), None or NotImplemented
-        File and byte; None without an overlap; NotImplemented if the regions are not boxes of one grid.
     """
     shared_strides = common_strides(regions)
     if shared_strides is None:

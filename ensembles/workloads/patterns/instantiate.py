@@ -15,8 +15,8 @@ from ensembles.workloads.patterns.pattern import PHASE, FileNames, Operation, Pa
 MOST_OPERATIONS = 1 << 28
 MOST_CALLS_OF_A_TASK = 1 << 22
 
-_TASKS_AT_ONCE = 1 << 16
-_CALLS_AT_ONCE = 1 << 16
+ROWS_AT_ONCE = 1 << 16
+"""Tasks, or calls, that are expanded at a time."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,8 @@ class Step:
 class Expansion:
     """A pattern with the values of its parameters, which can be expanded for any span of tasks.
 
-    Attributes
-    ----------
-    operations : tuple of Operation
-        Operations of the active phases.
-    calls : tuple of str
-        Names of the calls; rows contain their indices.
-    steps : tuple of Step
-    step_phase : ndarray of int64
-        Index of the phase of each step.
+    `operations`: of the active phases. `calls`: names, of which rows contain the indices. `step_phase`: index
+    of the phase of each step.
     """
 
     def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:
@@ -90,9 +83,9 @@ class Expansion:
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Yield spans of tasks (first, end) with a limited number of calls."""
-        for first in range(0, self.tasks, _TASKS_AT_ONCE):
-            end = min(first + _TASKS_AT_ONCE, self.tasks)
-            before = np.cumsum(self.most_calls(first, end)) // _CALLS_AT_ONCE
+        for first in range(0, self.tasks, ROWS_AT_ONCE):
+            end = min(first + ROWS_AT_ONCE, self.tasks)
+            before = np.cumsum(self.most_calls(first, end)) // ROWS_AT_ONCE
             cuts = np.flatnonzero(np.diff(before)) + 1 + first
             edges = [first, *cuts.tolist(), end]
             yield from pairwise(edges)

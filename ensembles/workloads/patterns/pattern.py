@@ -8,22 +8,15 @@ from pathlib import Path
 from typing import overload
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import MOST_TASKS
 from ensembles.workloads.patterns.calls import CallKind
 from ensembles.workloads.patterns.expressions import Expression, Number, parse
-
-MOST_TASKS = 1 << 24
 
 
 def parameter_values(
     pattern: Pattern, overrides: Mapping[str, int | str] | None = None, paper: bool = False
 ) -> dict[str, int]:
-    """Compute the values of the parameters of a pattern.
-
-    Parameters
-    ----------
-    overrides : mapping of str to int or str, optional
-        Values that replace those of the pattern; expressions may use the parameters before them.
-    """
+    """Compute the values of the parameters; `overrides` may use the parameters before them."""
     overrides = overrides or {}
     for name in overrides:
         if name not in pattern.parameters:
@@ -134,10 +127,7 @@ MOST_FILES = 1 << 26
 class FileNames(Sequence[str]):
     """Names of all files in the order of the pattern; files of one template are consecutive.
 
-    Attributes
-    ----------
-    first, counts : dict of str to int
-        Number of the first file and number of files of each key of the pattern.
+    `first`, `counts`: number of the first file, and number of files, of each key of the pattern.
     """
 
     def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:

@@ -46,13 +46,7 @@ class Plan:
             yield from (block_of(self._expansion, first, end) for first, end in self._expansion.spans())
 
     def column(self, name: str) -> np.ndarray:
-        """Return one column of all rows, or ``"rank"``, shape (operations,).
-
-        Parameters
-        ----------
-        name : str
-            A name in `ROW`, or ``"rank"``.
-        """
+        """Return one column of all rows, by its name in `ROW` or ``"rank"``: shape (operations,)."""
         if name == "rank":
             return np.repeat(np.arange(self.tasks), self.counts)
         number = ROW.index(name)
@@ -63,17 +57,7 @@ class Plan:
         return sum(self._ends.tolist())
 
     def write(self, path: Path, directory: Path, seed: int) -> None:
-        """Write the plan for ``ensio-replay`` and ``ensio-simulate`` (layout: testbed/replay/plan.h).
-
-        Parameters
-        ----------
-        path : Path
-            File of the plan.
-        directory : Path
-            Absolute path of the folder for the files of the pattern.
-        seed : int
-            Seed of the content of the files, from 0 to 2**64 - 1.
-        """
+        """Write the plan for ``ensio-replay`` and ``ensio-simulate`` (layout: testbed/replay/plan.h)."""
         write_plan(
             path,
             seed=seed,
@@ -123,16 +107,7 @@ def write_plan(
 def expand(
     pattern: Pattern, overrides: Mapping[str, int | str] | None = None, *, paper: bool = False
 ) -> Plan:
-    """Expand a pattern into the calls of every task, and check that they are consistent.
-
-    Parameters
-    ----------
-    pattern : Pattern
-    overrides : mapping of str to int or str, optional
-        Values of parameters, numbers or expressions, that replace those of the pattern.
-    paper : bool
-        Use the published parameters.
-    """
+    """Expand a pattern, with its parameters or the published ones, and check that calls are consistent."""
     parameters = parameter_values(pattern, overrides, paper)
     expansion = Expansion(pattern, parameters)
     checks = Checks(expansion)

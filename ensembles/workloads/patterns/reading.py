@@ -43,14 +43,7 @@ _PIECES = ("pieces", "stride", "planes", "plane_stride")
 
 
 def read_pattern(path: Path, layer: str | None = None) -> Pattern:
-    """Read a pattern.
-
-    Parameters
-    ----------
-    path : Path
-    layer : str, optional
-        Layer that replaces that of the pattern.
-    """
+    """Read a pattern, perhaps with another layer."""
     reader, content = _read(path)
     if "based_on" in content:
         return reader.variant(content, layer)

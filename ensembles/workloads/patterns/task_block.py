@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text
+from ensembles.model.units import LARGEST_INT64, count_text
 from ensembles.workloads.patterns.calls import ALONE, EXCHANGE, FileState
 from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.instantiate import Expansion, evaluated, holds
@@ -22,7 +22,6 @@ FURTHER_BOX = -1
 
 _STEP, _CALL, _FILE, _OFFSET, _BYTES, _PIECES, _STRIDE, _PLANES, _PLANE_STRIDE, _OPERATION, _RANK = range(11)
 
-_MOST_BYTES = (1 << 63) - 1
 _SENDERS_AT_ONCE = 1 << 18
 
 
@@ -117,7 +116,7 @@ class BlockState:
         sought = self._made(seek, names, step, calls, False)
         moved = self._made(move, names, step, calls, False)
         moved[_OFFSET] = sought[_OFFSET]
-        too_far = moved[_OFFSET] > _MOST_BYTES - moved[_BYTES]
+        too_far = moved[_OFFSET] > LARGEST_INT64 - moved[_BYTES]
         what = "the file would have 2**63 bytes or more"
         _refuse_where(too_far, moved[_BYTES], moved, move.values["size"], what)
         assert move.file is not None
@@ -195,7 +194,7 @@ class BlockState:
         if kind.moves_position:
             reach = int(offset.max()) + int(size.max()) * len(size)
             _refuse_where(
-                np.full(len(size), reach > _MOST_BYTES),
+                np.full(len(size), reach > LARGEST_INT64),
                 size,
                 part,
                 operation.values["size"],
@@ -325,7 +324,7 @@ class BlockState:
                     "the planes overlap",
                 )
             reach = part[_OFFSET] + (planes - 1).astype(float) * part[_PLANE_STRIDE] + plane
-        too_far = (reach >= 2.0**63) | (part[_OFFSET] > _MOST_BYTES - size)
+        too_far = (reach >= 2.0**63) | (part[_OFFSET] > LARGEST_INT64 - size)
         _refuse_where(too_far, size, part, given["size"], "the file would have 2**63 bytes or more")
 
     def _peers(

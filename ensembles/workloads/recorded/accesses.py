@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.calls import OPS
 from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
@@ -68,7 +69,7 @@ MEETINGS = (
 )
 """Calls that no task leaves before all have entered; others than barriers are made as barriers."""
 
-ACCESS_READ, ACCESS_WRITE = 16, 32
+ACCESS_READ, ACCESS_WRITE = (CONSTANTS[f"ENSIO_OPENED_TO_{way}"] for way in ("READ", "WRITE"))
 """Bits of ``carried`` of an open."""
 
 _TOGETHER = ("MPI_File_open", "MPI_File_close", "MPI_File_sync", "MPI_File_set_size", "MPI_File_set_view")
@@ -154,13 +155,7 @@ COLUMN_NAMES = ("task", "call", "file", "offset", "bytes", "moved", "start", "du
 
 
 def read_accesses(run: Run) -> Accesses:
-    """Read the calls of a run that a replay makes again.
-
-    Raises
-    ------
-    EnsioError
-        The run lacks calls, has none on files, or its tasks meet in groups that the record does not name.
-    """
+    """Read the calls of a run that a replay makes again, or raise EnsioError if the record lacks some."""
     run.reading.need(Holds.CALL_ORDER, "a replay makes every call again")
     events = run.reading.chosen_by(Selection().for_run(run), _COLUMNS)
     why_below = why_not_as_mpiio(events)

@@ -51,14 +51,9 @@ def spread_of(found: Accesses, margin: float) -> tuple[float, float]:
 
 
 def gain_s(before: Accesses, after: Accesses, costs: Costs, margin: float) -> tuple[float, float] | str:
-    """Compute what a remedy gains, s: calls that the run does not have take what others cost.
+    """Compute what a remedy gains, s, or name a call whose cost is not known.
 
-    Other runs differ by `margin` at least.
-
-    Returns
-    -------
-    (float, float) or str
-        The interval, or the name of a call whose cost is not known.
+    Calls that the run does not have take what others cost. Other runs differ by `margin` at least.
     """
     unknown = after.duration < 0
     ends = []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ensembles.workloads.patterns.instantiate import ROWS_AT_ONCE
 from ensembles.workloads.patterns.plan import write_plan
 from ensembles.workloads.patterns.task_block import ROW
 from ensembles.workloads.recorded.accesses import (
@@ -24,18 +25,11 @@ from ensembles.workloads.recorded.files_before import first_after_open
 _THINKING_NS = 20_000
 """Time outside of calls is made up for whenever so much has passed: each time is a row of the plan."""
 
-_ROWS_AT_ONCE = 1 << 16
-
 _COMPUTE = "task.compute"
 
 
 class PlanOfRun:
-    """The calls of a recorded run as rows of a plan (testbed/plan_operation.h).
-
-    Parameters
-    ----------
-    found : Accesses
-    """
+    """The calls of a recorded run as rows of a plan (testbed/plan_operation.h)."""
 
     def __init__(self, found: Accesses) -> None:
         self._found = found
@@ -56,8 +50,8 @@ class PlanOfRun:
 
     def rows(self) -> Iterator[np.ndarray]:
         """Yield the rows, shape (n, len(ROW)), in the order of the tasks."""
-        for low in range(0, len(self._found), _ROWS_AT_ONCE):
-            yield self._some(slice(low, low + _ROWS_AT_ONCE))
+        for low in range(0, len(self._found), ROWS_AT_ONCE):
+            yield self._some(slice(low, low + ROWS_AT_ONCE))
 
     def _some(self, part: slice) -> np.ndarray:
         found = self._found

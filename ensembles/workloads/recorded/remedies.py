@@ -36,13 +36,7 @@ class Remedy:
     change: Callable[[Accesses], Accesses]  # Changes the columns
 
     def apply(self, found: Accesses) -> Accesses:
-        """Change the calls.
-
-        Raises
-        ------
-        EnsioError
-            There is nothing to change, or other bytes would be written than before.
-        """
+        """Change the calls, or raise EnsioError: nothing changes, or other bytes would be written."""
         changed = self.change(found)
         same = len(changed) == len(found) and all(
             np.array_equal(getattr(found, name), getattr(changed, name))
@@ -57,13 +51,7 @@ class Remedy:
 
 
 def remedy_named(text: str) -> Remedy:
-    """Return the remedy of a text such as ``join=1MiB``.
-
-    Raises
-    ------
-    EnsioError
-        There is no such remedy, or its value is none.
-    """
+    """Return the remedy of a text such as ``join=1MiB``, or raise EnsioError."""
     name, sign, value = text.partition("=")
     name, value = (f"{name}=every", value[6:]) if value.startswith("every:") else (name, value)
     if text in _PLAIN:

@@ -14,25 +14,14 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
 from ensembles.workloads.recorded.files_before import FilesBefore
 
-_CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 _LONGEST_PATH = 4095
 
 
 class Places:
     """Where the files of a run are in a replay: below a folder, without the folder that all have in common.
 
-    Parameters
-    ----------
-    folder : Path
-    paths : iterable of str
-        All paths of the run.
-    run : str
-        For messages.
-
-    Raises
-    ------
-    EnsioError
-        A name could lead out of the folder, or is too long.
+    No name leads out of the folder.
     """
 
     def __init__(self, folder: Path, paths: Iterable[str], run: str) -> None:
@@ -63,14 +52,9 @@ class Places:
 
 @contextlib.contextmanager
 def empty_folder(wanted: str | None, keep: bool) -> Iterator[Path]:
-    """Give a folder that is empty, and is as before in the end.
+    """Give a folder that is empty, and is as before in the end unless what is made is kept.
 
-    Parameters
-    ----------
-    wanted : str or None
-        A folder that is empty or does not exist; None: a new one in the current folder.
-    keep : bool
-        Leave what is made in it.
+    `wanted`: a folder that is empty or does not exist; None: a new one in the current folder.
     """
     if wanted is None:
         made, folder = True, Path(tempfile.mkdtemp(prefix=".ensio-replay-", dir=Path.cwd()))
@@ -119,16 +103,16 @@ def prepare(before: FilesBefore, places: Places, files: Sequence[str], is_cold: 
     for path in filter(places.is_inside, before.folders):
         Path(places.of(path)).mkdir(parents=True, exist_ok=True)
     content = random.Random(0).randbytes(
-        _CHUNK_BYTES
+        CHUNK_BYTES
     )  # the same in every replay, so that contents can be compared
     for number, size in before.sizes.items():
         path = places.of(files[number])
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
         try:
-            for _ in range(size // _CHUNK_BYTES):
+            for _ in range(size // CHUNK_BYTES):
                 os.write(descriptor, content)
-            os.write(descriptor, content[: size % _CHUNK_BYTES])
+            os.write(descriptor, content[: size % CHUNK_BYTES])
             os.fsync(descriptor)
             if is_cold:
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

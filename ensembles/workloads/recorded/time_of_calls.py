@@ -12,13 +12,7 @@ from ensembles.workloads.recorded.accesses import Accesses
 def time_s(found: Accesses, durations_ns: np.ndarray, of: Accesses | None = None) -> float:
     """Add up the longest task between barriers: its calls, and the time between them.
 
-    Parameters
-    ----------
-    found : Accesses
-    durations_ns : ndarray, shape (n,)
-        Of each call.
-    of : Accesses, optional
-        The time between calls is of these. Default: of `found`.
+    `of`: the time between calls is of these. Default: of `found`.
     """
     of = found if of is None else of
     parts = int(max(epochs(found).max(), epochs(of).max())) + 1
@@ -40,11 +34,7 @@ def epochs(found: Accesses) -> np.ndarray:
 def without_waits(made: Accesses, waits: Mapping[int, np.ndarray]) -> np.ndarray:
     """Return the durations of calls less what they waited for a processor, ns.
 
-    Parameters
-    ----------
-    made : Accesses
-    waits : mapping of int to ndarray, shape (k, 2)
-        Number of the call and ns, of each task (testbed/replay/as_recorded.c).
+    `waits`: number of the call and ns, of each task (testbed/replay/as_recorded.c).
     """
     durations = made.duration.copy()
     first = np.searchsorted(made.task, np.arange(made.tasks + 1))

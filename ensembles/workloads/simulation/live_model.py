@@ -96,10 +96,7 @@ class DelayReport:
 def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator[Path]:
     """Create a model that all processes of this machine share while the context lasts.
 
-    Parameters
-    ----------
-    tasks : int, optional
-        Number of tasks, from which a straggler is drawn if that fault is on and the settings name none.
+    `tasks`: from which a straggler is drawn if that fault is on and the settings name none.
     """
     program = installed(STATE_PROGRAM)
     memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK | os.X_OK) else None
@@ -116,15 +113,9 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
 def environment_for(
     model: Path, roots: Sequence[Path], environment: Mapping[str, str], without: Sequence[Path] = ()
 ) -> dict[str, str]:
-    """Return an environment in which programs run under a model.
+    """Return an environment in which programs run under a model, `without` some folders below the roots.
 
-    Parameters
-    ----------
-    environment : mapping of str
-        Environment to extend. A preloaded recorder stays first, so that it records the durations of the
-        model.
-    without : sequence of Path
-        Folders below the roots whose files are not under the model.
+    A preloaded recorder stays first, so that it records the durations of the model.
     """
     for root in (*roots, *without):
         if not root.is_dir():

@@ -49,13 +49,7 @@ class Model:
         return replace(self, parameters={**self.parameters, _TASKS_PER_NODE: tasks})
 
     def striped(self, hints: Mapping[str, str]) -> Model:
-        """Return the same machine with the number of targets of a file that a hint of MPI-IO asks for.
-
-        Parameters
-        ----------
-        hints : mapping of str to str
-            With ``striping_factor``, a whole number; 0: as the machine does.
-        """
+        """Return the same machine with the targets of a file that the hint ``striping_factor`` asks for."""
         text = hints.get("striping_factor", "0").strip()
         if not text.isdecimal():
             raise EnsioError(f'the hint striping_factor must be a whole number, not "{text}"')
@@ -66,11 +60,6 @@ class Model:
 
         Calls with one `divisor`-th of the bytes then take one `divisor`-th of the time, except for the
         constant cost of a call, and fill the caches like the original calls.
-
-        Parameters
-        ----------
-        divisor : int
-            At least 1.
         """
         if divisor == 1:
             return self
@@ -86,15 +75,7 @@ class Model:
         return replace(self, parameters=parameters)
 
     def with_settings(self, settings: Mapping[str, float], where: str) -> Model:
-        """Return the same machine with other settings.
-
-        Parameters
-        ----------
-        settings : mapping of str to float
-            Values by key.
-        where : str
-            Place of the settings, for messages.
-        """
+        """Return the same machine with other settings; messages name `where` they are."""
         known = known_settings() if settings else {}
         checked = {key: _number(where, key, value, known) for key, value in settings.items()}
         return replace(self, parameters={**self.parameters, **checked})
@@ -105,15 +86,7 @@ class Model:
 
 
 def read_model(name: str, faults: Iterable[str] = ()) -> Model:
-    """Read a model and set the strengths of faults.
-
-    Parameters
-    ----------
-    name : str
-        A path (with a ``/``, or ending in ``.toml``), or the name of an installed model.
-    faults : iterable of str
-        ``ID=STRENGTH``, which replaces the strength in the file; 0 switches the fault off.
-    """
+    """Read a model, by its name or path, and set strengths of faults: ``ID=STRENGTH``; 0 is off."""
     path = find_model(name)
     text, keys = read_toml(path)
     known = known_settings()

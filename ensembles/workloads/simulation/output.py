@@ -5,7 +5,6 @@ testbed/simulate/output.h describes the files.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.model.lustre import LOV_MAGIC
+from ensembles.model.lustre import encode_layout
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.passes.damage import DamageReport
@@ -98,23 +97,15 @@ def phase_starts_ns(folder: Path) -> np.ndarray:
 
 
 def read_file_facts(folder: Path, files: list[str]) -> dict[str, dict[str, str]]:
-    """Read the layouts of files, as the recorder stores them.
-
-    Returns
-    -------
-    dict of str to dict of str to str
-        ``lustre.lov`` (`ensembles.model.lustre`) by path, of files that calls reached.
-    """
+    """Read the layouts (``lustre.lov``) by path, of files that calls reached, as the recorder stores them."""
     facts = {}
     for path, layout in zip(files[1:], np.fromfile(folder / "striping", STRIPING).tolist(), strict=True):
         stripe_bytes, count, first, targets, _ = layout
         if not count or stripe_bytes >= 1 << 32:
             continue
-        objects = b"".join(
-            struct.pack("<20xI", (first + number) % targets) for number in range(min(count, MOST_TARGETS))
-        )
-        head = struct.pack("<II16sIHH", LOV_MAGIC, 1, bytes(16), stripe_bytes, count, 0)
-        facts[path] = {"lustre.lov": (head + objects).hex()}
+        objects = [(first + number) % targets for number in range(min(count, MOST_TARGETS))]
+        component = {"counters": (stripe_bytes, count, -1), "pool": "", "targets": objects}
+        facts[path] = {"lustre.lov": encode_layout([component]) or ""}
     return facts
 
 

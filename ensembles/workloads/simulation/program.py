@@ -34,10 +34,7 @@ def program() -> Path:
 
 
 def known_settings() -> dict[str, Setting]:
-    """Return the settings of models by key; the keys of faults are ``fault.ID``.
-
-    The program lists them, so that C and Python share one definition.
-    """
+    """Return the settings of models by key, as the program lists them; those of faults are ``fault.ID``."""
     lines = _output([str(program()), "--settings"]).splitlines()
     return {key: Setting(*map(float, numbers)) for key, *numbers in map(str.split, lines)}
 

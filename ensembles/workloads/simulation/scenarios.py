@@ -49,15 +49,10 @@ class Scenario:
     where: Mapping[str, Any]
 
     def overrides(self, strength: float, tasks: int | None = None) -> dict[str, int | str]:
-        """Return the parameters of the pattern at a strength.
+        """Return the parameters of the pattern at a strength: 0 without the cause, 1 as in the scenario.
 
-        Above strength 1, parameters that fall continue to fall by factors, and stay at 1 or more: a number
-        of aggregators cannot be negative.
-
-        Parameters
-        ----------
-        strength : float
-            0 without the cause, 1 as in the scenario; values between and above are interpolated linearly.
+        Values between and above are interpolated linearly. Above strength 1, parameters that fall continue to
+        fall by factors, and stay at 1 or more: a number of aggregators cannot be negative.
         """
         values = dict(self.parameters)
         for name, (without, with_) in self.planted.items():
@@ -182,16 +177,8 @@ def run_scenario(
     """Simulate a scenario and write its answer sheet (`TRUTH_FILE`).
 
     The answer is measured: the same seed is simulated again without the cause. What costs less than
-    `LEAST_SHARE` of the run does not count.
-
-    Parameters
-    ----------
-    find_pattern : callable
-        Function from the name of a pattern to its file, for patterns outside the folder of the scenario.
-    strength : float
-        Strength of the cause; at 0 the answer is that there is no cause.
-    model : str, optional
-        Name or path of a model (default: that of the scenario).
+    `LEAST_SHARE` of the run does not count, and nothing does at strength 0. `find_pattern` finds patterns
+    outside the folder of the scenario.
     """
     beside = scenario.path.parent / _PATTERNS / f"{scenario.pattern}.toml"
     pattern = read_pattern(beside if beside.is_file() else find_pattern(scenario.pattern))

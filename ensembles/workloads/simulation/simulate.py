@@ -37,21 +37,9 @@ DATA_FOLDER = "/simulated"
 class SimulationResult:
     """Counts and durations of a simulation.
 
-    Attributes
-    ----------
-    directory : Path
-        Run directory.
-    tasks, nodes : int
-    events : int
-        Calls that a recorder would record.
-    model_calls : int
-        Calls on the model.
-    span_s : float
-        Virtual time from the start to the end of the last task.
-    steps : list of (str, int, float)
-        Phase, repetition and duration in seconds of each step of the pattern, barrier included.
-    where : dict
-        Place of the fault of a task, a node or a target: ``ranks`` (first and last) or ``target``.
+    `events`: calls that a recorder would record. `span_s`: virtual time from the start to the end of the last
+    task. `steps`: phase, repetition and duration in seconds of each step of the pattern, barrier included.
+    `where`: place of the fault of a task, a node or a target: ``ranks`` (first and last) or ``target``.
     """
 
     directory: Path
@@ -75,28 +63,11 @@ def simulate(
     says_how: bool = True,
     named_phases: bool = True,
 ) -> SimulationResult:
-    """Execute a plan on a model, and write the run.
+    """Execute a plan on a model, and write the run; the same plan, model and seed give the same events.
 
-    Parameters
-    ----------
-    plan : Plan
-        If its pattern does not set the number of tasks on a node, the model sets it.
-    model : Model
-    directory : Path
-        Empty folder for the run.
-    name : str
-        Name of the pattern.
-    seed : int
-        From 0 to 2**64 - 1. The same plan, model and seed give the same events.
-    mode : {"trace", "profile"}
-        Keep all events, or totals and histograms only.
-    command : sequence of str
-        Command line to store in the run.
-    says_how : bool
-        Store pattern, model, faults and seed in the environment of the run. False: for tests of diagnoses,
-        which must not know them.
-    named_phases : bool
-        Store the steps of the pattern as phases that the program named.
+    A pattern that does not set the number of tasks on a node leaves it to the model. `says_how`: store
+    pattern, model, faults and seed in the environment of the run; tests of diagnoses must not know them.
+    `named_phases`: store the steps of the pattern as phases that the program named.
     """
     if "tasks_per_node" not in plan.parameters:
         plan = replace(plan, tasks_per_node=model.tasks_per_node)

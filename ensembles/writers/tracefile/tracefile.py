@@ -30,10 +30,10 @@ from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import COLUMN_MEANINGS as SURROUNDINGS_MEANINGS
 from ensembles.model.surroundings import COUNTERS, NOT_SAMPLED, UNKNOWN, SurroundingsTable, surroundings_of
 from ensembles.passes.damage import DamageReport
-from ensembles.passes.kept import name_of, seal, to_bytes
+from ensembles.passes.kept import MOST_BYTES, name_of, seal, to_bytes
 from ensembles.passes.progress import announced, counted
 from ensembles.passes.reading import ReadRequest
-from ensembles.readers.tracefile.checked_parts import GROUP, MOST_KEPT_BYTES, content_identity
+from ensembles.readers.tracefile.checked_parts import GROUP, content_identity
 from ensembles.readers.tracefile.index import KEY, ChunkContents
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.summaries.cells import CellSummary
@@ -186,7 +186,7 @@ def write_kept(
     sealed = {name_of(identity, KEY): own}
     if summaries is not None:
         pyramid_bytes = max(file.id.get_filesize() // _PYRAMID_PART, _LEAST_PYRAMID_BYTES)
-        sealed |= summaries.sealed(identity, MOST_KEPT_BYTES - len(own), pyramid_bytes)
+        sealed |= summaries.sealed(identity, MOST_BYTES - len(own), pyramid_bytes)
     group = file.create_group(GROUP)
     put_text(group, "meaning", "results of passes over the events, with checksums; they may be removed")
     for name, content in sealed.items():

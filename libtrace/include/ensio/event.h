@@ -207,7 +207,8 @@ struct ensio_account {
     struct ensio_excluded_bytes excluded;
     uint64_t own_read; /* bytes of the recorder itself */
     uint64_t own_written;
-    uint64_t facts; /* ENSIO_ACCOUNT_...; stored last */
+    /* ENSIO_ACCOUNT_..., and from bit 32 on the sum of the rest but `excluded` (spool.md); stored last */
+    uint64_t facts;
 };
 
 /* Flags of flights. */
@@ -268,7 +269,7 @@ struct ensio_cell {
     uint8_t size_class; /* 0: no bytes requested; n: 2^(n-1) to 2^n - 1; or ENSIO_ALL_SIZES */
     /* n up to ENSIO_ORDINALS_APART: the n-th calls; above, a class for each octave; or one of the classes above */
     uint8_t ordinal_class;
-    uint32_t reserved;
+    uint32_t sum; /* of the members before `largest` (spool.md), when no event is being added; 0: unknown */
     uint64_t count;
     uint64_t errors;        /* calls that failed */
     uint64_t moved;         /* bytes */

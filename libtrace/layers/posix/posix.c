@@ -5,12 +5,15 @@
 #include <files/file_attributes.h>
 #include <files/folders.h>
 #include <files/names.h>
+#include <files/paths.h>
 #include <layers/program_memory.h>
 #include <process/lifecycle.h>
 #include <time/clock.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 
 uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
 {
@@ -144,6 +147,21 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
         ensio_store(thread, call, file, -1, 0, -(int64_t)error, start, duration);
     else
         thread->excluded_calls++;
+}
+
+int ensio_linked(int result, int from_folder, const char *from, int folder, const char *path)
+{
+    static const char descriptors[] = "/proc/self/fd/";
+    if (result != 0 || !ensio_is_owner())
+        return folder;
+    const int is_path = strncmp(from, descriptors, sizeof descriptors - 1) == 0;
+    const int fd = is_path ? atoi(from + sizeof descriptors - 1) : *from ? -1 : from_folder;
+    const uint32_t number = fd < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(fd);
+    const int error = errno;
+    if (number > ENSIO_LEFT_OUT)
+        ensio_file_linked(ensio_open_files[number].file, ensio_name_look_up(folder, path, (uint32_t)strlen(path)).file);
+    errno = error;
+    return folder;
 }
 
 /* A program tries again after EAGAIN (a pipe or socket was full) and EINTR. */

@@ -24,6 +24,10 @@ static inline uint8_t ensio_access_of(int flags)
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration);
 
+/* Gives a file that was opened without a name (O_TMPFILE) the one of a link to its descriptor, if linkat succeeded.
+ * Returns the folder of the link. */
+int ensio_linked(int result, int from_folder, const char *from, int folder, const char *path);
+
 /* After a call on a path. `most`: the number of its bytes that the call left unchanged; if the path is longer, its name
  * is unknown. `error`: the call's errno, or 0. `is_only_path`: the call has no other path, which could be the one that
  * was not found. An empty path, or NULL, means the folder's descriptor itself. */

@@ -146,6 +146,8 @@ static inline void note_change(int call, int failed)
         return result; \
     }
 
+#define OF_LINK(folder) ensio_linked(result, from_folder, from, folder, path)
+
 /* If the result overwrites the path, a copy of the path is kept. It is on the stack only if it is needed, because a
  * signal handler's stack may be small. */
 #define ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \

@@ -204,7 +204,12 @@ static void replaced(void)
         ssize_t length = readlink(link, name, sizeof name - 1);
         CHECK(length > 0);
         name[length] = '\0';
-        printf("%s %d\n", strrchr(name, '/') + 1, 3000 + round);
+        if (round == 1)
+            CHECK(linkat(AT_FDCWD, link, AT_FDCWD, "first", AT_SYMLINK_FOLLOW) == 0);
+        if (round == 2)
+            CHECK(linkat(nameless, "", AT_FDCWD, "second", AT_EMPTY_PATH) == 0);
+        const char *const names[] = {strrchr(name, '/') + 1, "first", "second"};
+        printf("%s %d\n", names[round], 3000 + round);
         close(nameless);
     }
     put_next("p", "p");

@@ -67,8 +67,7 @@ def test_no_message_names_a_file_of_the_sources() -> None:
 
 @pytest.mark.parametrize("page", sorted(DOCUMENTS.glob("user/*.md")), ids=lambda path: path.stem)
 def test_every_page_for_users_is_shown_by_its_name(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"user/{page.stem}" if page.stem in COMMANDS else page.stem
-    assert main(["help", name]) == 0
+    assert main(["help", page.stem]) == 0
     printed = capsys.readouterr().out
     words = page.read_text().partition("\n")[0].removeprefix("# ").split()
     assert set(words) <= set(printed.split()[: len(words)])
@@ -85,8 +84,12 @@ def test_a_finding_is_explained_alone(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_page_that_is_not_there_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["help", "setting"]) == 2
-    assert 'there is no page "setting": did you mean settings' in capsys.readouterr().err
+    for name, near in (("setting", "settings"), ("small-request", "small-requests")):
+        assert main(["help", name]) == 2
+        message = capsys.readouterr().err
+        assert f'there is no page "{name}": did you mean {near}' in message
+    assert main(["help", message.split("ensio help ")[1].split()[0]]) == 0
+    assert capsys.readouterr().out.split()[0] == "Documentation"
 
 
 def test_docs_opens_the_page_of_the_site(
@@ -96,6 +99,7 @@ def test_docs_opens_the_page_of_the_site(
     (documents / "site" / "user").mkdir(parents=True)
     (documents / "user").mkdir()
     (documents / "user" / "recording.md").write_text("# Recording\n")
+    (documents / "user" / "findings.md").write_text("### o-sync\n")
     (documents / "README.md").write_text("# Documentation\n")
     site = documents / "site" / "user" / "recording.html"
     site.write_text("<h1>Recording</h1>")
@@ -112,6 +116,8 @@ def test_docs_opens_the_page_of_the_site(
     assert (tmp_path / "opened").read_text() == f"{site.as_uri()}\n"
     assert main(["docs", "--path"]) == 0
     assert capsys.readouterr().out == f"{documents}\n"
+    assert main(["docs", "o-sync"]) == 0
+    assert capsys.readouterr().out == f"{documents / 'user' / 'findings.md'}\n"
     assert main(["docs"]) == 0  # there is no such page of this site
     assert capsys.readouterr().out == f"{documents / 'README.md'}\n"
 

@@ -175,19 +175,30 @@ def test_one_long_close_of_many_is_no_cost_of_each_close(tmp_path: Path) -> None
     assert not any("one of 6" in reason for reason in reasons)
 
 
-def test_what_reading_lines_of_python_took_is_said(
+def test_what_the_recorder_took_is_an_entry_and_no_gain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calls = [Made("H5Dread", 4_000, MIB, 0, inside=[Made("pread", 2, 64, 64 * n) for n in range(200)])] * 5
-    io_run(tmp_path / "run", [calls], **{"env.ENSIO_PYTHON_LINES": "1"})
-    io_run(tmp_path / "without", [calls])
-    # 1,005 calls: 6 ms to 15 ms of 20 ms.
-    said = "the recorder took about 6 to 15 µs for each of 1,005 calls, 6.03 ms to 15.1 ms in all"
-    for command in ("info", "diagnose"):
-        main([command, str(tmp_path / "run")])
-        assert said in words("".join(capsys.readouterr()))
-        main([command, str(tmp_path / "without")])
-        assert "the recorder took" not in words("".join(capsys.readouterr()))
+    inner = [Made("H5Dread", 4_000, MIB, 0, inside=[Made("pread", 2, 64, 64 * n) for n in range(200)])] * 5
+    small = [Made("pwrite", 0.03, 1, gap_us=0.05) for _ in range(100_000)]
+    # 1,005 calls of 6 to 15 µs in 20 ms; 100,000 of 55 to 95 ns in 8 ms.
+    for name, calls, how, least in (
+        ("lines", inner, {"env.ENSIO_PYTHON_LINES": "1"}, "6.03 ms to 15.1 ms in all"),
+        ("small", small, {"recorder": "1.0"}, "5.50 ms to 9.50 ms in all"),
+    ):
+        run = io_run(tmp_path / name, [calls], **how)
+        diagnosis = en.diagnose(run)
+        assert diagnosis.account is not None
+        assert run.length_s < 0.03
+        (entry,) = (each for each in diagnosis.account.entries if each.id == "recorder")
+        assert entry.time_s > diagnosis.account.run_s / 2
+        left_s = diagnosis.account.run_s - entry.time_s
+        assert all(each.gain_s is None or each.gain_s[1] <= left_s for each in diagnosis.findings)
+        assert main(["info", str(tmp_path / name)]) == 0
+        assert least in words(capsys.readouterr().out)
+        assert words(str(diagnosis)).startswith("The recorder itself takes")
+    other = en.diagnose(io_run(tmp_path / "of-another-tool", [small]))
+    assert other.account is not None
+    assert "recorder" not in {each.id for each in other.account.entries}
 
 
 def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_below_the_steps(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from matrices import CALLS, MIB, NUMBERS, FileSystem, Matrices, run_matrices
 
 from ensembles.model.events import Events
@@ -128,8 +129,8 @@ def test_parts_merged_are_the_whole():
     whole, merged = strided(events), StridedReads()
     for ranks in ([0, 1, 2], [3], [4, 5]):
         merged.merge(strided(events[np.isin(events.rank, ranks)]))
-    for name, values in whole.to_arrays().items():
-        np.testing.assert_array_equal(merged.to_arrays()[name], values)
+    for name, values in arrays_of(whole).items():
+        np.testing.assert_array_equal(arrays_of(merged)[name], values)
     assert vars(merged).keys() == vars(whole).keys()
     for name in ("reads", "io_time_ns", "read_time_ns", "bytes_by_layer", "share"):
         assert getattr(merged, name) == getattr(whole, name)

@@ -68,7 +68,7 @@ def test_one_quantile_is_a_quantile():
 @pytest.mark.parametrize("durations_s", [[1.0], [1.0, 2.0], [0.0268, 0.05, 0.06]])
 def test_texts_of_few_calls_have_no_nan(durations_s):
     ensemble = en.Ensemble(durations_s)
-    for found in (ensemble.moments(), ensemble.robust(), ensemble.quantiles([0, 0.5, 1])):
+    for found in (ensemble.moments(), ensemble.quantiles([0, 0.5, 1])):
         assert "nan" not in str(found), str(found)
     assert "1 calls" not in str(en.Ensemble([1.0]).moments())
 

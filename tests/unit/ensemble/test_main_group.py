@@ -95,7 +95,7 @@ def test_an_ensemble_is_of_the_calls_that_move_most(
     assert whole.n == 40
     assert whole.notes[0].startswith("taken are 40 writes of 1.00 MiB (posix), which moved 99.")
     assert "200 writes of 43 B (posix), --layer posix --op write --size 43B" in whole.notes[0]
-    for found in (whole.moments(), whole.robust(), whole.quantiles()):
+    for found in (whole.moments(), whole.quantiles()):
         assert found.notes[0] == whole.notes[0]
         assert "200 writes of 43 B (posix), --layer" in str(found)
     assert mixed.ensemble(op="read").moments().notes[:1] != whole.notes[:1]

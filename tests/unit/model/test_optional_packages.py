@@ -26,7 +26,10 @@ CASES = {
         "from ensembles.cli.main import _bringing\n"
         "    raise EnsioError(_bringing(ModuleNotFoundError(name='bokeh.io')))",
     ),
-    "darshan": ("pip install darshan", "from ensembles.readers.foreign.darshan.library import load; load()"),
+    "darshan": (
+        "pip install 'ensio[darshan]'",
+        "from ensembles.readers.foreign.darshan.library import load; load()",
+    ),
 }
 
 

@@ -3,8 +3,6 @@
 import os
 import signal
 
-import numpy as np
-
 from ensembles.passes.summary import Summary
 
 MARK = "killed-at-"
@@ -38,6 +36,3 @@ class Killed(Summary):
 
     def merge(self, other):
         self.events += other.events
-
-    def to_arrays(self):
-        return {"events": np.array(self.events)}

@@ -17,6 +17,7 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from summaries_that_kill import MARK, Killed
 
 import ensembles as en
@@ -108,7 +109,7 @@ def test_commands_answer_the_same(cluster: tuple, run_path: Path, command: tuple
 
 def test_pictures_are_drawn_by_the_cluster(cluster: tuple, run_path: Path) -> None:
     run = en.open(run_path, cluster[0])
-    found, expected = (data_for(each, RateCurve).to_arrays() for each in (run, en.open(run_path)))
+    found, expected = (arrays_of(data_for(each, RateCurve)) for each in (run, en.open(run_path)))
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)
 
@@ -130,10 +131,10 @@ def test_rasters_rates_and_filtered_calls_of_a_trace_file_are_those_of_one_proce
     for run in (en.open(path, cluster[0]), en.open(path)):
         selection = Selection.parse(**filters).for_run(run)
         window = Window(int(0.4e9 * end_s), int(0.41e9 * end_s), 0, TASKS - 1)
-        arrays = [window_of(run, window, rows_of_tasks(run, "rank"))[0].to_arrays()]
+        arrays = [arrays_of(window_of(run, window, rows_of_tasks(run, "rank"))[0])]
         for chosen in (None, selection):
             arrays += [
-                each.to_arrays() for each in run.summarize(requests, selection=chosen).summaries.values()
+                arrays_of(each) for each in run.summarize(requests, selection=chosen).summaries.values()
             ]
         answers.append(arrays)
     for found, expected in zip(*answers, strict=True):

@@ -68,9 +68,6 @@ class Writes(Summary):
         self.writes += other.writes
         self.ranks += other.ranks
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        return {"writes": np.array(self.writes)}
-
 
 EXECUTORS: dict[str, Callable[[], object]] = {
     "one thread": lambda: ThreadExecutor(1),
@@ -132,9 +129,6 @@ class Added(Summary):
     def merge(self, other: Added) -> None:
         raise AssertionError("there is one part")
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        return {}
-
 
 class Slowly(Added):
     """The same of a summary that prepares its chunks one by one."""
@@ -185,13 +179,16 @@ def test_a_summary_that_reads_on_no_further_stops_no_other(run_path: Path) -> No
 
 
 def test_a_class_without_a_part_of_the_protocol_is_refused() -> None:
-    class Partial(Summary):
+    class WithoutAdd(Summary):
+        added_up = ("events",)
+
+    class WithoutMerge(Summary):
         def add(self, chunk: Events) -> None: ...
 
-        def merge(self, other: Partial) -> None: ...
-
-    with pytest.raises(TypeError, match="to_arrays"):
-        Partial()
+    with pytest.raises(TypeError, match="add"):
+        WithoutAdd()
+    with pytest.raises(NotImplementedError, match="WithoutMerge says neither how it merges"):
+        WithoutMerge().merge(WithoutMerge())
 
 
 def test_a_group_requires_what_the_strictest_of_its_summaries_does() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource
 
@@ -87,7 +88,7 @@ def test_counts_by_worker_processes_are_equal_to_the_last_bit(
     kind: type, run_path: Path, pool: CountingExecutor
 ) -> None:
     found, expected, from_events = (
-        data_for(data, kind).to_arrays()
+        arrays_of(data_for(data, kind))
         for data in (en.open(run_path, pool), en.open(run_path), en.open(run_path).events)
     )
     for name, values in expected.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from summaries_that_kill import Killed
 
 import ensembles as en
@@ -103,7 +104,7 @@ def test_commands_answer_the_same(
 def test_reports_show_the_same(run_path: Path, pool: ProcessExecutor) -> None:
     expected, found = (ReportData.from_run(en.open(run_path, workers))[0] for workers in (None, pool))
     for name in ("table", "totals", "sizes", "histogram", "rate", "raster"):
-        theirs, mine = (getattr(summaries, name).to_arrays() for summaries in (expected, found))
+        theirs, mine = (arrays_of(getattr(summaries, name)) for summaries in (expected, found))
         for key, values in theirs.items():
             np.testing.assert_array_equal(mine[key], values, err_msg=f"{name} {key}")
     assert list(found.table.totals) == list(expected.table.totals)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,7 @@ def test_summaries_of_a_selection_are_those_of_its_events(
         run.reading.executor = before
     by_hand = SUMMARIES[summary]()
     by_hand.add(run.events[selection.mask(run.events)])
-    expected, found = by_hand.to_arrays(), made.to_arrays()
+    expected, found = arrays_of(by_hand), arrays_of(made)
     assert expected.keys() == found.keys()
     for name in expected:
         np.testing.assert_array_equal(np.sort(found[name]), np.sort(expected[name]), name)

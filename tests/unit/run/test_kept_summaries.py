@@ -413,9 +413,6 @@ class Held(Summary):
 
     merge = add
 
-    def to_arrays(self):
-        return {}
-
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 
 from ensembles.answers.ordinals import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.diagnosis.evidence import Evidence
@@ -214,7 +215,7 @@ def test_each_summary_is_read_as_it_was_written(kind):
     written, found = filled(kind), MADE[kind]()
     restore(found, to_bytes(written, RUN), RUN)
     assert digest_of(found) == digest_of(written)
-    expected, arrays = written.to_arrays(), found.to_arrays()
+    expected, arrays = arrays_of(written), arrays_of(found)
     assert arrays.keys() == expected.keys()
     for name, column in expected.items():
         np.testing.assert_array_equal(arrays[name], column, name)

@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from bokeh.models import ColumnDataSource
 
 import ensembles as en
@@ -113,8 +114,8 @@ def test_the_first_pictures_of_a_collected_run_read_no_event(trace: Path, read_r
     assert not read_rows
     for found, made in ((raster, Raster(TASKS)), (rate, RateCurve())):
         made.add(run.events)
-        for name, values in made.to_arrays().items():
-            np.testing.assert_array_equal(found.to_arrays()[name], values)
+        for name, values in arrays_of(made).items():
+            np.testing.assert_array_equal(arrays_of(found)[name], values)
 
 
 def test_levels_in_the_file_are_those_of_the_events(trace: Path) -> None:
@@ -124,8 +125,8 @@ def test_levels_in_the_file_are_those_of_the_events(trace: Path) -> None:
         if not run.reading.kept.find(pyramid_request(number), found):
             continue
         made.add(run.events)
-        for name, values in made.to_arrays().items():
-            np.testing.assert_array_equal(found.to_arrays()[name], values)
+        for name, values in arrays_of(made).items():
+            np.testing.assert_array_equal(arrays_of(found)[name], values)
         kept += 1
     assert kept >= 2
     with h5py.File(trace) as file:
@@ -143,8 +144,8 @@ def test_worker_processes_give_the_same_sums(trace: Path) -> None:
         (raster_of(run, low, high), raster_of(expected, low, high)),
     ]
     for found, known in pairs:
-        for name, values in known.to_arrays().items():
-            np.testing.assert_array_equal(found.to_arrays()[name], values)
+        for name, values in arrays_of(known).items():
+            np.testing.assert_array_equal(arrays_of(found)[name], values)
 
 
 def damaged(file: h5py.File) -> None:

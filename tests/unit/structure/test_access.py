@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from builders import make_events
 from commands_here import executed
 from hypothesis import given
@@ -478,8 +479,8 @@ def test_parts_merged_are_the_whole(parts):
     merged = pieces[0]
     assert merged.union_bytes() == whole.union_bytes()
     assert merged.patterns.keys() == whole.patterns.keys()
-    for name, column in whole.to_arrays().items():
-        np.testing.assert_array_equal(merged.to_arrays()[name], column)
+    for name, column in arrays_of(whole).items():
+        np.testing.assert_array_equal(arrays_of(merged)[name], column)
 
 
 def test_a_program_that_asks_for_all_there_is_has_no_negative_size():

@@ -74,7 +74,6 @@ def test_parts_of_a_run_merge_to_the_whole() -> None:
     for rank in range(3):
         merged.merge(whole([row for row in rows if row[0] == rank], 5))
     assert (merged.outer, merged.inner) == (whole(rows).outer, whole(rows).inner)
-    assert merged.to_arrays()["bytes"].sum() == sum(sums.bytes for sums in merged.inner.values())
 
 
 def test_calls_before_a_call_that_began_later_are_not_inside_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from builders import make_events
 from generated_events import CALLS, TASKS, events, parts_of
 from hypothesis import given
@@ -46,8 +47,8 @@ def test_cells_add_up_to_the_bytes_of_the_calls(whole, seed) -> None:
         np.testing.assert_allclose(found.by_rank(op).sum(axis=1), by_rank)
     for parts in (parts_of(whole, random), [whole[:0], whole]):
         again = filled(parts)
-        for name, column in found.to_arrays().items():
-            np.testing.assert_array_equal(again.to_arrays()[name], column, name)
+        for name, column in arrays_of(found).items():
+            np.testing.assert_array_equal(arrays_of(again)[name], column, name)
         assert (again.calls, again.without_offset) == (found.calls, found.without_offset)
 
 

@@ -134,7 +134,7 @@ def test_a_sync_is_a_use_of_a_file_that_is_never_closed():
 
 
 def test_more_sessions_than_are_kept_are_refused(monkeypatch):
-    monkeypatch.setattr(open_time, "MOST_SESSIONS", 10)
+    monkeypatch.setattr(open_time, "MOST_EXACT", 10)
     rows = [row for rank in range(100) for row in phase(rank, 100 * rank)]
     assert found_in(rows).open_to_close("write") is None
     few = [row for rank in range(100) for row in phase(rank, 100 * rank, moved=10**6 if rank < 10 else 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from arrays_of import arrays_of
 from generated_events import TASKS, events, parts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,8 +58,8 @@ def test_parts_merge_to_the_whole(whole: Events, seed: int) -> None:
     merged = Pyramid(TASKS)
     for part in parts_of(whole, np.random.default_rng(seed)):
         merged.merge(filled(part))
-    for name, values in filled(whole).to_arrays().items():
-        np.testing.assert_array_equal(merged.to_arrays()[name], values)
+    for name, values in arrays_of(filled(whole)).items():
+        np.testing.assert_array_equal(arrays_of(merged)[name], values)
 
 
 @settings(max_examples=25, deadline=None)
@@ -68,8 +69,8 @@ def test_the_raster_of_a_pyramid_is_that_of_the_events(whole: Events) -> None:
     raster.add(whole)
     found = filled(whole).raster()
     assert (found.extent_ns, found.several_threads) == (raster.extent_ns, raster.several_threads)
-    for name, values in raster.to_arrays().items():
-        np.testing.assert_array_equal(found.to_arrays()[name], values)
+    for name, values in arrays_of(raster).items():
+        np.testing.assert_array_equal(arrays_of(found)[name], values)
 
 
 @settings(max_examples=25, deadline=None)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from made_darshan_logs import MadeLog, Segment
 
 import ensembles as en
@@ -101,8 +102,8 @@ def test_parts_merge_and_workers_give_the_same(tmp_path: Path) -> None:
     selected = load_of(events, layouts=run)
     for other in (parts[0], shared, selected):
         assert other is not None
-        assert {name: each.tolist() for name, each in other.to_arrays().items()} == {
-            name: each.tolist() for name, each in whole.to_arrays().items()
+        assert {name: each.tolist() for name, each in arrays_of(other).items()} == {
+            name: each.tolist() for name, each in arrays_of(whole).items()
         }
         assert (other.known_bytes, other.unknown_bytes) == (whole.known_bytes, whole.unknown_bytes)
 
@@ -167,6 +168,6 @@ def test_the_load_is_kept_for_later_commands(tmp_path: Path) -> None:
     load = load_of(run)
     again = request.make(run)
     restore(again, to_bytes(load, run), run)
-    assert {name: each.tolist() for name, each in again.to_arrays().items()} == {
-        name: each.tolist() for name, each in load.to_arrays().items()
+    assert {name: each.tolist() for name, each in arrays_of(again).items()} == {
+        name: each.tolist() for name, each in arrays_of(load).items()
     }

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from generated_events import CALLS, TASKS, events_of
 
-from ensembles import _compiled
 from ensembles.model.events import OPS, Events
 from ensembles.summaries import totals_by
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
@@ -98,13 +97,3 @@ def test_ranks_out_of_order_in_a_chunk_count_once():
     one.add(mixed)
     for each in one.totals():
         assert each.tasks == len(np.unique(events.rank[events.file == each.key]))
-
-
-def test_arrays_that_do_not_fit_are_refused():
-    keys, numbers = np.zeros(3, np.uint32), np.zeros(3, np.int64)
-    with pytest.raises(IndexError, match="event 1 has a key without an entry, or is of a lower rank"):
-        _compiled.count_ranks_of_keys(
-            keys, np.array([1, 0, 0], np.uint32), numbers[:1].copy(), numbers[:1].copy()
-        )
-    with pytest.raises(ValueError, match="an entry for each key"):
-        _compiled.count_ranks_of_keys(keys, keys, numbers.copy(), numbers[:1].copy())

@@ -15,12 +15,12 @@ from scipy.special import ndtri
 import ensembles as en
 from ensembles import viz
 from ensembles.model.units import seconds_text
-from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.statistics.modes.kinds import Bump
 from ensembles.statistics.modes.modes import Modes
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
 from ensembles.viz.pictures.modes import _mode_label, _reasons, _rejected_modes, label_places
+from ensembles.viz.pictures.tail import predicted_curve
 from ensembles.viz.report.page import shown_ensembles
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -121,12 +121,14 @@ def test_a_log_normal_that_does_not_fit_is_dashed_and_the_legend_says_so() -> No
 def test_the_curve_of_the_slowest_is_that_of_theory() -> None:
     random = np.random.default_rng(8)
     ensemble = en.Ensemble(random.exponential(1e-3, 200_000), rank=np.arange(200_000) % 100)
-    curve = PredictiveCdf.from_sample(ensemble.sample, ensemble.calls, 100)
-    assert curve.answer.method == "within-reach"
-    theory_s = -1e-3 * np.log1p(-(curve.chance ** (1 / 100)))
-    np.testing.assert_allclose(curve.duration_s, theory_s, rtol=0.04)
-    assert (np.diff(curve.duration_s) >= 0).all()
-    assert (np.diff(curve.chance) > 0).all()
+    answer, duration_s, chance = predicted_curve(ensemble, 100, 0.9)
+    assert answer.method == "within-reach"
+    theory_s = -1e-3 * np.log1p(-(chance ** (1 / 100)))
+    np.testing.assert_allclose(duration_s, theory_s, rtol=0.04)
+    assert (np.diff(duration_s) >= 0).all()
+    assert (np.diff(chance) > 0).all()
+    ends = np.interp([0.05, 0.5, 0.95], chance, duration_s)
+    np.testing.assert_allclose(ends, [answer.low_s, answer.median_s, answer.high_s])
 
 
 def test_the_slowest_of_n_stands_beside_equation_1_and_what_was_seen() -> None:

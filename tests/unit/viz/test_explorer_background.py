@@ -106,4 +106,3 @@ def test_passes_of_other_processes_and_without_a_thread_do_not_wait() -> None:
     pickle.loads(pickle.dumps(turn)).take()
     summary = InTurn(turn)
     summary.merge(InTurn(turn))
-    assert summary.to_arrays() == {}

@@ -14,7 +14,7 @@ from ensembles import viz
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.report.drawing import _library, embed_pictures
+from ensembles.viz.report.drawing import PageSerializer, _library, embed_pictures
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,9 @@ def test_a_page_has_neither_the_buttons_nor_the_widgets_of_bokeh(run) -> None:
     picture = viz.rate(run)
     script, _ = embed_pictures({"rate": picture}, linked=())
     assert "show or hide" not in str(pictures_in(script))
-    assert _library(picture.references()) == "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
+    serializer = PageSerializer()
+    serializer.encode(picture)
+    assert _library(serializer.models) == "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     assert len(picture.elements) == 2  # the picture itself is as before
 
 

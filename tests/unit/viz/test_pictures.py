@@ -160,7 +160,7 @@ def test_picture_shares_the_time_axis_that_it_is_given(run) -> None:
     assert find(picture, "tasks_inside").x_range is x_range
 
 
-def test_moments_table_shows_itself_in_a_notebook(run) -> None:
+def test_moments_are_of_each_function(run) -> None:
     table = moments(run)
     assert table.headers[:4] == ("call", "n", "mean", "std")
     assert {row[0]: row[1] for row in table.rows} == {"pwrite": "1", "pread": "1", "open": "2"}
@@ -169,7 +169,6 @@ def test_moments_table_shows_itself_in_a_notebook(run) -> None:
     assert open_row[4:6] == ["–", "–"]
     assert open_row[6] == "10.0 ms"
     assert open_row[-1] == "20.0 ms"
-    assert "<table>" in table._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -350,7 +350,7 @@ def test_one_pass_counts_the_ensembles_of_a_collected_run_too(
     pages, numbers = [], []
     for known in (True, False):
         if not known:
-            monkeypatch.setattr(report, "counts_for_ensembles", lambda run: None)
+            monkeypatch.setattr(report, "_chosen_early", lambda run: None)
         passes.clear()
         write_report(en.open(tmp_path / "run.h5"), tmp_path / "a.html")
         page = (tmp_path / "a.html").read_text()

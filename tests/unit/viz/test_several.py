@@ -119,7 +119,7 @@ def test_bars_of_splitting_have_the_colours_of_their_curves() -> None:
         next(r for r in above.renderers if r.name == f"times_{k}").glyph.line_color for k in (1, 2, 4, 8)
     ]
     bars = below.renderers[0].data_source.data
-    colours = dict(zip(bars["calls"], bars["colour"], strict=True))
+    colours = dict(zip(bars["label"], bars["colour"], strict=True))
     assert lines == list(SERIES[:4])
     assert [colours[k] for k in (1, 2, 4, 8) if k in colours] == [
         line for k, line in zip((1, 2, 4, 8), lines, strict=True) if k in colours

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.diagnosis.case import LEVEL as TASK_LEVEL
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MOST, NEARLY_ALL
+from ensembles.diagnosis.limits import LEVEL as TASK_LEVEL
 from ensembles.diagnosis.rules.strided_readahead.profile import (
     HEALTHY_READS,
     MOST_GROUPS,
@@ -22,8 +23,6 @@ from ensembles.model.units import number_text, share_text
 LEVEL = 0.05
 """Significance level of the test by positions, whose only sample is the positions."""
 
-LEAST_RATIO = 1.5
-"""Least ratio of the reads after the stride is recognised to the slowest before."""
 
 LEAST_STEP = 1.2
 """Least ratio of the first of these reads to the slowest before."""
@@ -35,15 +34,9 @@ FIRST_SLOW = (HEALTHY_READS + 1, HEALTHY_READS + 2)
 """Reads with which the slow ones may begin: as soon as the stride is recognised, or one later, if the
 memory of the client is full only then."""
 
-UPPER_TENTH = 0.9
-"""Quantile over the tasks at which the slow reads may begin earlier than at the median: a weak fault slows
-the first of them in the tasks whose memory fills first."""
 
-_SHARE = 0.5
 _GETS_WORSE = 1.1
 _HORIZON = 12
-_WRITES = 0.5
-_SCATTERS = 3.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +94,7 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
     ratio = float(np.median(after) - before.max())
     begin = _begin(levels, mixed.with_writes)
     if not begin.holds:
-        upper = _begin(_mean([group.levels(UPPER_TENTH) for group in groups]), mixed.with_writes)
+        upper = _begin(_mean([group.levels(NEARLY_ALL) for group in groups]), mixed.with_writes)
         begin = replace(upper, tasks="the slowest tenth of the tasks") if upper.holds else begin
     checks = [
         begin.check(),
@@ -205,7 +198,7 @@ def _in_tasks(mixed: StridedRuns) -> Check:
     rises = by_task(mixed.rank, mixed.rise)
     share = float(np.mean(rises > np.log(LEAST_STEP)))
     return Check(
-        "in-most-tasks", share > _SHARE, f"{share_text(share)} of the tasks with such reads are affected"
+        "in-most-tasks", share > MOST, f"{share_text(share)} of the tasks with such reads are affected"
     )
 
 
@@ -228,7 +221,7 @@ def _writes(mixed: StridedRuns, ratio: float) -> Check:
     if rise is None:
         return Check("not-the-writes", None, "there are too few writes between the reads to compare with")
     sentence = f"the writes between the reads become {number_text(np.exp(rise))} times as long"
-    return Check("not-the-writes", bool(rise <= _WRITES * ratio), sentence)
+    return Check("not-the-writes", bool(rise <= MOST * ratio), sentence)
 
 
 def _stands_out(mixed: StridedRuns, plain: StridedRuns, ratio: float) -> Check:
@@ -238,7 +231,7 @@ def _stands_out(mixed: StridedRuns, plain: StridedRuns, ratio: float) -> Check:
         "the writes between the reads, and reads without writes between them, vary from one to the next by a "
         f"factor of {number_text(np.exp(scatter))} (standard deviation)"
     )
-    return Check("stands-out", bool(ratio >= _SCATTERS * scatter), sentence)
+    return Check("stands-out", bool(ratio >= FAR * scatter), sentence)
 
 
 def _mean(groups: list[np.ndarray]) -> np.ndarray:

@@ -8,11 +8,8 @@ import numpy as np
 
 from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns
 
-DRAWS = 200
-
 LEAST_DOUBT = 0.02
 """Least relative margin of intervals to each side, as calls of other tasks would change too."""
-_TAIL = 0.05
 
 
 @dataclass(frozen=True)
@@ -23,22 +20,20 @@ class Loss:
     gain_s: tuple[float, float]  # (float, float): Predicted reduction of the span of the run
 
 
-def estimate_loss(
-    rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: float, seed: int = 0
-) -> Loss:
+def estimate_loss(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: float) -> Loss:
     """Estimate the loss of slow reads.
 
     Without the fault, the slow reads would take the time per byte of the reads before them. These reads
     differ, as the first of them may come before the first write. The lower end of the loss compares with the
-    slowest of their positions, the upper end with the fastest. Both ends include the sampling error of tasks
-    (bootstrap) and disturbances of all tasks (the scatter of these positions). While reads are slow, writes
-    find an emptier cache; the lower end is reduced by their gain.
+    slowest of their positions, the upper end with the fastest. Both ends include disturbances of all tasks
+    (the scatter of these positions). While reads are slow, writes find an emptier cache; the lower end is
+    reduced by their gain.
 
     A window, such as a phase, ends with its last task. It would be shorter by as much as its last end would
     be earlier if every task ended earlier by its loss.
     """
     rate = float(np.nanmedian(runs.base))
-    low, high = _levels_before(runs, seed)
+    low, high = _levels_before(runs)
     lost, gain = [], []
     for level, won_ns in ((high, _won_by_writes_ns(rows, runs)), (low, 0.0)):
         lost_ns = _lost_ns(rows, np.exp(rate + level)) - won_ns
@@ -51,31 +46,14 @@ def _doubted(ends: list[float]) -> tuple[float, float]:
     return (1 - LEAST_DOUBT) * ends[0], (1 + LEAST_DOUBT) * ends[1]
 
 
-def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
-    """Bound the typical times of the positions before the stride is recognised.
+def _levels_before(runs: StridedRuns) -> tuple[float, float]:
+    """Bound the typical times of the positions before the stride is recognised, with their scatter.
 
     They are logarithms, relative to the median of `runs.base`.
     """
-    relative = runs.time[:, :HEALTHY_READS] - np.nanmedian(runs.base)
-    tasks, where = np.unique(runs.rank, return_inverse=True)
-    where = where.reshape(-1)
-    order = np.argsort(where, kind="stable")
-    begin = np.searchsorted(where[order], np.arange(len(tasks) + 1))
-    rng = np.random.default_rng(seed)
-    lows, highs = [], []
-    for _ in range(DRAWS):
-        drawn = rng.integers(0, len(tasks), min(len(tasks), 1024))
-        count = begin[drawn + 1] - begin[drawn]
-        at = (
-            np.repeat(begin[drawn], count)
-            + np.arange(count.sum())
-            - np.repeat(np.cumsum(count) - count, count)
-        )
-        levels = np.nanmedian(relative[order[at]], axis=0)
-        lows.append(float(np.nanmin(levels)))
-        highs.append(float(np.nanmax(levels)))
-    scatter = float(np.nanstd(np.nanmedian(relative, axis=0), ddof=1)) / np.sqrt(HEALTHY_READS)
-    return float(np.quantile(lows, _TAIL)) - scatter, float(np.quantile(highs, 1 - _TAIL)) + scatter
+    levels = np.nanmedian(runs.time[:, :HEALTHY_READS] - np.nanmedian(runs.base), axis=0)
+    scatter = float(np.nanstd(levels, ddof=1)) / np.sqrt(HEALTHY_READS)
+    return float(np.nanmin(levels)) - scatter, float(np.nanmax(levels)) + scatter
 
 
 def _lost_ns(rows: np.ndarray, ns_per_byte: float) -> np.ndarray:

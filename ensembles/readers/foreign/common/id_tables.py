@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ensembles.model.events import Call
 from ensembles.model.metadata import Process
+from ensembles.model.units import MOST_THREADS
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 
 MOST_CALLS = 1 << 15
-MOST_THREADS = 0xFFFF
 
 
 class IdTable(dict[Hashable, int]):

@@ -40,7 +40,7 @@ DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "err
 
 _LEAST_IN_MEMORY_EVENTS = 1 << 16
 
-_BLOCK_EVENTS = 1 << 18
+BLOCK_EVENTS = 1 << 18
 """Calls of a block: its columns, before they are packed, and what readers need to make them are 50 MB."""
 
 
@@ -134,7 +134,7 @@ class ImportedSource:
 
     def _blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the blocks of the trace with all columns; calls with impossible values are left out."""
-        for block in self._trace.blocks(_BLOCK_EVENTS):
+        for block in self._trace.blocks(BLOCK_EVENTS):
             columns = _whole(block)
             beyond = unsound(columns)
             if beyond is not None:

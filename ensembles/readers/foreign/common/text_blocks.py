@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from ensembles.files.untrusted import Reading, beginning_of, open_regular
+from ensembles.files.untrusted import MOST_PART_BYTES, Reading, beginning_of, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text
 
 BLOCK_BYTES = 1 << 22
 LONGEST_LINE_BYTES = 1 << 20
-HOPELESS_BYTES = 1 << 28
 GZIP = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 15
 
@@ -90,7 +89,7 @@ class TextBlocks:
         held, skipping, hopeless = b"", False, 0
         for text in self._texts():
             hopeless = 0 if self._sign in text else hopeless + len(text)
-            if hopeless > HOPELESS_BYTES:
+            if hopeless > MOST_PART_BYTES:
                 raise self.hopeless()
             if skipping:
                 _, end, text = text.partition(b"\n")

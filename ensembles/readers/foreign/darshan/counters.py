@@ -171,10 +171,7 @@ class Counters:
         return inside
 
     def summary(self, files: Sequence[str]) -> CountedSummary:
-        """Make a summary with one cell per kind of call.
-
-        `files`: paths of the run.
-        """
+        """Make a summary with one cell per kind of call of a run with these paths."""
         sums = {call: found for call, found in self.sums.items() if found.count}
         starts = [found.start_ns for found in sums.values() if found.start_ns is not None]
         summary = CountedSummary(CALLS, files)

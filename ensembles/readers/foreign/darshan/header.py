@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ensembles.files.untrusted import Reading, open_regular
+from ensembles.files.untrusted import MOST_PART_BYTES, Reading, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.common.text_blocks import GZIP, plain, sorted_out
 
@@ -32,8 +32,9 @@ VERSIONS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 """Format versions that Darshan's library reads; it converts old ones."""
 
 _VERSION = re.compile(rb"[0-9]+\.[0-9]+\0+")
-_ZLIB, _BZIP2 = 0, 1
-_FEW_MODULES, _MANY_MODULES = 16, 64
+_COMPRESSIONS = ("zlib", "bzip2")
+"""By their numbers in the header."""
+
 MOST_JOB_BYTES = 1 << 16
 LONGEST = 1328
 """Maximum length of the header, bytes."""
@@ -88,13 +89,13 @@ def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
             "convert it with darshan-convert of the Darshan release that wrote it"
         )
     old = version < "3.41"
-    count = _FEW_MODULES if old else _MANY_MODULES
+    count = 16 if old else 64  # modules
     swapped = struct.unpack_from("<q", beginning, 8)[0] != MAGIC
     shape = struct.Struct(f"{'>' if swapped else '<'}{'B3xI' if old else 'B7xQ'}{2 + 2 * count}Q{count}I")
     if len(beginning) < 16 + shape.size:
         raise damaged(path, f"it ends after {size_bytes:,} bytes, within its header")
     compression, _, *numbers = shape.unpack_from(beginning, 16)
-    if compression not in (_ZLIB, _BZIP2):
+    if compression >= len(_COMPRESSIONS):
         raise EnsioError(
             f"{path} is a Darshan log that is not compressed by zlib or bzip2, which Darshan's library does "
             "not read safely: convert it with darshan-convert"
@@ -103,7 +104,7 @@ def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
     head_bytes = 16 + shape.size
     end = _check_places(path, places, head_bytes, size_bytes)
     job = (head_bytes, end - head_bytes)
-    return Header(version, swapped, compression == _ZLIB, job, places[0])
+    return Header(version, swapped, _COMPRESSIONS[compression] == "zlib", job, places[0])
 
 
 def open_header(path: str) -> Header:
@@ -156,9 +157,6 @@ def damaged(path: str, how: str) -> EnsioError:
     return EnsioError(f"{path} is a damaged Darshan log: {how}; copy it again from where it was written")
 
 
-MOST_BYTES = 1 << 28
-"""Limit on the parts of a frame, which are far smaller."""
-
 ROWS = 1 << 12
 """Number of names, layouts or records of counters in a frame."""
 
@@ -200,7 +198,7 @@ def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
 
 
 def _exactly(stream: IO[bytes], length: int) -> bytes:
-    data = stream.read(length) if 0 <= length <= MOST_BYTES else b""
+    data = stream.read(length) if 0 <= length <= MOST_PART_BYTES else b""
     if len(data) != length:
         raise FrameError
     return data

@@ -11,17 +11,14 @@ import numpy as np
 from ensembles.model.events import Call
 from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import Mount, Process, RunMetadata
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import LATEST_S, MOST_TASKS, count_text, seconds_text
 from ensembles.readers.foreign.darshan.counter_semantics import WAYS
 from ensembles.readers.foreign.darshan.counters import Counters
 from ensembles.readers.foreign.darshan.header import DamagedLog
 from ensembles.readers.foreign.darshan.record_sums import LAYERS
 from ensembles.readers.foreign.darshan.segments import CALLS, Converter, SegmentBlocks
 
-MOST_TASKS = 1 << 24
-"""Upper bound on the number of tasks of a plausible log."""
-
-_LATEST_NS = (1 << 33) * 10**9
+_LATEST_NS = LATEST_S * 10**9
 _MODULE_OF = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
 _UNDERSTOOD = {*LAYERS, *CALLS, "LUSTRE", "HEATMAP", "BG/Q"}
 _WITHOUT_IO = {"APMPI", "APXC", "APSS"}

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterator
 from functools import cache
 from glob import escape, glob
+from sysconfig import get_path
 from typing import Any
 
 from ensembles.model.errors import EnsioError, MissingLibrary
@@ -48,11 +49,10 @@ class DarshanError(Exception):
 
 
 def _unusable(reason: str) -> MissingLibrary:
-    """Make the error for a package that does not fit, or comes without the library."""
+    """Make the error for a package that does not fit: what is used of a wheel of it serves every Python."""
     return MissingLibrary(
-        f"Darshan logs cannot be read here, because the package darshan {_version()} {reason}: pip install "
-        "'darshan>=3.4.6' with a Python for which it has a wheel, or put libdarshan-util.so of Darshan's "
-        "release on LD_LIBRARY_PATH"
+        f"Darshan logs cannot be read: the package darshan {_version()} {reason}: pip install --no-deps "
+        f"--upgrade --only-binary :all: --python-version 3.12 --target {get_path('purelib')} 'darshan>=3.4.6'"
     )
 
 
@@ -102,7 +102,7 @@ def load() -> tuple[Any, Any]:
     spec = importlib.util.find_spec("darshan")
     if spec is None or importlib.util.find_spec("cffi") is None:
         raise MissingLibrary(
-            "Darshan logs are read by the package darshan, which is not installed: pip install darshan"
+            "Darshan logs are read by the package darshan, which is missing: pip install 'ensio[darshan]'"
         )
     import cffi
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ensembles.model.counters import SUMS, ModuleCounters, SizeClass
-from ensembles.model.units import HALF_INT64
+from ensembles.model.units import HALF_INT64, LONGEST_S
 from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, WAYS
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
@@ -60,7 +60,6 @@ _NO_SUM = (
     "VARIANCE_RANK_BYTES",
 )
 _FIRST, _LAST = "_START_TIMESTAMP", "_END_TIMESTAMP"
-_MOST_S = 1e9
 _PENDING = 1 << 16
 _COMMON = 4096
 """Number of different common sizes that are kept; fewer are rare."""
@@ -88,7 +87,7 @@ class RecordSums:
         identity, rank, whole, real = columns
         prefix = PREFIXES[self.module]
         is_time = np.array(["VARIANCE" not in name for name in names[1]])
-        if not (np.abs(real[:, is_time]).max(initial=0.0) < _MOST_S):
+        if not (np.abs(real[:, is_time]).max(initial=0.0) < LONGEST_S):
             raise DamagedLog("a time in it is impossible")
         value = {name.removeprefix(prefix): whole[:, i] for i, name in enumerate(names[0])}
         value |= {name.removeprefix(prefix): real[:, i] for i, name in enumerate(names[1])}

@@ -20,6 +20,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from ensembles.files.untrusted import SMALL_PART_BYTES
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.header import ROWS, SEGMENT_BYTES, Header, open_header, write_frame
 from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame, warm_up
@@ -31,7 +32,6 @@ TRACED = ("DXT_MPIIO", "DXT_POSIX")
 _RECORD = "Qqq64sqq"
 _FIRST_WITH_THREADS = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 _MOST_TIMES_PACKED = 200
-_PACKED_CHECK_BYTES = 1 << 26
 _LEAST_SECONDS = 60
 _BYTES_PER_SECOND = 1 << 20
 _LEAST_MEMORY = 1 << 29
@@ -176,7 +176,7 @@ def _check_version(path: str, module: str, version: int, log: Log) -> None:
 
 
 def _check_packing(unpacked: int, packed: int) -> None:
-    if unpacked > _PACKED_CHECK_BYTES and unpacked > _MOST_TIMES_PACKED * packed:
+    if unpacked > SMALL_PART_BYTES and unpacked > _MOST_TIMES_PACKED * packed:
         raise DarshanError("decompress records with an implausible compression ratio (all alike)")
 
 

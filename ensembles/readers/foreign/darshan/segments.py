@@ -8,6 +8,7 @@ from mmap import mmap
 import numpy as np
 
 from ensembles.model.events import Call
+from ensembles.model.units import LONGEST_S, MOST_THREADS
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
 CALLS = {
@@ -17,8 +18,6 @@ CALLS = {
 """Calls for the reads and writes of a module; DXT does not record the function."""
 
 _READ, _WRITE = 1, 2
-_LONGEST_S = 1e9
-_MOST_THREADS = 1 << 16
 
 Columns = dict[str, np.ndarray]
 
@@ -68,7 +67,7 @@ class Converter:
         segments = np.frombuffer(memory, shape, parts.length)
         start_s, end_s = segments["start"].astype("f8"), segments["end"].astype("f8")
         # Comparisons with NaN are false.
-        if not (np.abs(start_s).max() < _LONGEST_S and np.abs(end_s).max() < _LONGEST_S):
+        if not (np.abs(start_s).max() < LONGEST_S and np.abs(end_s).max() < LONGEST_S):
             raise DamagedLog("the time of a call is impossible")
         length = segments["length"].astype("i8")
         if length.min() < 0:
@@ -114,8 +113,8 @@ class Converter:
             if number is None:
                 number = self.threads[of_rank, pthread] = self._per_rank.get(of_rank, 0)
                 self._per_rank[of_rank] = number + 1
-                if number >= _MOST_THREADS:
-                    raise DamagedLog(f"rank {of_rank} has more than {_MOST_THREADS:,} threads")
+                if number > MOST_THREADS:
+                    raise DamagedLog(f"rank {of_rank} has more than {MOST_THREADS + 1:,} threads")
             numbers[i] = number
         return np.repeat(numbers[place.ravel()], np.diff(np.append(first, len(rank))))
 

@@ -10,11 +10,11 @@ from typing import Any, get_type_hints
 import msgspec
 import numpy as np
 
-from ensembles.model.units import count_text
+from ensembles.files.untrusted import MOST_PART_BYTES
+from ensembles.model.units import MOST_TASKS, count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.common.text_blocks import (
-    HOPELESS_BYTES,
     LONGEST_LINE_BYTES,
     TextBlocks,
     plain,
@@ -116,7 +116,7 @@ class TextFile(TextBlocks):
                 block = block.replace(b"},\n", b"}\n")
             records = self._decoded(block)
             hopeless = 0 if records else hopeless + len(block)
-            if hopeless > HOPELESS_BYTES:
+            if hopeless > MOST_PART_BYTES:
                 raise self.hopeless()
             if records:
                 yield records
@@ -184,7 +184,6 @@ _LAYER_OF = {
     "MPI": "mpisync",
     "HDF5": "hdf5",
 }
-_LARGEST_RANK = 1 << 24
 _MOST_REGION_NAMES = 1 << 16
 _AT_AN_OFFSET = frozenset(("pread", "pwrite", "preadv", "pwritev", "preadv2", "pwritev2"))
 
@@ -231,7 +230,7 @@ class Names:
             rank = int(args.value) if args.name == "rank" else -1
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
             return
-        if 0 <= rank < _LARGEST_RANK:
+        if 0 <= rank < MOST_TASKS:
             self._told_ranks[args.hhash or args.hostname, record.pid] = rank
             self._tasks.reserve(rank)
 

@@ -308,10 +308,7 @@ class Copies:
         self._seen: list[np.ndarray] = []
 
     def are_new(self, ids: Sequence[int | str | None], columns: np.ndarray) -> np.ndarray:
-        """Test which records occur for the first time.
-
-        `ids`: ids of the records in their processes. None: unknown; such a record is never a copy.
-        """
+        """Test which records occur for the first time, by ids in their processes; without one, each does."""
         new = np.ones(len(ids), bool)
         rows = np.flatnonzero(np.fromiter((known is not None for known in ids), bool, len(ids)))
         if not len(rows):

@@ -15,6 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.flights import OPERATIONS, Flights
 from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.model.sites import SiteTable
+from ensembles.model.units import MOST_TASKS, MOST_THREADS
 from ensembles.recorder.site_places import resolve_sites
 
 UNDEFINED = 2**64 - 1
@@ -22,8 +23,6 @@ _PROCESS_GROUP = 1
 _CPU_THREAD = 1
 _PIECE = re.compile(r"(.*)\+[0-9]+", re.DOTALL)
 _FILE_SYSTEM = ("Mount Point", "File System", "File System Source")
-_MOST_THREADS = 0xFFFF
-_MOST_TASKS = 1 << 26
 
 
 class Definitions:
@@ -119,13 +118,13 @@ class Definitions:
         its rank and thread.
         """
         tasks = facts.get("tasks")
-        if not isinstance(tasks, int) or not 0 <= tasks <= _MOST_TASKS:
+        if not isinstance(tasks, int) or not 0 <= tasks <= MOST_TASKS:
             raise self._damaged()
         self.tasks = max(tasks, 1 + max((group for _, _, group in self._locations), default=-1))
-        if self.tasks > _MOST_TASKS:
+        if self.tasks > MOST_TASKS:
             raise self._damaged()
         self.ranks = np.array([group for _, _, group in self._locations], "u4")
-        self.threads = np.array([number & _MOST_THREADS for number, _, _ in self._locations], "u2")
+        self.threads = np.array([number & MOST_THREADS for number, _, _ in self._locations], "u2")
 
     def _set_other_locations(self) -> None:
         """Assign ranks and threads in another archive: threads in the order of their definitions."""
@@ -136,7 +135,7 @@ class Definitions:
         seen = dict.fromkeys(order, 0)
         for place, (_, kind, group) in enumerate(self._locations):
             if kind == _CPU_THREAD and group in order:
-                self.ranks[place], self.threads[place] = order[group], min(seen[group], _MOST_THREADS)
+                self.ranks[place], self.threads[place] = order[group], min(seen[group], MOST_THREADS)
                 seen[group] += 1
 
     def _order_of_groups(self) -> dict[int, int]:
@@ -223,7 +222,7 @@ class Definitions:
         error_s, step_s = facts["clock_error_s"], facts.get("clock_step_s")
         return RunMetadata(
             tasks=self.tasks,
-            threads=min(int(facts["threads"]), _MOST_TASKS),
+            threads=min(int(facts["threads"]), MOST_TASKS),
             origin_unix_ns=_time(facts["origin_unix_ns"]),
             calls=(),
             files=self.files,

@@ -25,6 +25,7 @@ from ensembles.model.events import OPS, Call
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import COLUMNS, UNKNOWN, SurroundingsTable
+from ensembles.model.units import MOST_CALLS, MOST_THREADS
 from ensembles.readers.common.columns import unsound
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.otf2.definitions import Definitions
@@ -57,9 +58,7 @@ ROW = np.dtype(
 )
 """``struct ensio_otf2_row`` of ``libtrace/otf2/stream.h``."""
 
-REGION_ROW = 9
 NO_NUMBER = 0xFFFFFFFF
-NO_THREAD = 0xFFFF
 
 MOST_MEMORY_BYTES = 2 << 30
 """Memory limit of the reading processes, which hold all definitions."""
@@ -86,10 +85,7 @@ _COUNTED = {
 
 
 def find_anchor(path: str, beginning: bytes | None) -> str | None:
-    """Find the anchor file of an archive.
-
-    The file itself, or the only anchor file in the folder. None: this is not an archive.
-    """
+    """Find the anchor file of an archive: the file itself, or the only one in the folder."""
     if beginning is not None:
         return path if _has_magic(beginning) else None
     try:
@@ -199,7 +195,7 @@ class Otf2Import(ForeignTrace):
         if self._calls is None:
             self._definitions.complete()
             self._calls = CallResolver(self._definitions)
-        regions = rows["kind"] == REGION_ROW
+        regions = rows["kind"] == _REGION_ROW
         if regions.any():
             self._keep_regions(self._possible(rows[regions]))
             rows = rows[~regions]
@@ -232,7 +228,7 @@ class Otf2Import(ForeignTrace):
         told = rows["rank"] != NO_NUMBER
         if told.any():
             rank = np.where(told, rows["rank"], rank)
-            thread = np.where(rows["thread"] != NO_THREAD, rows["thread"], thread)
+            thread = np.where(rows["thread"] != MOST_THREADS, rows["thread"], thread)
             if int(rank.max()) >= self._definitions.tasks:
                 raise self._damaged("it has records of a rank that it does not define")
         return rank, thread
@@ -365,9 +361,9 @@ OPS_OF_ROWS = ("read", "write", "sync", "open", "close", "seek", "meta", "meta")
 """Kind of operation of each kind of row. For larger kinds the region determines the operation."""
 
 _NAMES_OF_ROWS = ("read", "write", "flush", "open", "close", "seek", "delete", "duplicate")
-_CALL_ROW = 8
+_CALL_ROW = len(OPS_OF_ROWS)
+_REGION_ROW = _CALL_ROW + 1
 _IO_ROLES = (27, 38)
-_MOST_CALLS = 0xFFFF
 _STREAMS = re.compile(
     r"f(open|close|dopen|reopen|read|write|seek|tell|flush|gets?c?|puts?c?|printf|scanf).*|rewind|puts|getc|putc"
 )
@@ -410,7 +406,7 @@ class CallResolver:
         self.known, self._places = [], {}
         for number, (name, said, _) in regions.items():
             op, _, layer = said.removeprefix("ensio call ").partition(" ")
-            if op not in OPS or len(self.known) > _MOST_CALLS:
+            if op not in OPS or len(self.known) > MOST_CALLS:
                 raise EnsioError("an OTF2 archive of ensio names calls that it cannot have: copy it again")
             table[number] = len(self.known)
             self.known.append(Call(name, layer, op))
@@ -436,7 +432,7 @@ class CallResolver:
         if key not in self._others:
             call = self._call_of(key >> 16, key >> 8 & 0xFF, key & 0xFF)
             if call not in self._places:
-                if len(self.known) > _MOST_CALLS:
+                if len(self.known) > MOST_CALLS:
                     return 0
                 self._places[call] = len(self.known)
                 self.known.append(call)

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ensembles.files.untrusted import inflate, open_regular, read_whole
+from ensembles.files.untrusted import MOST_PART_BYTES, inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Process, RunMetadata
-from ensembles.model.units import HALF_INT64, count_text
+from ensembles.model.units import DEFLATE_RATIO, HALF_INT64, LATEST_S, MOST_TASKS, count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
 from ensembles.readers.foreign.common.import_table import ForeignTrace
@@ -27,13 +27,9 @@ from ensembles.readers.foreign.recorder.signatures import (
 
 _METADATA = "recorder.mt"
 _MOST_METADATA = 1 << 20
-_MOST_TABLE = 1 << 28
 _MOST_TIMES = 1 << 31
-_MOST_TASKS = 1 << 22
-_MOST_TIMES_PACKED = 1100
 _FUNCTIONS = re.compile(rb"creat\n(?:[ -~]+\n)+")
 _CARRIES = {"read": 1, "write": 2}
-_LATEST_S = 1 << 33
 _NO_NUMBERS = np.empty(0, "<i4")
 
 
@@ -88,7 +84,7 @@ class RecorderImport(ForeignTrace):
             self._tasks, self._start_s, self._step_s = struct.unpack_from("<i4xdd", data)
             merged = struct.unpack_from("<i", data, 32)[0] if self._version >= (2, 4) else 0
             self._times_packed, self._is_merged = False, bool(merged)
-        if not 1 <= self._tasks <= _MOST_TASKS or not 0 <= self._start_s < _LATEST_S:
+        if not 1 <= self._tasks <= MOST_TASKS or not 0 <= self._start_s < LATEST_S:
             raise _Damaged("its number of ranks or its start is impossible")
         if not 1e-10 < self._step_s < 1:
             raise _Damaged("the resolution of its times is impossible")
@@ -115,12 +111,12 @@ class RecorderImport(ForeignTrace):
         """Return what all ranks share: one table, and a grammar for each kind of rank."""
         newer = self._version >= (3,)
         signatures = self._interpreted(self._part("recorder.cst" if newer else "0.cst"))
-        data = read_whole(os.path.join(self.path, "ug.mt"), 4 * _MOST_TASKS + 4)
+        data = read_whole(os.path.join(self.path, "ug.mt"), 4 * MOST_TASKS + 4)
         numbers = np.frombuffer(data, "<i4") if len(data) == 4 * self._tasks + 4 else _NO_NUMBERS
         if not len(numbers) or numbers[:-1].min() < 0 or numbers[:-1].max() >= numbers[-1]:
             raise _Damaged("its numbers of grammars are impossible")
         if newer:
-            packed = read_whole(os.path.join(self.path, "ug.cfg"), _MOST_TABLE)
+            packed = read_whole(os.path.join(self.path, "ug.cfg"), MOST_PART_BYTES)
             grammars, at = [], 0
             for _ in range(int(numbers[-1])):
                 data, at = _unpacked(packed, at)
@@ -130,7 +126,7 @@ class RecorderImport(ForeignTrace):
         return [(signatures, grammars[number]) for number in numbers[:-1].tolist()]
 
     def _part(self, name: str) -> bytes:
-        data = read_whole(os.path.join(self.path, name), _MOST_TABLE)
+        data = read_whole(os.path.join(self.path, name), MOST_PART_BYTES)
         return _unpacked(data, 0)[0] if self._version >= (3,) else data
 
     def _interpreted(self, table: bytes) -> list[Signature]:
@@ -243,7 +239,7 @@ def _version_of(path: str) -> tuple[int, ...]:
 def _unpacked(data: bytes, at: int) -> tuple[bytes, int]:
     """Decompress a part (its two sizes and a zlib stream), and find where the next one begins."""
     packed, length = struct.unpack_from("<QQ", data, at)
-    if packed > len(data) - at - 16 or length > _MOST_TIMES_PACKED * packed + 64:
+    if packed > len(data) - at - 16 or length > DEFLATE_RATIO * packed + 64:
         raise _Damaged("a compressed part is cut off")
     found = inflate(data[at + 16 : at + 16 + packed], length)
     if len(found) != length:

@@ -139,7 +139,7 @@ class StraceImport(ForeignTrace):
                 yield self._block()
         yield self._block()
         self._counts["lines"] += sum(file.skipped for file in files)
-        alive = {id(thread.process) for thread in self._threads.values()}
+        alive = {id(each.process) for each in self._threads.values() if not each.process.ended}
         self._counts["endless"] = max(len(alive), int(any(file.ends_in_line for file in files)))
         self._finish()
 
@@ -155,6 +155,7 @@ class StraceImport(ForeignTrace):
         name, resumed = match[5], match[7]
         if name is not None:
             self._seen.add(name)
+            process.ended |= name == "exit_group"  # strace -qq says no more
             if name not in FOLLOWED:
                 return
             self._counts["endings"] += thread.unfinished is not None
@@ -318,7 +319,8 @@ class StraceImport(ForeignTrace):
         metadata.processes = sorted(processes, key=lambda process: (process.rank < 0, process.rank))
         metadata.tasks = self._tasks.number_of_tasks(self._processes)
         metadata.threads = sum(process.threads for process in processes)
-        metadata.left_out = sum(self._counts[what] for what in ("lines", "resumed", "endings"))
+        left_out = sum(self._counts[what] for what in ("lines", "resumed", "endings"))
+        metadata.left_out = -1 if self._counts["endless"] or self._counts["zeros"] else left_out
         metadata.clock_error_s = 0.0
         metadata.clock_step_s = 1e-6
         self._tell()

@@ -81,7 +81,10 @@ def test_lost_lines_are_counted_whatever_took_their_place(tmp_path):
     lost_ends = [lines[: 2 - (at % 9 == 0)] for at, lines in enumerate(parts)]
     lost_beginnings = [lines[at % 9 == 0 :] for at, lines in enumerate(parts)]
     for name, some, what in ("ends", lost_ends, "end"), ("beginnings", lost_beginnings, "beginning"):
-        (tmp_path / name).write_text("\n".join(line for lines in some for line in lines) + "\n")
+        log = "\n".join(line for lines in some for line in lines) + "\n"
+        (tmp_path / name).write_text(log)
+        assert ensembles.open(tmp_path / name).info.missing_calls == -1  # the end of the process is missing
+        (tmp_path / name).write_text(f"{log}7 1700000001.000000 +++ exited with 0 +++\n")
         run = ensembles.open(tmp_path / name)
         assert len(run.events) == 800
         assert f"calls skipped, because their {what} is missing: 100" in run.notes

@@ -8,7 +8,6 @@ import pytest
 from ensembles import Ensemble
 from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
 from ensembles.statistics.extremes.order_statistics import compute_equation1
-from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 TASKS = (1, 2, 3, 4, 7, 8, 16, 60, 64, 100, 256, 1000, 1024, 5000, 10_240, 102_400, 10**7)
@@ -180,14 +179,6 @@ def test_what_n_calls_cannot_show_is_said():
     text = " ".join(str(found).split())
     assert "Up to 1 in 21 calls may be of a slower kind" in text
     assert "nothing was tested" in text
-
-
-def test_the_curve_of_the_distribution_is_that_of_the_answer():
-    ensemble = SHAPES["20 x 64, phases differ"]
-    curve, found = PredictiveCdf.from_sample(ensemble.sample, ensemble.calls, 64), ensemble.tail(64)
-    ends = np.interp([0.05, 0.5, 0.95], curve.chance, curve.duration_s)
-    np.testing.assert_allclose(ends, [found.low_s, found.median_s, found.high_s])
-    assert (np.diff(curve.duration_s) >= 0).all()
 
 
 def test_so_few_calls_that_any_of_them_could_be_of_a_slower_kind_have_no_share():

@@ -7,8 +7,7 @@ import pytest
 
 import ensembles as en
 from ensembles import viz
-from ensembles.statistics.modes.kinds import Bump, peak_of
-from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.modes.kinds import Bump
 
 
 @pytest.fixture
@@ -27,24 +26,6 @@ def test_a_mode_and_a_bump_do_not(ensemble: en.Ensemble) -> None:
     text = str(replace(found, modes=found.modes[:1], bumps=(bump,), p_one_mode=1.0))
     assert "Unimodality not rejected: every further cluster is of few phases." in text
     assert "Unimodality rejected" not in text
-
-
-@pytest.mark.parametrize("at_tick", [0, 10, 145])
-def test_what_stands_out_in_a_cluster_of_few_phases_is_named(at_tick: int) -> None:
-    """Calls of 0.2 to 20 ms, and others that end with a tick of 4 ms."""
-    random = np.random.default_rng(4)
-    spread_s = np.exp(random.uniform(np.log(2e-4), np.log(2e-2), 600))
-    tick_s = random.uniform(3.95e-3, 4.15e-3, at_tick)
-    sample = CountedDurations.from_durations(np.append(spread_s, tick_s))
-    place_s, share = peak_of(sample, 2e-4, 2e-2)
-    if at_tick < 100:
-        assert (place_s, share) == (None, None)
-        return
-    near = np.concatenate([spread_s[(spread_s > 3.8e-3) & (spread_s < 4.3e-3)], tick_s])
-    assert place_s == pytest.approx(np.median(tick_s), rel=0.03)
-    assert at_tick / sample.total <= share <= len(near) / sample.total
-    text = str(Bump(2e-4, 2e-2, 1.0, 6, 2.0, place_s, share))
-    assert "% of all calls stand within 9 % at 4.0" in text
 
 
 def test_few_long_calls_are_known_by_their_share_of_the_time() -> None:

@@ -19,10 +19,9 @@ ENSEMBLE = Ensemble(durations_s, phase=np.repeat(np.arange(20), 10), rank=np.til
         lambda level: ENSEMBLE.split((1, 2), level=level),
         lambda level: ENSEMBLE.quantiles(level=level),
         lambda level: ENSEMBLE.moments(level=level),
-        lambda level: ENSEMBLE.robust(level=level),
         lambda level: ENSEMBLE.modes(level=level),
     ],
-    ids=["tail", "backtest", "split", "quantiles", "moments", "robust", "modes"],
+    ids=["tail", "backtest", "split", "quantiles", "moments", "modes"],
 )
 def test_a_level_that_is_none_is_refused_in_one_sentence(question, level):
     with pytest.raises(EnsioError, match=r"^the level .* is not between 0 and 1: give for example 0\.9$"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from oracles import numpy_gaps
 from simulated import CALLS, NUMBERS, Program, ior_like
 
@@ -231,9 +232,9 @@ def test_compiled_gaps_equal_those_of_numpy(seed: int, monkeypatch: pytest.Monke
         merged.merge(other)
     monkeypatch.setattr(gap_occupancy._compiled, "mark_gaps", numpy_gaps.mark_gaps)
     numpy.add(events)
-    for name, values in compiled.to_arrays().items():
-        np.testing.assert_array_equal(values, numpy.to_arrays()[name], err_msg=name)
-        np.testing.assert_array_equal(values, merged.to_arrays()[name], err_msg=name)
+    for name, values in arrays_of(compiled).items():
+        np.testing.assert_array_equal(values, arrays_of(numpy)[name], err_msg=name)
+        np.testing.assert_array_equal(values, arrays_of(merged)[name], err_msg=name)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 5, 30])

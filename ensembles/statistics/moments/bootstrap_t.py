@@ -1,4 +1,9 @@
-"""Bootstrap-t intervals of moments on scales on which they are nearly normal."""
+"""Bootstrap-t intervals of moments on scales on which they are nearly normal.
+
+Few phases do not show how slow the slowest phases are, so that an interval from them alone is too short on
+that side. So each unit represents several that are slightly faster or slower (B. W. Silverman and G. A.
+Young, "The bootstrap: To smooth or not to smooth?", Biometrika 74, 1987).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,7 @@ from math import comb
 
 import numpy as np
 
-from ensembles.statistics.resampling.smoothed_bootstrap import bandwidth, nodes
-
-NAMES = ("mean", "sd", "cv", "skewness", "excess_kurtosis")
+NAMES = ("mean", "sd", "cv")
 
 SIZE = 599
 """Number of bootstrap samples."""
@@ -25,7 +28,7 @@ _MOST_LEFT_OUT = 100_000
 class ResamplingUnits:
     """Independent units, phases or calls, as sums of powers of their durations."""
 
-    sums: np.ndarray  # Sums of the powers 0 to 4 of (value - middle) / scale, for each unit; shape (k, 5)
+    sums: np.ndarray  # Sums of the powers 0 to 2 of (value - middle) / scale, for each unit; shape (k, 3)
     often: np.ndarray  # Multiplicity of each unit; shape (k,)
     middle: float  # middle, scale: Location and scale of the values
     scale: float
@@ -33,7 +36,7 @@ class ResamplingUnits:
 
     @cached_property
     def found(self) -> np.ndarray:
-        """Estimates on the scales of `original`: shape (5,)."""
+        """Estimates on the scales of `original`: shape (3,)."""
         return self._found(self.often @ self.sums)
 
     @property
@@ -43,20 +46,9 @@ class ResamplingUnits:
 
     @cached_property
     def parts(self) -> np.ndarray:
-        """First-order contribution of each unit to the estimates: shape (k, 5)."""
+        """First-order contribution of each unit to the estimates: shape (k, 3)."""
         parts: np.ndarray = self.sums @ self._gradients(self.often @ self.sums).T
         return parts
-
-    def is_governed(self, number: int, part: float) -> bool:
-        """Return whether one unit contributes more than `part` of the variance of an estimate."""
-        squares = self.parts[:, number] ** 2
-        return bool(squares.max() > part * (self.often @ squares))
-
-    @property
-    def longer_side(self) -> int:
-        """Side of the unit with the largest third moment: 1 above the mean, -1 below."""
-        third = self.sums[:, 3]
-        return int(np.sign(third[np.argmax(np.abs(third))]))
 
     def interval(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Compute the ends of the intervals on the scales of `original`.
@@ -75,7 +67,7 @@ class ResamplingUnits:
         return self.found - high * error, self.found - low * error
 
     def _error(self) -> np.ndarray:
-        """Return standard errors, shape (5,); they are linearised for very many units."""
+        """Return standard errors, shape (3,); they are linearised for very many units."""
         units, share = self.units, self.often / self.units
         if units > _MOST_LEFT_OUT:
             error: np.ndarray = np.sqrt(units**2 / (units - 1) * (share @ self.parts**2))
@@ -98,13 +90,13 @@ class ResamplingUnits:
         return ResamplingUnits(moved, np.outer(weights, share).ravel(), self.middle, self.scale, self.log)
 
     def _moved(self, step: float) -> np.ndarray:
-        """Return the sums of units with all durations longer by the factor exp(step): shape (k, 5)."""
+        """Return the sums of units with all durations longer by the factor exp(step): shape (k, 3)."""
         factor = 1.0 if self.log else float(np.exp(step))
         shift = (step if self.log else (factor - 1) * self.middle) / self.scale
         return np.stack(
             [
                 sum(comb(k, j) * factor**j * shift ** (k - j) * self.sums[:, j] for j in range(k + 1))
-                for k in range(5)
+                for k in range(3)
             ],
             axis=1,
         )
@@ -112,48 +104,43 @@ class ResamplingUnits:
     def _quantiles(self, level: float, seed: int, units: int) -> tuple[np.ndarray, np.ndarray]:
         """Return quantiles of the studentised estimates of `units` drawn units."""
         drawn = np.random.default_rng(seed).multinomial(units, self.often, SIZE).astype(np.float64)
-        pair = np.triu_indices(5)
+        pair = np.triu_indices(3)
         sums = drawn @ self.sums
-        squares = np.empty((SIZE, 5, 5))
+        squares = np.empty((SIZE, 3, 3))
         squares[:, pair[0], pair[1]] = drawn @ (self.sums[:, pair[0]] * self.sums[:, pair[1]])
         squares[:, pair[1], pair[0]] = squares[:, pair[0], pair[1]]
         with np.errstate(divide="ignore", invalid="ignore"):
             gradient = self._gradients(sums)
             variance = np.einsum("bei,bij,bej->be", gradient, squares, gradient) * units / (units - 1)
             student = (self._found(sums) - self.found) / np.sqrt(variance)
-        ends = np.full((2, 5), np.nan)
-        for i in range(5):
+        ends = np.full((2, 3), np.nan)
+        for i in range(3):
             told = student[np.isfinite(student[:, i]), i]
             if len(told) > SIZE / 2:
                 ends[:, i] = np.quantile(told, [0.5 - level / 2, 0.5 + level / 2])
         return ends[0], ends[1]
 
     def _found(self, sums: np.ndarray) -> np.ndarray:
-        """Return the estimates, shape (..., 5), on the scales of `original`.
+        """Return the estimates, shape (..., 3), on the scales of `original`.
 
-        They are mean, standard deviation, coefficient of variation (undefined for logarithms), skewness and
-        kurtosis.
+        They are mean, standard deviation and coefficient of variation (undefined for logarithms).
         """
         total = sums[..., 0]
-        first, second, third, fourth = (sums[..., i] / total for i in range(1, 5))
-        m2 = second - first**2
-        m3 = third - 3 * first * second + 2 * first**3
-        m4 = fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4
+        first, second = sums[..., 1] / total, sums[..., 2] / total
         mean = self.middle + self.scale * first
-        log_sd = np.log(m2) / 2 + np.log(self.scale)
+        log_sd = np.log(second - first**2) / 2 + np.log(self.scale)
         log_mean = mean if self.log else np.log(mean)
-        log_cv = log_sd if self.log else log_sd - log_mean
-        return np.stack([log_mean, log_sd, log_cv, np.arcsinh(m3 / m2**1.5), np.log(m4 / m2**2)], axis=-1)
+        return np.stack([log_mean, log_sd, log_sd if self.log else log_sd - log_mean], axis=-1)
 
     def _gradients(self, sums: np.ndarray) -> np.ndarray:
-        """Return exact derivatives of `_found`: shape (..., 5 estimates, 5 sums).
+        """Return exact derivatives of `_found`: shape (..., 3 estimates, 3 sums).
 
         They come from a step along the imaginary axis (W. Squire and G. Trapp, "Using complex variables to
         estimate derivatives of real functions", SIAM Review 40, 1998).
         """
         step = 1e-30
         columns = []
-        for i in range(5):
+        for i in range(3):
             moved = sums.astype(np.complex128)
             moved[..., i] += 1j * step
             columns.append(self._found(moved).imag / step)
@@ -161,14 +148,41 @@ class ResamplingUnits:
 
 
 def original(found: np.ndarray, log: bool) -> np.ndarray:
-    """Convert estimates from nearly normal to original scales: shape (..., 5).
-
-    The scales are the logarithm of mean, standard deviation, coefficient of variation and kurtosis, and the
-    inverse hyperbolic sine of the skewness.
-    """
+    """Convert estimates from nearly normal scales, which are logarithms: shape (..., 3)."""
     out: np.ndarray = np.exp(found)
     if log:
         out[..., 0] = found[..., 0]
-    out[..., 3] = np.sinh(found[..., 3])
-    out[..., 4] = np.maximum(out[..., 4] - 3, -2)  # m4 is at least m2**2
     return out
+
+
+MOST_SMOOTHED = 4096
+"""More units than these represent their distribution without smoothing."""
+
+_MANY = 512
+_OF_NORMAL = 1.349
+"""Interquartile range of a normal distribution in standard deviations."""
+
+
+def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
+    """Choose the bandwidth of a normal kernel by the rule of thumb.
+
+    It is 1.06 n^(-1/5) times the smaller of the standard deviation and the interquartile range over 1.349.
+    """
+    units = often.sum()
+    if units > MOST_SMOOTHED:
+        return 0.0
+    order = np.argsort(place, kind="stable")
+    after = np.cumsum(often[order])
+    lower, upper = place[order][np.searchsorted(after, [0.25 * units, 0.75 * units])]
+    middle = often @ place / units
+    deviation = np.sqrt(often @ (place - middle) ** 2 / units)
+    return float(1.06 * min(deviation, (upper - lower) / _OF_NORMAL) * units**-0.2)
+
+
+def nodes(units: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights of a standard normal kernel, by Gauss quadrature.
+
+    Moments are exact up to the ninth, for many units up to the fifth.
+    """
+    steps, weights = np.polynomial.hermite_e.hermegauss(5 if units <= _MANY else 3)
+    return steps, weights / weights.sum()

@@ -1,1 +1,0 @@
-"""Bootstrap methods, and the dependence between calls."""

@@ -1,9 +1,0 @@
-/* Compiled and linked, never run. */
-#include <mpi.h>
-#include <pnetcdf.h>
-
-int main(void)
-{
-    int file;
-    return ncmpi_create(MPI_COMM_WORLD, "", NC_64BIT_DATA, MPI_INFO_NULL, &file);
-}
