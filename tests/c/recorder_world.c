@@ -2,6 +2,7 @@
 
 #include <calls/calls.h>
 #include <core/lock.h>
+#include <core/private_files.h>
 #include <core/rawsys.h>
 #include <files/descriptors.h>
 #include <spool/run_directory.h>
@@ -118,7 +119,7 @@ void world_limit_memory(int on)
     const struct rlimit limit = {on ? 0 : before.rlim_cur, before.rlim_max};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     if (on && ensio_raw_memory(1 << 20)) {
-        ensio_raw_tell("left out: this machine does not limit memory\n", 45);
+        ensio_tell("left out: this machine does not limit memory\n", 45);
         _exit(0);
     }
 }
