@@ -27,11 +27,11 @@ from ensembles.structure.phases.inner_waits import (
     WaitingInside,
     idle_cells,
     idle_time,
-    tasks_meet,
     waiting_inside,
     without_idle,
 )
 from ensembles.structure.phases.late_calls import TimeInCalls
+from ensembles.structure.phases.result import tasks_meet
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.summaries.collective_steps import CollectiveEntries, CollectiveSteps, CollectiveTime
 

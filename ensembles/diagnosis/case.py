@@ -297,8 +297,9 @@ class Case:
         usual_ns = self.usual_ns(gaps)
         is_around = (self.rows["depth"] == 0) & (usual_ns <= MOST_AROUND_NS)
         most_ns = self.usual_ns(gaps, np.inf)
-        around: np.ndarray = np.where(is_around, np.minimum(usual_ns * self.stretch, most_ns), 0.0)
-        return np.maximum(around - self.recorder_between_ns, 0.0)
+        around = np.where(is_around, np.minimum(usual_ns * self.stretch, most_ns), 0.0)
+        found: np.ndarray = np.maximum(around - self.recorder_between_ns, 0.0)
+        return found
 
     @property
     def recorder_between_ns(self) -> np.ndarray:

@@ -119,9 +119,9 @@ class SummedCase:
         self._functions = np.array(functions)
         self._recorder_s = sum(recorder_cost_s(run.info, int(self.rows["n"].sum()), run.length_s)) / 2
         if self._recorder_s:
-            for table in (self.rows, self._by_task):
-                left_ns = table["own_ns"] - round(1e9 * CLOCK_S) * table["n"]
-                table["own_ns"] = np.maximum(left_ns, table["n"])
+            for each in (self.rows, self._by_task):
+                left_ns = each["own_ns"] - round(1e9 * CLOCK_S) * each["n"]
+                each["own_ns"] = np.maximum(left_ns, each["n"])
 
     def __len__(self) -> int:
         return len(self.rows["n"])

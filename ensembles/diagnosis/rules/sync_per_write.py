@@ -105,7 +105,7 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
 
 
 LEAST_SYNCS_WITHOUT_PHASES = 12
-"""Without such phases, a program may sync once in each of its steps: ten checkpoints are no habit."""
+"""Without such phases, a program may sync once in each of its steps: ten checkpoints are not a habit."""
 
 MOST_WRITES = 4
 

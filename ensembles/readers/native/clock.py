@@ -98,12 +98,12 @@ class Clocks:
         do so, others may have been killed in a long call.
         """
         if not (spool.ended or spool.has_sums):
-            return HALF_INT64
+            return int(HALF_INT64)
         head, ns_per_tick = spool.head, self.ns_per_tick(spool)
         elapsed_ns = max(
             head.last_monotonic_ns - head.first_monotonic_ns, head.last_realtime_ns - head.first_realtime_ns
         )
-        return max(head.last_ticks - head.first_ticks, int(elapsed_ns / ns_per_tick), 0) + _RENEWAL_TICKS
+        return int(max(head.last_ticks - head.first_ticks, elapsed_ns / ns_per_tick, 0)) + _RENEWAL_TICKS
 
     def step_s(self) -> float | None:
         """Return the step of the coarsest of the clocks, in seconds; None: one is unknown.

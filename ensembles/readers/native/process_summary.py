@@ -58,7 +58,8 @@ def _has_sum(cells: np.ndarray) -> np.ndarray:
     words = cells.view("u1").reshape(len(cells), CELL.size)[:, : CELL.field_offset("largest")].copy()
     at = CELL.field_offset("sum")
     words[:, at : at + 4] = 0
-    return (cells["sum"] == 0) | (cells["sum"] == sum_words(words.view("u8")))
+    found: np.ndarray = (cells["sum"] == 0) | (cells["sum"] == sum_words(words.view("u8")))
+    return found
 
 
 def _sound(cells: np.ndarray, counts: np.ndarray, decoding: Decoding) -> np.ndarray:
@@ -69,7 +70,8 @@ def _sound(cells: np.ndarray, counts: np.ndarray, decoding: Decoding) -> np.ndar
     for name in ("first_start", "last_end"):
         since_first = (cells[name] - np.uint64(decoding.first_ticks)).view("i8")
         sound &= (since_first >= -most) & (since_first <= most)
-    return sound & np.isfinite(cells["power4"]) & (cells["shift_ns"] <= cells["max_ns"])
+    sound &= np.isfinite(cells["power4"]) & (cells["shift_ns"] <= cells["max_ns"])
+    return sound
 
 
 def sound_cells(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
