@@ -291,6 +291,7 @@ FILTERS = {
     "call": Filter("calls", partial(parse_names, what="call", known=None)),
     "layer": Filter("layers", partial(parse_names, what="layer", known=None)),
     "file": Filter("file_globs", _texts),
+    "rank": Filter("ranks", _numbers("rank")),
     "size": Filter("sizes", _ranges("size")),
     "time": Filter("times_s", _ranges("time")),
     "duration": Filter("durations_ns", _ranges("duration")),
@@ -300,8 +301,9 @@ FILTERS = {
     "error": Filter("errors", partial(parse_list, parse=parse_error)),
     "region": Filter("regions", _texts),
     "site": Filter("sites", _texts),
+    "phase": Filter("phases", _numbers("phase")),
+    "ordinal": Filter("ordinals", _numbers("ordinal")),
     "per_byte": Filter("per_byte", bool),
-    **{name: Filter(f"{name}s", _numbers(name)) for name in NUMBERS},
 }
 """All filters by name."""
 

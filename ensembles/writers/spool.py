@@ -37,7 +37,7 @@ class SpoolContent:
     # Keys as in docs/reference/formats/spool.md: ``host``, ``program``,
     properties: Mapping[str, str] = field(default_factory=dict)
     # Members of ``struct ensio_spool``, for example ``rank``, ``pid``, ``first_ticks``. The writer sets those
-    # that describe the layout of the file.
+    # that describe the layout of the file, and lets the process live until its last call ends.
     head: Mapping[str, int] = field(default_factory=dict)
     # Further properties of files by file number
     file_facts: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
@@ -56,6 +56,8 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
     text = _text_entries(content)
     room = HEAD_BYTES - CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
     in_head, beyond = _split_entries(text, room)
+    ends = (int((events["start"] + events["duration"]).max()) for events in content.threads if len(events))
+    last = max(ends, default=0)
     head = {
         "magic": CONSTANTS["ENSIO_SPOOL_MAGIC"],
         "version": CONSTANTS["ENSIO_SPOOL_VERSION"],
@@ -65,6 +67,8 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
         "clock": CONSTANTS["ENSIO_CLOCK_MONOTONIC"],
         "rank": -1,
         "threads": len(content.threads),
+        "last_ticks": last,
+        "last_monotonic_ns": last,
         **content.head,
     }
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)

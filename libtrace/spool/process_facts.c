@@ -166,3 +166,12 @@ void ensio_losses_store(void)
     if (ensio_losses->calls_on_other_paths || ensio_spool->dropped_events)
         ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, losses.length);
 }
+
+uint32_t ensio_sum_words(const void *numbers, uint64_t bytes)
+{
+    const uint64_t *number = numbers;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < bytes / sizeof *number; i++)
+        sum += number[i] * (2 * i + 1);
+    return (uint32_t)(sum ^ sum >> 32) | 1;
+}

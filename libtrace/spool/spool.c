@@ -568,15 +568,6 @@ void ensio_spool_lose(void)
     __atomic_fetch_add(&ensio_spool->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
-uint32_t ensio_sum_words(const void *numbers, uint64_t bytes)
-{
-    const uint64_t *number = numbers;
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < bytes / sizeof *number; i++)
-        sum += number[i] * (2 * i + 1);
-    return (uint32_t)(sum ^ sum >> 32) | 1;
-}
-
 void ensio_spool_touch(void)
 {
     uint32_t into_spare = !ensio_spool->last_is_spare;

@@ -42,7 +42,7 @@ def run_of(
     tasks : sequence
         The calls of each task.
     lasted_s : float
-        How long the processes lived.
+        How long the processes lived at least: they live until their calls end.
     path : str or sequence of str
         The one file, or all of them.
     properties, head : mapping, optional
@@ -51,6 +51,9 @@ def run_of(
         Of each task, which make its calls in turns.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    lasted_s = max(
+        lasted_s, *(start_s + duration_s for calls in tasks for _, start_s, duration_s, *_ in calls), 0.0
+    )
     for rank, calls in enumerate(tasks):
         events = np.zeros(len(calls), EVENT.dtype)
         for event, (name, start_s, duration_s, moved, *more) in zip(events, calls, strict=True):

@@ -10,7 +10,7 @@ from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_fro
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import fixed_costs_ns
 from ensembles.diagnosis.hdf5_work import other_data_calls
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, MOST
+from ensembles.diagnosis.limits import LARGE_BYTES, MOST
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -33,6 +33,9 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     found: np.ndarray = saved_ns + own_ns * case.of_cells(part)
     return found
 
+
+LEAST_REQUESTS = 64
+"""Requests of metadata below which a file of data, with some groups and attributes, is as it should be."""
 
 _PARTS = (0.7, 2.0)  # of the estimate: transfers that stay queue less, or as long (9 of 11 drawn runs)
 
@@ -66,7 +69,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     chosen = np.isin(table["kind"], (METADATA, CACHED)) & ~chunks_from_cache(table, calls)
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
     busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
-    are_few = count < LEAST_CALLS or count < MOST * transfers
+    are_few = count < LEAST_REQUESTS or count < MOST * transfers
     if are_few and (len(case.ranks) < 2 or not matters(busiest_s, case.run_s)):
         return None
     tasks = len(np.unique(table["rank"][chosen]))

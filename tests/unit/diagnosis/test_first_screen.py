@@ -242,9 +242,10 @@ def test_what_was_not_recorded_stands_in_the_place_of_no_finding(
 ) -> None:
     lines = ['openat(AT_FDCWD, "/d/a", O_RDONLY) = 3</d/a>', "pread64(3</d/a>, ..., 4096, 0) = 4096"]
     lines += [f"{hiding} = 1"] if hiding else []
+    end = "7 1700000009.000000 +++ exited with 0 +++\n"
     log = tmp_path / "log"
     text = "".join(f"7 17000000{at:02}.000100 {line} <0.000010>\n" for at, line in enumerate(lines))
-    log.write_text(text)
+    log.write_text(text + end)
     found = en.diagnose(en.open(log))
     page = tmp_path / "report.html"
     assert main(["report", str(log), "-o", str(page)]) == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import darshan
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 from made_io import KIB, MIB, Made, found_ids, io_run, refusal
 
 import ensembles as en
@@ -253,8 +254,8 @@ def entries(start: list[list[int]], duration: list[list[int]]) -> CollectiveEntr
     for part, chosen in zip(parts, (events.rank % 2 == 0, events.rank % 2 == 1), strict=True):
         part.add(events[chosen])
     parts[0].merge(parts[1])
-    for name, column in whole.to_arrays().items():
-        np.testing.assert_array_equal(parts[0].to_arrays()[name], column)
+    for name, column in arrays_of(whole).items():
+        np.testing.assert_array_equal(arrays_of(parts[0])[name], column)
     return whole
 
 

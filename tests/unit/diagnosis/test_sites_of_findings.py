@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays_of import arrays_of
 
 import ensembles as en
 from ensembles.diagnosis.call_sites import with_sites
@@ -113,8 +114,8 @@ def test_parts_of_a_run_add_up(run: en.Run) -> None:
     second.add(run.events[7:])
     first.merge(second)
     assert first.counts == whole.counts
-    for name, column in whole.to_arrays().items():
-        assert (column == first.to_arrays()[name]).all()
+    for name, column in arrays_of(whole).items():
+        assert (column == arrays_of(first)[name]).all()
 
 
 def test_places_are_of_the_rows_of_a_finding_and_not_of_all_calls_of_its_functions(run: en.Run) -> None:
