@@ -308,6 +308,16 @@ static int is_below(int kind)
     return ENSIO_RAW(SYS_prlimit64, 0, kind, NULL, &limit) == 0 && limit.rlim_cur < LEAST_MEMORY_BYTES;
 }
 
+int ensio_lacks_memory(const char *program)
+{
+    if (!is_below(RLIMIT_AS) && !is_below(RLIMIT_DATA))
+        return 0;
+    if (!is_on("ENSIO_DISABLE"))
+        ensio_say("no I/O is recorded of ", ensio_base_name(program),
+                  ", whose limit of memory is below 16 MiB (ulimit -v, -d): raise it.\n");
+    return 1;
+}
+
 static void choose_job_file(const char *name)
 {
     if (name && strcmp(name, "0") == 0)
@@ -360,12 +370,9 @@ void ensio_settings_read(void)
     ensio_exclude(ensio_settings.exclude);
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
         strcpy(ensio_settings.host, "unknown-host");
-    if (is_below(RLIMIT_AS) || is_below(RLIMIT_DATA)) {
-        ensio_settings.off = 1;
-        ensio_say("no I/O is recorded of ", ensio_base_name(ensio_settings.program),
-                  ", whose limit of memory is below 16 MiB (ulimit -v, -d): raise it.\n");
+    ensio_settings.off = ensio_lacks_memory(ensio_settings.program);
+    if (ensio_settings.off)
         return;
-    }
     find_job();
     if (mode && *mode)
         choose_mode(mode);

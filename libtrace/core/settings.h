@@ -46,6 +46,9 @@ const char *ensio_mode_name(void);
 /* Whether a process that this one descends from is recorded. */
 int ensio_has_recorded_ancestor(void);
 
+/* Whether the limits of memory leave the recorder of a program too little, which a line says. */
+int ensio_lacks_memory(const char *program);
+
 /* Prints a sentence of three pieces to standard error; of several tasks only rank 0 prints it. */
 void ensio_say(const char *before, const char *what, const char *after);
 

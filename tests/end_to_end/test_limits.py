@@ -79,7 +79,7 @@ def test_recorder_stays_off_in_a_process_with_little_memory(recorder, tmp_path, 
 
 
 @pytest.mark.parametrize("start", ["", "exec", "env", "nice"])
-@pytest.mark.parametrize("limit", ["-v 4000", "-v 6000", "-v 8000", "-d 4000"])
+@pytest.mark.parametrize("limit", ["-v 4000", "-v 6000", "-v 8000", "-d 300", "-d 1500", "-d 4000"])
 def test_program_with_little_memory_starts_without_the_recorder(preload, tmp_path, start, limit):
     words = ["sh", "-c", f"ulimit {limit}; {start} {preload.build('little_memory')}"]
     alone = preload.untraced(*words, cwd=tmp_path)

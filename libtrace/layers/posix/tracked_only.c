@@ -120,6 +120,50 @@ static void leave_name(const char *program)
         (void)ENSIO_RAW(SYS_symlinkat, name, AT_FDCWD, link);
 }
 
+/* The preload library in the environment of a program that starts, or NULL. */
+static char *find_us(char *entry)
+{
+    return strncmp(entry, "LD_PRELOAD=", 11) == 0 ? strstr(entry, "libensio-preload.so") : NULL;
+}
+
+/* A program with little memory starts without the recorder, which costs memory as soon as it is loaded. The room for
+ * its environment, or 0: the recorder comes along. */
+static size_t room_without_us(const char *program, char *const environment[])
+{
+    size_t count = 0, length = 0;
+    for (; environment && environment[count]; count++)
+        if (find_us(environment[count]))
+            length = strlen(environment[count]) + 1;
+    if (!length || (program && strchr(program, '/') && ENSIO_RAW(SYS_faccessat, AT_FDCWD, program, X_OK) != 0) ||
+        !ensio_lacks_memory(program ? program : "a program"))
+        return 0;
+    return (count + 1) * sizeof *environment + length;
+}
+
+static char *const *leave_us(char *const environment[], char **kept, size_t room)
+{
+    size_t count = 0;
+    for (char *const *entry = environment; *entry; entry++) {
+        char *us = find_us(kept[count++] = *entry);
+        if (!us)
+            continue;
+        char *const text = (char *)kept + room - strlen(*entry) - 1, *const end = us + strcspn(us, ": ");
+        while (!strchr("=: ", us[-1]))
+            us--;
+        memcpy(text, *entry, (size_t)(us - *entry));
+        strcpy(text + (us - *entry), end);
+        kept[count - 1] = text;
+    }
+    kept[count] = NULL;
+    return kept;
+}
+
+#define STARTS(program) \
+    leave_name(program); \
+    const size_t room = room_without_us(program, environment); \
+    if (room) \
+    environment = leave_us(environment, __builtin_alloca(room), room)
+
 /* Noted before the call, because the child runs during it, and exec does not return. */
 #define SPAWN_AFTER(before, symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
@@ -130,34 +174,35 @@ static void leave_name(const char *program)
         return ENSIO_REAL(symbol) arguments; \
     }
 #define SPAWN(...) SPAWN_AFTER((void)0, __VA_ARGS__)
-#define SPAWN_WITH(...) SPAWN_AFTER(leave_name(path), __VA_ARGS__)
+#define SPAWN_WITH(...) SPAWN_AFTER(STARTS(path), __VA_ARGS__)
 
-#define PROGRAM(first, ...) _Generic((first), const char * : (first), default : NULL)
+#define PROGRAM(first) _Generic((first), const char * : (first), default : NULL)
 #define HAND_OVER \
     int handed_over = 0; \
     if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
         ensio_spawned(); \
         handed_over = ensio_hand_over(); \
     }
-#define EXEC_BODY(real, arguments) \
-    leave_name(PROGRAM arguments); \
+#define EXEC_BODY(real, first, arguments) \
+    STARTS(PROGRAM(first)); \
     HAND_OVER \
-    const int result = ENSIO_REAL(real) arguments; \
+    const int result = ENSIO_REAL(real)(first, arguments, environment); \
     if (handed_over) \
         ensio_take_back(); \
     return result;
 
-#define EXEC(symbol, parameters, arguments) \
-    ENSIO_WRAPPER(int, symbol, parameters) \
+#define EXEC(symbol, first, name) \
+    ENSIO_WRAPPER(int, symbol, (first, char *const arguments[], char *const environment[])) \
     { \
-        EXEC_BODY(symbol, arguments) \
+        EXEC_BODY(symbol, name, arguments) \
     }
 
 /* As the C library does it, with the environment of this process. */
 #define EXEC_HERE(symbol, name, real) \
     ENSIO_WRAPPER(int, symbol, (const char *name, char *const arguments[])) \
     { \
-        EXEC_BODY(real, (name, arguments, environ)) \
+        char *const *environment = environ; \
+        EXEC_BODY(real, name, arguments) \
     }
 
 /* The same with a vector on the stack. */
@@ -177,7 +222,7 @@ static void leave_name(const char *program)
             words[i] = va_arg(more, char *); \
         char *const *environment = (with_environment) ? va_arg(more, char **) : environ; \
         va_end(more); \
-        EXEC_BODY(real, (name, words, environment)) \
+        EXEC_BODY(real, name, words) \
     }
 
 /* The parent ends within the call, without passing a wrapper. In the child, the standard streams are replaced. */
