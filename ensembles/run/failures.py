@@ -22,6 +22,9 @@ _CLOSES_OF_HDF5 = ("H5Fclose", "H5Dclose")
 """Those of other objects, such as attributes, hold no data of the file that could be lost."""
 
 _TRIED_AGAIN = ("EAGAIN", "EINTR")
+_COPIES = ("copy_file_range", "sendfile", "splice")
+_NOT_HERE = ("EBADF", "EINVAL", "ENOSYS", "EOPNOTSUPP", "EXDEV")
+"""Where the kernel cannot copy, such as between these file systems or to the end of a file, programs do."""
 _RANKS_OF_OPS = {"open": 1, "meta": 2}
 _MOST_LINES = 4
 MOST_SHOWN = 3
@@ -81,14 +84,7 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
 
     A call that failed because one inside it did is not named beside that one: nothing is lost twice.
     """
-    lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
-    lost = [row for row in lost if not row["is_search"]]
-    lost = [
-        row
-        for row in lost
-        if row["layer"] != "hdf5" or row["op"] != "close" or row["call"].startswith(_CLOSES_OF_HDF5)
-    ]
-    lost = [row for row in lost if not _is_device(row["file"] or "")]
+    lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and not _loses_nothing(row)]
     lost = [row for row in lost if not any(_is_inside(inner, row) for inner in lost)]
     if not lost:
         return ""
@@ -97,8 +93,15 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
     return f"failed, so that files may lack data: {text}{more} (ensio events RUN --where failed)"
 
 
-def _is_device(path: str) -> bool:
-    return path.startswith("/dev/") and not path.startswith("/dev/shm/")
+def _loses_nothing(row: Mapping[str, Any]) -> bool:
+    path = row["file"] or ""
+    return bool(
+        row["is_search"]
+        or row["error"] in _TRIED_AGAIN
+        or (row["call"].startswith(_COPIES) and row["error"] in _NOT_HERE)
+        or (row["layer"] == "hdf5" and row["op"] == "close" and not row["call"].startswith(_CLOSES_OF_HDF5))
+        or (path.startswith("/dev/") and not path.startswith("/dev/shm/"))
+    )
 
 
 def _is_inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:

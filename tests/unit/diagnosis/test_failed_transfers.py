@@ -46,11 +46,22 @@ def test_a_loss_that_two_layers_report_is_one(tmp_path: Path) -> None:
     assert "pwrite: 1 × EIO" in lost
 
 
-@pytest.mark.parametrize(("call", "is_lost"), [("H5Aclose", False), ("H5Fclose", True), ("H5Dwrite", True)])
-def test_objects_of_hdf5_that_cannot_be_closed_lose_nothing(call: str, is_lost: bool) -> None:
-    """NetCDF closes attributes twice; the file is whole."""
-    op = "close" if call.endswith("close") else "write"
-    row = {"call": call, "layer": "hdf5", "op": op, "error": "EIO", "count": 3, "file": None, "inside": 3}
+@pytest.mark.parametrize(
+    ("call", "error", "is_lost"),
+    [
+        ("H5Aclose", "EIO", False),
+        ("H5Fclose", "EIO", True),
+        ("H5Dwrite", "EIO", True),
+        ("copy_file_range", "EBADF", False),
+        ("sendfile_write", "EXDEV", False),
+        ("copy_file_range", "ENOSPC", True),
+        ("write", "EBADF", True),
+    ],
+)
+def test_what_can_be_done_without_loses_nothing(call: str, error: str, is_lost: bool) -> None:
+    """NetCDF closes attributes twice, cat tries to copy to the end of a file: the files are whole."""
+    op, layer = "close" if call.endswith("close") else "write", "hdf5" if call[0] == "H" else "posix"
+    row = {"call": call, "layer": layer, "op": op, "error": error, "count": 3, "file": None, "inside": 3}
     row |= {
         "file_count": 0,
         "first_rank": 0,
@@ -59,7 +70,7 @@ def test_objects_of_hdf5_that_cannot_be_closed_lose_nothing(call: str, is_lost: 
         "last_s": 0.6,
         "is_search": False,
     }
-    assert (f"{call}: 3 × EIO" in lost_data_sentence([row], tasks=1)) == is_lost
+    assert (f"{call}: 3 × {error}" in lost_data_sentence([row], tasks=1)) == is_lost
     assert lost_data_sentence([row | {"file": "/dev/infiniband/rdma_cm"}], tasks=1) == ""
     assert (lost_data_sentence([row | {"file": "/dev/shm/a"}], tasks=1) != "") == is_lost
 
