@@ -114,12 +114,13 @@ def find_unseen(
     if dirtied or fetched:
         moved = [f"made at least {bytes_text(dirtied)} of files dirty"] if dirtied else []
         moved += [f"fetched {bytes_text(fetched)} from storage"] if fetched else []
-        through = (
-            f"through {' and '.join(ways)}" if ways else "perhaps through mapped files, libaio or io_uring"
+        through = f"through {' and '.join(ways)}, " if ways else ""
+        advice = (
+            "use read and write calls to see this I/O" if ways else _why(kernel, linked, libraries, False)
         )
         parts.append(
-            f"the processes {' and '.join(moved)} without read and write calls, {through}, which is not "
-            "recorded" + (": use read and write calls to see this I/O" if not parts else "")
+            f"the processes {' and '.join(moved)} without read and write calls, {through}which is not recorded"
+            + ("" if parts else f": {advice}")
         )
     hidden = {call.name: count for call, (count, _) in calls.items() if call.name in HIDING and count}
     if hidden:

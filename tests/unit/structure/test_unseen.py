@@ -99,7 +99,8 @@ def of_mib(mib: int, **more: int) -> KernelBytes:
         (("io_uring",), {}, "through io_uring,"),
         (("libaio",), {}, "through libaio,"),
         ((), {MMAP: (2, 0)}, "through mapped files (2 calls of mmap),"),
-        ((), {}, "perhaps through mapped files, libaio or io_uring,"),
+        ((), {}, "raw system calls"),
+        (("go",), {}, "written in Go"),
     ],
 )
 def test_a_mechanism_is_named_only_where_it_was_seen(facts, calls, named) -> None:
