@@ -115,12 +115,10 @@ def find_unseen(
         moved = [f"made at least {bytes_text(dirtied)} of files dirty"] if dirtied else []
         moved += [f"fetched {bytes_text(fetched)} from storage"] if fetched else []
         through = f"through {' and '.join(ways)}, " if ways else ""
-        advice = (
-            "use read and write calls to see this I/O" if ways else _why(kernel, linked, libraries, False)
-        )
+        advice = "use read and write calls to see it" if ways else _why(kernel, linked, libraries, False)
         parts.append(
-            f"the processes {' and '.join(moved)} without read and write calls, {through}which is not recorded"
-            + ("" if parts else f": {advice}")
+            f"the processes {' and '.join(moved)} without read and write calls, {through}which is not "
+            "recorded" + ("" if parts else f": {advice}")
         )
     hidden = {call.name: count for call, (count, _) in calls.items() if call.name in HIDING and count}
     if hidden:
