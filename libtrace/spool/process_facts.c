@@ -169,9 +169,10 @@ void ensio_losses_store(void)
 
 uint32_t ensio_sum_words(const void *numbers, uint64_t bytes)
 {
-    const uint64_t *number = numbers;
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < bytes / sizeof *number; i++)
-        sum += number[i] * (2 * i + 1);
+    const uint64_t *first = numbers, *number = first + bytes / sizeof *first;
+    uint64_t tail = 0, sum = 0; /* tails added up: number i counts i + 1 times */
+    while (number > first)
+        sum += tail += *--number;
+    sum = 2 * sum - tail;
     return (uint32_t)(sum ^ sum >> 32) | 1;
 }
