@@ -87,8 +87,10 @@ static void keep_longest(struct ensio_place *place, const struct ensio_event *ev
     }
 }
 
-static void add_first(struct ensio_cell *cell, const struct ensio_event *event, uint64_t ns)
+static void add_first(struct ensio_place *place, const struct ensio_event *event, uint64_t ns)
 {
+    struct ensio_cell *cell = place->cell;
+    ensio_cell_changes(place);
     cell->shift_ns = cell->min_ns = cell->max_ns = ns;
     cell->min_requested = cell->max_requested = event->requested;
     cell->first_start = event->start;
@@ -124,8 +126,9 @@ static inline void add_to_cell(struct ensio_place *place, struct ensio_cursor *c
     struct ensio_cell *cell = place->cell;
     uint64_t requested = event->requested, count = cell->count;
     if (ENSIO_UNLIKELY(count == 0))
-        add_first(cell, event, ns);
-    cell->sum = 0;
+        add_first(place, event, ns);
+    else if (ENSIO_UNLIKELY(cell->sum))
+        ensio_cell_changes(place);
     cell->count = ++count;
     cell->time_ns += ns;
     if (ENSIO_LIKELY(event->moved >= 0))

@@ -25,6 +25,7 @@ static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST
 
 static struct ensio_place *places; /* MOST_CELLS of them */
 static uint16_t slots[SLOTS];      /* hash table of keys: numbers of places, from 1 */
+static struct ensio_place *first_changed;
 static uint32_t cell_count, block_count;
 static uint32_t blocks_before; /* blocks of closed cells, after which numbers continue */
 static struct ensio_window *cell_window, *block_window;
@@ -75,11 +76,17 @@ void ensio_cells_each(void (*each)(const struct ensio_cell *cell, void *state), 
             each(cells_of(cell_windows[w]) + i, state);
 }
 
+void ensio_cell_changes(struct ensio_place *place)
+{
+    place->cell->sum = 0;
+    place->next_changed = first_changed;
+    first_changed = place;
+}
+
 void ensio_cells_sum(void)
 {
-    for (uint32_t i = 0; i < cell_count; i++)
-        if (!places[i].cell->sum)
-            places[i].cell->sum = ensio_sum_words(places[i].cell, offsetof(struct ensio_cell, largest));
+    for (; first_changed; first_changed = first_changed->next_changed)
+        first_changed->cell->sum = ensio_sum_words(first_changed->cell, offsetof(struct ensio_cell, largest));
 }
 
 int ensio_cells_begin(void)
@@ -196,6 +203,7 @@ static void begin_anew(uint32_t before)
         memset(slots, 0, sizeof slots);
     cell_count = block_count = 0;
     blocks_before = before;
+    first_changed = NULL;
     cell_window = NULL;
 }
 

@@ -7,6 +7,7 @@
 
 struct ensio_place {
     struct ensio_cell *cell;
+    struct ensio_place *next_changed; /* of those whose cell has no sum */
     uint64_t *octaves[ENSIO_OCTAVES]; /* counts of each octave, or NULL */
     uint64_t least;      /* ticks: the shortest of the longest calls that are kept; 0: there is room for more */
     uint64_t usual_rate; /* rate for which the next two are valid; 0: invalid, the extremes of the cell have changed */
@@ -32,7 +33,8 @@ struct ensio_place *ensio_cell_find(uint16_t call, uint8_t size_class, uint8_t o
  * space. */
 uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave);
 
-/* Sums the members of the cells that have changed: readers find damage by it. */
+/* The cell of a place loses its sum, until the cells that have changed are summed: readers find damage by it. */
+void ensio_cell_changes(struct ensio_place *place);
 void ensio_cells_sum(void);
 
 /* The present cells go into a job file. Later calls get new cells in new windows. */
