@@ -56,4 +56,7 @@ uint32_t ensio_encode_summed_text(struct ensio_encoder *encoder, const uint8_t *
 /* CRC-32 as in zlib. */
 uint32_t ensio_checksum(const void *bytes, uint64_t length);
 
+/* A sum of numbers of eight bytes, which a changed bit changes; never 0. */
+uint32_t ensio_sum_words(const void *numbers, uint64_t bytes);
+
 #endif

@@ -166,13 +166,3 @@ void ensio_losses_store(void)
     if (ensio_losses->calls_on_other_paths || ensio_spool->dropped_events)
         ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, losses.length);
 }
-
-uint32_t ensio_sum_words(const void *numbers, uint64_t bytes)
-{
-    const uint64_t *first = numbers, *number = first + bytes / sizeof *first;
-    uint64_t tail = 0, sum = 0; /* tails added up: number i counts i + 1 times */
-    while (number > first)
-        sum += tail += *--number;
-    sum = 2 * sum - tail;
-    return (uint32_t)(sum ^ sum >> 32) | 1;
-}

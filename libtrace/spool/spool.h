@@ -71,9 +71,6 @@ int ensio_text_store_essential(uint16_t kind, uint32_t id, const char *text, uin
 void ensio_spool_drop(void);
 void ensio_spool_lose(void);
 
-/* A sum of numbers of eight bytes, which a changed bit changes; never 0. */
-uint32_t ensio_sum_words(const void *numbers, uint64_t bytes);
-
 /* Updates the clock in the head. The caller holds the lock. */
 void ensio_spool_touch(void);
 

@@ -2,6 +2,7 @@
 
 #include <calls/calls.h>
 #include <core/rawsys.h>
+#include <spool/encode.h>
 #include <spool/spool.h>
 
 #include <stddef.h>

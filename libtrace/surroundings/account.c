@@ -8,6 +8,7 @@
 #include <core/rawsys.h>
 #include <core/recorder.h>
 #include <core/settings.h>
+#include <spool/encode.h>
 #include <spool/spool.h>
 #include <summary/drain.h>
 
