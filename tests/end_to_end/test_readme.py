@@ -83,6 +83,7 @@ def test_installed_prefix_and_package_work_without_the_sources(tmp_path, environ
         "PIP_NO_DEPS": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
+    shell("pip wheel --quiet .", sources, installed)
     for command in INSTALL:
         shell(command.replace("PREFIX", str(prefix)), sources, installed)
     shutil.rmtree(sources)
