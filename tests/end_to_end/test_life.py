@@ -80,6 +80,13 @@ def test_excluded_paths_are_left_out_and_counted(recorder, tmp_path):
     assert run.info.processes[0].excluded_calls == 101
 
 
+def test_a_thread_that_makes_session_files_of_mpi_only_takes_no_share(preload, tmp_path):
+    helper = "threading.Thread(target=lambda: os.path.exists('/run/user/0/ucx'))"  # as UCX's thread does
+    script = f"import os, threading; made = {helper}; made.start(); made.join(); os.mkdir('{tmp_path}/own')"
+    preload.execute(sys.executable, "-c", script, check=True)
+    assert list(ensembles.open(preload.run).info.threads_of_tasks) == [1]
+
+
 def test_writes_that_fail_on_excluded_files_are_recorded(recorder, tmp_path):
     recorder.execute(recorder.build("failed_writes"), tmp_path / "out", check=True)
     run = ensembles.open(recorder.run)
