@@ -126,10 +126,12 @@ class SummedCase:
     def __len__(self) -> int:
         return len(self.rows["n"])
 
-    def of_tasks(self, column: str, op: Sequence[str], layer: str, but: Iterable[str] = ()) -> np.ndarray:
+    def of_tasks(
+        self, column: str, op: Sequence[str], layer: str | Sequence[str], but: Iterable[str] = ()
+    ) -> np.ndarray:
         """Add up a column (``n``, ``bytes``, ``own_ns`` or ``time_ns``) by task: shape (tasks,)."""
         names = self._functions[self._by_task["call"]]
-        chosen = np.isin(names[:, 0], op) & (names[:, 1] == layer) & ~np.isin(names[:, 2], list(but))
+        chosen = np.isin(names[:, 0], op) & np.isin(names[:, 1], layer) & ~np.isin(names[:, 2], list(but))
         return np.bincount(self._task, self._by_task[column] * chosen, len(self.ranks))
 
     def calls_of_tasks(self) -> np.ndarray:

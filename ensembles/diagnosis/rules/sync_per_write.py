@@ -58,8 +58,8 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
 def find_summed(run: Run, advice: str) -> Finding | None:
     """Find tasks that sync after at most four writes, or at most 1 MiB, on average."""
     case = SummedCase(run)
-    syncs, writes = case.of_tasks("n", ("sync",), "posix"), case.of_tasks("n", ("write",), "posix")
-    moved = case.of_tasks("bytes", ("write",), "posix")
+    syncs, writes = case.of_tasks("n", ("sync",), "posix"), case.of_tasks("n", ("write",), WRITERS)
+    moved = case.of_tasks("bytes", ("write",), WRITERS)
     few = (writes <= MOST_WRITES * syncs) | (moved <= LARGE_BYTES * syncs)
     often = (syncs >= LEAST_SYNCS_WITHOUT_PHASES) & (writes > 0) & few
     if not often.any():
@@ -109,6 +109,9 @@ LEAST_SYNCS_WITHOUT_PHASES = 12
 
 MOST_WRITES = 4
 
+WRITERS = ("posix", "stdio")
+"""Layers of the writes before a sync: what streams write to their files is not recorded again below them."""
+
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
     "sync less often: once {}, or when the file is closed; a checkpoint that is renamed when it is whole "
@@ -124,7 +127,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         raise NotApplicable(
             f"the log counts {counted:,} syncs, and DXT traces none of them: record the run with ensio"
         )
-    writes = (case.op == "write") & (case.layer == "posix")
+    writes = (case.op == "write") & np.isin(case.layer, WRITERS)
     count = case.by_cell(np.where(syncs, case.rows["n"], 0))
     # What goes to files that are never synced does not wait for these syncs.
     synced = to_synced_files(case, uses)

@@ -103,11 +103,12 @@ def test_pieces_between_those_of_others_have_to_be_exchanged(tmp_path: Path) -> 
     assert severities(100, together=False) == ["critical"]
 
 
-def test_syncs_after_many_small_writes_are_found_by_their_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("function", ["pwrite", "fwrite"])
+def test_syncs_after_many_small_writes_are_found_by_their_bytes(tmp_path: Path, function: str) -> None:
     """A sync of 5 ms after every 30 writes of 1 KiB; all but one of 20 are saved."""
 
     def calls(size: int) -> list[Made]:
-        writes = [Made("pwrite", 3, size, number * size) for number in range(600)]
+        writes = [Made(function, 3, size, number * size) for number in range(600)]
         return [
             call
             for number, write in enumerate(writes, 1)
