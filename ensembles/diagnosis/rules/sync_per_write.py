@@ -108,9 +108,7 @@ LEAST_SYNCS_WITHOUT_PHASES = 12
 """Without such phases, a program may sync once in each of its steps: ten checkpoints are not a habit."""
 
 MOST_WRITES = 4
-
-WRITERS = ("posix", "stdio")
-"""Layers of the writes before a sync: what streams write to their files is not recorded again below them."""
+WRITERS = ("posix", "stdio")  # what streams write to their files is not recorded again below them
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
@@ -133,8 +131,9 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     synced = to_synced_files(case, uses)
     written = case.by_cell(np.where(writes, case.rows["n"] * synced["n"], 0))
     least = LEAST_PHASES if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
-    # A task that writes other things too (a header) syncs as often as the others.
-    usual = _median_of_windows(written, (count >= least) & (written > 0))
+    # A task that writes other things too (a header) syncs as often as the median of its window.
+    pairs = zip(written, (count >= least) & (written > 0), strict=True)
+    usual = np.array([[np.median(row[mine]) if mine.any() else np.inf] for row, mine in pairs])
     moved = case.by_cell(np.where(writes, case.rows["bytes"] * synced["bytes"], 0))
     few = (np.minimum(written, usual) <= MOST_WRITES * count) | (moved <= LARGE_BYTES * count)
     often = (count >= least) & (written > 0) & few
@@ -173,12 +172,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
         advice=ADVICE.format(STEPS if each >= LARGE_BYTES else RECORDS),
     )
-
-
-def _median_of_windows(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return the median of the chosen values of each window as a column; infinite where none is chosen."""
-    pairs = zip(values, chosen, strict=True)
-    return np.array([[np.median(row[mine]) if mine.any() else np.inf] for row, mine in pairs])
 
 
 rule = EvidenceRule(
