@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from ensembles.cli.options import warn
 from ensembles.cli.run import find_preload_library, preloaded
@@ -24,9 +24,6 @@ from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.passes.progress import advance, clear, is_listened_to
 from ensembles.recorder.install_paths import installed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = "ensio-replay"
 
@@ -80,7 +77,11 @@ def find_program(layers: frozenset[str]) -> str:
     path = f"{installed('bin/ensio-cc').parent}:{os.environ.get('PATH', os.defpath)}"
     libraries: list[str] = []
     if layers & {"hdf5", "netcdf", "pnetcdf"}:
-        libraries = subprocess.run(build, capture_output=True, text=True, check=True).stdout.split()
+        needed = os.environ | {"NEEDED": " ".join(layers)}
+        found = subprocess.run(build, env=needed, capture_output=True, text=True)
+        if found.returncode:
+            raise MissingLibrary(found.stderr.splitlines()[-1])
+        libraries = found.stdout.split()
 
     def link(program: str) -> None:
         warn(f"{PROGRAM} is linked for the MPI of {driver}, this once")

@@ -21,7 +21,7 @@ static const char left_out[] =
     "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
     "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
     "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/run/user/*/ucx*:"
-    "/etc/gnutls/config:*.darshan:*.darshan_partial*";
+    "/etc/libnl*/*:/etc/gnutls/config:*.darshan:*.darshan_partial*";
 
 /* Variables with rank and number of ranks, by launcher. Variables that a batch script inherits from its job come last,
  * because inside a job those of mpiexec are the right ones. */

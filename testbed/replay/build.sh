@@ -1,6 +1,6 @@
 #!/bin/sh
 # build.sh MPICC PROGRAM [OPTION...]: links ensio-replay as a user's program would be, by the ensio-cc on PATH.
-# build.sh MPICC: prints the options for the libraries over its MPI that there are: parallel HDF5, parallel NetCDF, PnetCDF.
+# build.sh MPICC: prints the options for its parallel HDF5, parallel NetCDF and PnetCDF; fails without one of a layer in NEEDED.
 set -eu
 here=$(dirname "$0")
 mpicc=$1
@@ -34,6 +34,7 @@ find() {
         fi
     done
     echo "ensio-replay is built without its layer $layer: $mpicc finds no $text-dev)" >&2
+    case " ${NEEDED:-} " in *" $layer "*) exit 1 ;; esac
 }
 packages() { pkg-config --cflags --libs "$1" 2>/dev/null || true; }
 

@@ -10,7 +10,7 @@
 const struct layer hdf5_layer = {
     .name = "hdf5",
     .missing = "was built without parallel HDF5: install its development files (Debian: libhdf5-openmpi-dev) and build "
-               "ensio again, unless it is a wheel",
+               "ensio again",
 };
 
 #else

@@ -8,7 +8,7 @@ const struct layer netcdf_layer = {
     .name = "netcdf",
     .missing =
         "was built without parallel NetCDF: install its development files for this MPI (Debian: libnetcdf-mpi-dev, "
-        "for Open MPI) and build ensio again, unless it is a wheel",
+        "for Open MPI) and build ensio again",
 };
 
 #else

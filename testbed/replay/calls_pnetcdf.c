@@ -9,7 +9,7 @@ const struct layer pnetcdf_layer = {
     .name = "pnetcdf",
     .missing =
         "was built without PnetCDF: install its development files for this MPI (Debian: libpnetcdf-dev, for Open "
-        "MPI) and build ensio again, unless it is a wheel",
+        "MPI) and build ensio again",
 };
 
 #else

@@ -3,6 +3,7 @@
 import h5py
 import numpy as np
 import pytest
+from commands_here import executed
 from plans import BOX, Row, everyone, write_plan
 from replaying import start
 
@@ -198,3 +199,11 @@ def test_damaged_plan_is_refused(replay_program, tmp_path, damage):
     assert (
         f"{plan} is not a plan of this version of ensio: make it again with ensio replay" in finished.stderr
     )
+
+
+def test_a_layer_without_library_is_named_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPICC", "false")  # finds none
+    refused = executed("replay", "s3dio", "-o", tmp_path / "run", folder=tmp_path)
+    assert refused.returncode == 2
+    assert "layer pnetcdf" in refused.stderr
+    assert not list(tmp_path.iterdir())
