@@ -248,7 +248,7 @@ WORDS = {
     ),
     "try.refused": (
         "this replay does not stand for the run: {recorded:s} were recorded, and without the remedy it "
-        "takes {low:s} to {high:s} now. Record the program again here, and try it then."
+        "takes {low:s} to {high:s} beside waits for a processor. Record it again here, on an idle machine."
     ),
     "try.how": (
         "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "
