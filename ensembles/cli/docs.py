@@ -79,6 +79,6 @@ def _page(folder: Path, name: str) -> Path:
     named = [path for path in pages if path.with_suffix("").parts[-len(wanted) :] == wanted]
     if name in findings or named:
         return folder / _FINDINGS if name in findings else named[0]
-    near = nearest_names(name, [*findings, *(path.stem for path in pages)])
+    near = nearest_names(name, {*findings, *(path.stem for path in pages)})
     question = f"did you mean {' or '.join(near)}? " if near else ""
     raise EnsioError(f'there is no page "{name}": {question}ensio help README lists the pages')

@@ -59,7 +59,7 @@ stay until the command ends; looking through them again and again took a tenth o
 
 DESCRIPTION = "Record every I/O call of a parallel program, and analyse the distributions of their durations."
 
-_PAGES = "ensio help README lists the pages; ensio help NAME shows one, or a finding: recording, o-sync ..."
+_PAGES = "ensio help README lists the pages; ensio help PAGE shows one, or a finding: recording, o-sync ..."
 
 
 _CHOICE = re.compile(r"argument (\S+?)(?:/\S+)*: invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command ``ensio``, and return 0: success, 1: a check failed, 2: wrong usage or input."""
     is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    page = arguments[1] if arguments[:1] == ["help"] and arguments[1:] else None
+    page = arguments[1] if arguments[:1] == ["help"] and len(arguments) == 2 else None
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS

@@ -46,6 +46,13 @@ def head(**members: int) -> dict[str, int]:
     }
 
 
+def _ends(threads: Sequence[np.ndarray]) -> dict[str, int]:
+    """Last readings of a clock that ticks once a ns, if calls end after those of `head`."""
+    last = max((int((each["start"] + each["duration"]).max()) for each in threads if len(each)), default=0)
+    is_possible = head()["last_ticks"] < last < 10**15
+    return {"last_ticks": last, "last_monotonic_ns": last} if is_possible else {}
+
+
 def spool(
     path: Path,
     threads: Sequence[np.ndarray] = (),
@@ -65,7 +72,7 @@ def spool(
         threads=threads,
         files={1: "/data/one"} if files is None else files,
         properties={"host": host, "program": program, **(properties or {})},
-        head=head(**members),
+        head=head(**{**_ends(threads), **members}),
         losses=losses or {},
         surroundings=surroundings,
         file_facts=facts or {},
