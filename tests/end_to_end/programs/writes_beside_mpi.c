@@ -1,4 +1,4 @@
-/* A thread writes all through MPI_Init_thread; afterwards a MiB is written by a raw call. Says on standard output how
+/* A thread writes 4 MiB during MPI_Init_thread; afterwards a MiB is written by a raw call. Says on standard output how
  * many bytes the thread wrote in MPI_Init_thread: writes_beside_mpi FILE. */
 #include <fcntl.h>
 #include <mpi.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define MIB (1 << 20)
+#define MOST (4 * MIB)
 static char block[MIB];
 static atomic_int begun, initialises, stops;
 static atomic_long meanwhile;
@@ -18,9 +19,11 @@ static void *work(void *path)
     const int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
     while (!stops) {
         const int counts = initialises;
-        if (pwrite(fd, block, MIB, 0) != MIB)
-            return path;
-        meanwhile += counts && initialises ? MIB : 0;
+        if (counts ? meanwhile < MOST : !begun) {
+            if (pwrite(fd, block, MIB, 0) != MIB)
+                return path;
+            meanwhile += counts && initialises ? MIB : 0;
+        }
         begun = 1;
         usleep(100);
     }
