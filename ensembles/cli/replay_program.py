@@ -80,7 +80,7 @@ def find_program(layers: frozenset[str]) -> str:
         needed = os.environ | {"NEEDED": " ".join(layers)}
         found = subprocess.run(build, env=needed, capture_output=True, text=True)
         if found.returncode:
-            raise MissingLibrary(found.stderr.splitlines()[-1])
+            raise MissingLibrary(found.stderr.strip().rpartition("\n")[2])
         libraries = found.stdout.split()
 
     def link(program: str) -> None:

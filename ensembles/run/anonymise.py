@@ -21,6 +21,7 @@ from ensembles.files.untrusted import Reading, read_whole
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.sites import SiteTable
+from ensembles.model.units import DAY_S
 from ensembles.readers.native.directory import identity
 from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.open import open_as
@@ -31,7 +32,7 @@ _OF_SYSTEM = re.compile(r"/(usr|lib\w*|proc|sys|dev|etc)(/|$)")
 _ENDING = re.compile(r"\.[a-z][a-z0-9]{0,4}$")
 _PATH = re.compile(r"/[^\s,;:'\"()]+")
 _HASHED = "ENSIO_ANONYMISED"
-_KILLED_S = 7 * 86400.0
+_KILLED_S = 7 * DAY_S
 """Age of the records of a process that was killed: a running one renews its clock reading."""
 
 _NAMES = re.compile(r"(SLURM|PBS|LSB)_JOB_?NAME|SLURM_.*NODELIST|ENSIO_(COMMAND|LAUNCH)")

@@ -13,8 +13,7 @@
 
 #include <pthread.h>
 
-#define MOST_THREADS 65536               /* limit of the thread number in a window's head */
-#define CLOCK_RENEWAL_TICKS (1ULL << 32) /* 1 to 5 s */
+#define MOST_THREADS 65536 /* limit of the thread number in a window's head */
 
 uint64_t ensio_io_pending;
 _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
@@ -143,7 +142,7 @@ void ensio_threads_begin(void)
 void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
 {
     struct ensio_held held = ensio_lock();
-    thread->clock_due = now + CLOCK_RENEWAL_TICKS;
+    thread->clock_due = now + ENSIO_CLOCK_RENEWAL_TICKS;
     if (ensio_spool) {
         ensio_thread_settle(thread);
         ensio_window_drain(thread, thread->storing > 0);

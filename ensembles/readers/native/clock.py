@@ -17,8 +17,8 @@ _PRECISE_NS = 1_000_000_000
 _ROUGH_NS = 1_000_000
 """Readings with a smaller distance may give a rate with an error above 1e-4."""
 
-_RENEWAL_TICKS = 2 << 32
-"""Twice the time after which a thread renews the clock reading (``CLOCK_RENEWAL_TICKS``)."""
+_RENEWAL_TICKS = 2 * CONSTANTS["ENSIO_CLOCK_RENEWAL_TICKS"]
+"""Twice the time after which a thread renews the clock reading."""
 
 _LEAST_TOLD = 5e-4
 """Errors of a rate below this would be told as 0.0 %."""

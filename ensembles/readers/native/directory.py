@@ -24,7 +24,8 @@ from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import few
-from ensembles.readers.native.spool import ACCOUNT_POSITION, io_counters, read_spool, sum_of_account
+from ensembles.readers.native.account import ACCOUNT_POSITION, io_counters, sum_of_account
+from ensembles.readers.native.spool import read_spool
 
 _MOST_LISTED = 5
 

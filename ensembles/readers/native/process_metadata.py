@@ -12,8 +12,9 @@ from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import HALF_INT64, few
+from ensembles.readers.native.account import CANCELLED, COUNTERS, UNRECORDED
 from ensembles.readers.native.clock_alignment import Alignment
-from ensembles.readers.native.spool import CANCELLED, COUNTERS, UNRECORDED, Spool, by_reason
+from ensembles.readers.native.spool import Spool, by_reason
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."

@@ -6,7 +6,8 @@ from ensembles.model.c_layout import CELL, CONSTANTS
 from ensembles.model.events import COLUMNS, MISSING, Call, Events
 from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.columns import LARGEST_NS
-from ensembles.readers.native.spool import BLOCK_BYTES, Spool, sum_words
+from ensembles.readers.native.account import sum_words
+from ensembles.readers.native.spool import BLOCK_BYTES, Spool
 from ensembles.readers.native.window_decoder import Decoding, decode, sound
 from ensembles.summaries.bins import bin_edges_s
 from ensembles.summaries.cells import LARGEST, CellSummary

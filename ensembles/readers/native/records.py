@@ -16,8 +16,9 @@ from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import count_text, few
 from ensembles.readers.native import job_file
+from ensembles.readers.native.account import CANCELLED, UNRECORDED, io_counters
 from ensembles.readers.native.directory import choose, chosen_records, lies_elsewhere, record_paths
-from ensembles.readers.native.spool import CANCELLED, READABLE, UNRECORDED, Spool, io_counters, read_spool
+from ensembles.readers.native.spool import READABLE, Spool, read_spool
 from ensembles.readers.native.spool_bytes import KnownTexts
 from ensembles.readers.native.spool_source import SpoolSource
 

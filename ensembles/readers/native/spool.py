@@ -22,7 +22,8 @@ from ensembles.model.c_layout import (
     WINDOW,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import HALF_INT64
+from ensembles.model.units import HALF_INT64, MOST_TASKS, MOST_THREADS
+from ensembles.readers.native.account import ACCOUNT_POSITION, account_in_job_file, account_of_spool
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
 from ensembles.readers.native.spool_bytes import OTHER_VERSION, Contents, JobSummary, KnownTexts, Piece
 
@@ -72,7 +73,7 @@ def _losses_of_spool(beginning: bytes) -> Losses:
 
 
 def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
-    """Read the losses of a process from its properties in a job file, as `losses_of_spool`."""
+    """Read the losses of a process from its properties in a job file, as `_losses_of_spool`."""
     words = properties.get(LOSSES_PROPERTY, b"").split()
     if not words or not all(word.isdigit() and len(word) < 20 for word in words):
         return NOTHING_KNOWN
@@ -124,16 +125,15 @@ NAMED = (*RECORDS, ".h5", ".darshan", ".otf2", ".pfw", ".pfw.gz", ".strace")
 VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 """Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
 
-_MOST_RANKS = 1 << 24
 _READING = ("ticks", "monotonic_ns", "realtime_ns")
 _POSSIBLE = {
     "allocated_bytes": range(HEAD_BYTES, HALF_INT64, UNIT_BYTES),
     "text_bytes": range(HEAD_BYTES - TEXT_BYTES + 1),
     "state": range(CONSTANTS["ENSIO_STATE_REPLACED"] + 1),
     "clock": (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"]),
-    "rank": range(-1, _MOST_RANKS),
-    "tasks": range(_MOST_RANKS + 1),
-    "threads": range((1 << 16) + 1),
+    "rank": range(-1, MOST_TASKS),
+    "tasks": range(MOST_TASKS + 1),
+    "threads": range(MOST_THREADS + 2),
     "last_is_spare": range(2),
     **{f"{which}_{name}": range(HALF_INT64) for which in ("first", "last") for name in _READING[1:]},
 }
@@ -403,7 +403,7 @@ def _check_counts(spool: Spool, beginning: bytes) -> None:
     """Read what a process counted beside its calls; leave out, and name, what cannot be so."""
     head = spool.head
     wrong = {name: 0 for name, possible in _POSSIBLE_COUNTS.items() if getattr(head, name) not in possible}
-    spool.own_losses, spool.own_account = _losses_of_spool(beginning), _account_of_spool(beginning)
+    spool.own_losses, spool.own_account = _losses_of_spool(beginning), account_of_spool(beginning)
     facts = int.from_bytes(beginning[ACCOUNT_POSITION:][ACCOUNT.size - 8 : ACCOUNT.size], sys.byteorder)
     spool.has_sums = facts >> 32 > 0
     if facts and spool.own_account is None:
@@ -547,65 +547,3 @@ def _count_events(descriptor: int, window: Window) -> int:
 
     raw = os.pread(descriptor, min(window.slots, _MOST_SCRATCH_SLOTS) * EVENT.size, window.position)
     return int(np.count_nonzero(np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"]))
-
-
-ACCOUNT_POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
-ACCOUNT_PROPERTY = b"account"
-"""Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
-
-CANCELLED = b"cancelled"
-"""Property of a launcher: bytes made dirty that were deleted again."""
-
-UNRECORDED = b"unrecorded"
-"""Property of a launcher: why a program among those that it started could not be recorded."""
-
-COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
-_NUMBERS = ACCOUNT.size // 8
-
-
-def _account_of_spool(beginning: bytes) -> Any | None:
-    """Read the account from the first window of a spool; None: it is missing or implausible."""
-    if len(beginning) < ACCOUNT_POSITION + ACCOUNT.size:
-        return None
-    return _sound_account(ACCOUNT.unpack(beginning, ACCOUNT_POSITION))
-
-
-def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
-    """Read the account of a process from its properties in a job file; None: as for `_account_of_spool`."""
-    words = properties.get(ACCOUNT_PROPERTY, b"").split()
-    if len(words) != _NUMBERS or not all(word.isdigit() and len(word) < 20 for word in words):
-        return None
-    return _sound_account(
-        ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words))
-    )
-
-
-def _sound_account(account: Any) -> Any | None:
-    if account.facts >> 32 not in (0, sum_of_account(account)):
-        return None
-    account = account._replace(facts=account.facts & 0xFFFFFFFF)
-    return account if account.facts and max(account) < HALF_INT64 else None
-
-
-def sum_of_account(account: Any) -> int:
-    """Sum the members of an account but the excluded bytes and the facts, as the recorder does."""
-    import numpy as np
-
-    numbers = np.array(account, "u8")
-    return int(sum_words(numbers[:8]) ^ sum_words(numbers[-3:-1]))
-
-
-def sum_words(numbers: np.ndarray) -> Any:
-    """Sum numbers (u8, shape (..., n)) as the recorder does (``ensio_sum_words``): u4, shape (...)."""
-    import numpy as np
-
-    total = (numbers * np.arange(1, 2 * numbers.shape[-1], 2, dtype="u8")).sum(axis=-1, dtype="u8")
-    return (total ^ total >> np.uint64(32)).astype("u4") | np.uint32(1)
-
-
-def io_counters(text: bytes) -> tuple[dict[str, int], int]:
-    """Parse /proc/PID/io into members of the account, and bytes made dirty that were deleted again."""
-    io = dict(line.partition(b": ")[::2] for line in text.splitlines())
-    names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes", b"cancelled_write_bytes")
-    *counts, cancelled = (int(io.get(name, b"")) for name in names)
-    return {f"end_{name}": count for name, count in zip(COUNTERS, counts, strict=True)}, cancelled

@@ -102,6 +102,9 @@
 #define ENSIO_CLOCK_TSC 1       /* invariant time-stamp counter */
 #define ENSIO_CLOCK_MONOTONIC 2 /* clock_gettime(CLOCK_MONOTONIC): a tick is a nanosecond */
 
+/* 1 to 5 s. A thread renews the last reading with the first call that ends so long after it last did. */
+#define ENSIO_CLOCK_RENEWAL_TICKS 4294967296
+
 /* One completed call. Its last eight bytes are stored last, by one store: an event whose `call` is 0 is incomplete, and
  * is skipped. */
 struct ensio_event {

@@ -12,13 +12,8 @@ import pytest
 import ensembles
 from ensembles.model.c_layout import ACCOUNT, CELL, SPOOL
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native.spool import (
-    ACCOUNT_POSITION,
-    LOSSES_POSITION,
-    read_spool,
-    sum_of_account,
-    sum_words,
-)
+from ensembles.readers.native.account import ACCOUNT_POSITION, sum_of_account, sum_words
+from ensembles.readers.native.spool import LOSSES_POSITION, read_spool
 
 RUNS = Path(__file__).parents[3] / "corpus/runs"
 
