@@ -44,7 +44,12 @@ class Used(NamedTuple):
     printed: str  # On standard output, if that is kept
 
 
-def use(command: Sequence[object], environment: Mapping[str, str] | None = None, keep: bool = False) -> Used:
+def use(
+    command: Sequence[object],
+    environment: Mapping[str, str] | None = None,
+    keep: bool = False,
+    may_fail: bool = False,
+) -> Used:
     """Run a command, and return what it took."""
     output = subprocess.PIPE if keep else subprocess.DEVNULL
     words = list(map(str, command))
@@ -54,6 +59,8 @@ def use(command: Sequence[object], environment: Mapping[str, str] | None = None,
     _, status, usage = os.wait4(child.pid, 0)
     clock_s = time.perf_counter() - begin
     child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode and not may_fail:
+        raise SystemExit(f"{words[0]} ended with status {child.returncode}")
     processor_s = usage.ru_utime + usage.ru_stime
     return Used(processor_s, clock_s, usage.ru_maxrss / 1024, child.returncode, printed)
 
