@@ -16,7 +16,7 @@ GOAL_TOGETHER = 1.2
 
 
 def numbers(mode: str, program: str, *arguments: object) -> dict[str, float]:
-    """Return what a program prints that is recorded into a temporary folder: "name number name number ..."."""
+    """Return the numbers that a program prints, recorded into a temporary folder: "name number name ..."."""
     with tempfile.TemporaryDirectory(prefix="ensio-bench-", dir=bench.BUILD) as folder:
         command = [bench.program(program), *arguments]
         words = bench.use(command, bench.environment(folder, ENSIO_MODE=mode), keep=True).printed.split()
