@@ -145,6 +145,7 @@ class SummedCase:
     def account(self, findings: Sequence[Finding] = ()) -> Account:
         """Divide the time of the run, as the busiest task spends it; sums do not show what findings share."""
         at = int(np.argmax(self.busy_s))
+        rank = int(self.ranks[at])
         mine = {name: column[self._task == at] for name, column in self._by_task.items()}
         moves = np.isin(self._functions[mine["call"], 0], ("read", "write")) & (mine["bytes"] > 0)
         exchanged = messages_s(self.run.reading.ranks)
@@ -153,13 +154,13 @@ class SummedCase:
         waited_s = float(np.median(exchanged)) - most_s if waits else 0.0
         io_s = float(self.busy_s[at])  # threads of a task together may be in calls for longer than the run
         slow_s = min(io_s - float(np.median(self.busy_s)), waited_s)
-        entries = [Entry(SLOW_TASK, slow_s, rank=int(self.ranks[at]))]
+        entries = [Entry(SLOW_TASK, slow_s, rank=rank)]
         for name, chosen in ((CALLS, ~moves), (BYTES, moves)):
             own_ns = np.where(chosen, mine["own_ns"], 0.0)
             call = str(self._functions[mine["call"][int(np.argmax(own_ns))], 2]) if own_ns.any() else ""
             entries.append(Entry(name, 1e-9 * float(own_ns.sum()) * (1 - slow_s / max(io_s, 1e-9)), call))
         late = Entry(LATE_TASK, waited_s - slow_s, rank=int(np.argmin(exchanged)) if waits else None)
-        recorder_s = self._recorder_s * float(mine["n"].sum()) / self.run.info.threads_of_tasks[at]
+        recorder_s = self._recorder_s * float(mine["n"].sum() / self.run.info.threads_of_tasks[rank])
         most = str(self._functions[mine["call"][int(np.argmax(mine["n"]))], 2])
         outside = Entry(RECORDER, recorder_s, most), late, Entry(MESSAGES, most_s)
         return divide(self.run_s, io_s, findings, entries, outside, len(self.ranks) == 1)

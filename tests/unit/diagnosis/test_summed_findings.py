@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 from made_io import KIB, MIB, Made, io_run
+from made_runs import run_of
 
+import ensembles as en
 from ensembles.diagnosis.diagnose import RULES
 from ensembles.diagnosis.finding import Finding, NotApplicable
+from ensembles.diagnosis.summed_case import SummedCase
 
 SUMMED = {rule.ID: rule.summed for rule in RULES if getattr(rule, "summed", None) is not None}
 """How rules find their causes in sums. Made runs keep their calls too, and so have the sums of all modes."""
@@ -165,3 +168,12 @@ def test_sums_of_next_to_nothing_have_no_finding(calls, tmp_path):
         except NotApplicable:
             continue
         assert found is None or found.severity == "note", cause
+
+
+def test_the_time_of_the_recorder_is_that_of_a_thread_of_the_busiest_task(tmp_path):
+    calls = [("pwrite", 80e-9 * at, 30e-9, 1, at) for at in range(10_000)]
+    for name, tasks, threads in (("run", [[], calls], 4), ("idle", [[], []], 1)):
+        run_of(tmp_path / name, tasks, 1e-3, properties={"recorder": "1.0"}, threads=threads)
+    run = en.open(str((tmp_path / "idle/0.spool").replace(tmp_path / "run/0.spool").parent))
+    (entry,) = (each for each in SummedCase(run).account().entries if each.id == "recorder")
+    assert entry.time_s == pytest.approx(10_000 * 75e-9 / 4)
