@@ -32,13 +32,13 @@ typedef struct {
     int64_t phase, rank, call, size, depth; /* the key */
     int64_t repeats, start_ns, end_ns;
     int64_t spread, caller, stay; /* rows of the other tables */
-    call_sums quarter[QUARTERS], ends[RAGGED], jumps[JUMPS];
+    call_sums quarter[QUARTERS], jumps[JUMPS];
     call_sums all;
 } call_row;
 
 typedef struct {
     int64_t call, size;
-    int64_t n[BINS];
+    int64_t n[BINS + RAGGED]; /* by duration; by ends inside a stripe */
 } spread_row;
 
 typedef struct {
@@ -180,7 +180,7 @@ static int add_placed(evidence_job *job, Py_ssize_t i, call_row *row, use_row *u
     if (width <= 0)
         return 0;
     const int64_t low = job->offset[i], high = low + job->moved[i], number = low / width;
-    add_sums(&row->ends[(low % width != 0) + (high % width != 0)], time_ns, job->moved[i], log_ns);
+    ((spread_row *)row_of(&job->spreads, row->spread))->n[BINS + (low % width != 0) + (high % width != 0)]++;
     if (listed <= 0 || !(count == 1 || number == (high - 1) / width))
         return 0;
     int is_new;
@@ -300,20 +300,21 @@ static PyObject *parts_table(const keyed_rows *calls, size_t first, int parts)
     return made.bytes;
 }
 
-static PyObject *spreads_table(const keyed_rows *spreads)
+/* The counts of calls from one number on, those that are not 0. */
+static PyObject *spreads_table(const keyed_rows *spreads, int first, int end)
 {
     Py_ssize_t rows = 0;
     for (uint32_t i = 0; i < spreads->rows; i++)
-        for (int bin = 0; bin < BINS; bin++)
+        for (int bin = first; bin < end; bin++)
             rows += ((const spread_row *)row_of(spreads, i))->n[bin] > 0;
     columns64 made;
     if (make_columns64(&made, 4, rows) != 0)
         return NULL;
     for (uint32_t i = 0; i < spreads->rows; i++)
-        for (int bin = 0; bin < BINS; bin++) {
+        for (int bin = first; bin < end; bin++) {
             const spread_row *const row = row_of(spreads, i);
             if (row->n[bin])
-                put_row64(&made, (const int64_t[]){row->call, row->size, bin, row->n[bin]}, 4, NULL);
+                put_row64(&made, (const int64_t[]){row->call, row->size, bin - first, row->n[bin]}, 4, NULL);
         }
     return made.bytes;
 }
@@ -368,9 +369,9 @@ static PyObject *tables_of(const evidence_job *job)
     const keyed_rows *const calls = &job->calls;
     PyObject *const tables[TABLES] = {calls_table(calls),
                                       parts_table(calls, offsetof(call_row, quarter), QUARTERS),
-                                      parts_table(calls, offsetof(call_row, ends), RAGGED),
+                                      spreads_table(&job->spreads, BINS, BINS + RAGGED),
                                       parts_table(calls, offsetof(call_row, jumps), JUMPS),
-                                      spreads_table(&job->spreads),
+                                      spreads_table(&job->spreads, 0, BINS),
                                       uses_table(&job->uses),
                                       targets_table(&job->targets)};
     return tuple_of_tables(tables, TABLES);

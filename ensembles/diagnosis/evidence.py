@@ -34,7 +34,7 @@ _SUMS = ("n", "time_ns", "bytes")
 _FOUND = {
     "calls": (*_CALL, *_SUMS, "repeats", "start_ns", "end_ns", "log_ns"),
     "quarters": (*_CALL, "quarter", *_SUMS, "log_ns"),
-    "ends": (*_CALL, "ragged", *_SUMS, "log_ns"),
+    "ends": ("call", "size", "ragged", "n"),
     "order": (*_CALL, "jumps", *_SUMS, "log_ns"),
     "durations": ("call", "size", "bin", "n"),
     "uses": ("file", "rank", "bytes"),
@@ -101,8 +101,7 @@ class Evidence(Summary):
         Of transfers that lie on one target, by ``call``, ``size``, ``target`` and ``rank``: ``n``,
         ``log_ns``, ``time_ns``, ``bytes``, ``least_ns`` (of the shortest call).
     ends : KeyedSums
-        Of transfers with known stripes, by ``phase``, ``call``, ``size`` and ``ragged`` (ends inside a
-        stripe): ``n``, ``log_ns``, ``time_ns``.
+        Of transfers with known stripes, by ``call``, ``size`` and ``ragged`` (ends inside a stripe): ``n``.
     order : KeyedSums
         Of reads with known offsets, by ``phase``, ``rank``, ``call``, ``size`` and ``jumps`` (1: it does not
         begin where the one before ended; 2: it also ends before that one): ``n``, ``log_ns``, ``time_ns``.
@@ -112,7 +111,7 @@ class Evidence(Summary):
 
     columns = ("thread", "carried", *_SUMMED_COLUMNS)
     requires = RANK_ORDER
-    meaning = 3
+    meaning = 4
     results = _TABLES
 
     _shared: Any = None
@@ -134,7 +133,7 @@ class Evidence(Summary):
         self.durations = KeyedSums(("call", "size", "bin"), ("n",))
         self.gaps = KeyedSums(("call", "size", "bin"), ("n",))
         self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"), ("least_ns",))
-        self.ends = KeyedSums(("phase", "call", "size", "ragged"), logs)
+        self.ends = KeyedSums(("call", "size", "ragged"), ("n",))
         self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
         self.uses = KeyedSums(("file", "rank"), ("bytes",))
 

@@ -89,8 +89,7 @@ def expected_tables(events: Events, in_order: bool) -> dict[str, dict[tuple[int,
         add("uses", (row["file"], row["rank"]), moved)
         width, count, first, listed = STRIPES[min(row["file"], 3)].tolist()
         if width:
-            ragged = (low % width != 0) + (high % width != 0)
-            add("ends", (row["phase"], row["call"], size, ragged), 1, row["duration"], log)
+            add("ends", (row["call"], size, (low % width != 0) + (high % width != 0)), 1)
             if listed and (count == 1 or low // width == (high - 1) // width):
                 target = (first + low // width % max(count, 1)) % listed
                 add("targets", (row["call"], size, target, row["rank"]), 1, row["duration"], log)
@@ -113,7 +112,7 @@ VALUES = {
     "quarters": ("n", "time_ns", "bytes", "log_ns"),
     "durations": ("n",),
     "uses": ("bytes",),
-    "ends": ("n", "time_ns", "log_ns"),
+    "ends": ("n",),
     "targets": ("n", "time_ns", "log_ns"),
     "order": ("n", "time_ns", "log_ns"),
 }
