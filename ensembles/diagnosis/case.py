@@ -19,7 +19,7 @@ from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MO
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
-from ensembles.structure.library_time import CLOCK_S, LIBRARIES, recorder_cost_s
+from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
 from ensembles.structure.phases.result import MEETINGS, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
@@ -111,9 +111,9 @@ class Case:
     def _without_recorder_ns(self) -> np.ndarray:
         """Take the recorder's time off rows, and off calls of libraries that between the calls inside."""
         count, rank = self.rows["n"], self.rows["rank"]
-        left_ns = np.maximum(self.rows["time_ns"] - round(1e9 * CLOCK_S) * count, count)
+        left_ns = np.maximum(self.rows["time_ns"] - CLOCK_NS * count, count)
         around = np.isin(self.layer, list(LIBRARIES)) & (self.rows["depth"] == 0)
-        between_ns = (self.recorder_ns - 1e9 * CLOCK_S) * np.bincount(rank, count * (self.rows["depth"] > 0))
+        between_ns = (self.recorder_ns - CLOCK_NS) * np.bincount(rank, count * (self.rows["depth"] > 0))
         part = np.minimum(between_ns / np.maximum(np.bincount(rank, left_ns * around), 1.0), 1.0)
         found: np.ndarray = np.maximum(left_ns - (left_ns * around * part[rank]).astype(np.int64), count)
         return found
@@ -304,7 +304,7 @@ class Case:
     @property
     def recorder_between_ns(self) -> np.ndarray:
         """Time of the recorder between a call of each row and the call before it or around it, in ns."""
-        gaps, between_ns = self.evidence.gaps, max(self.recorder_ns - 1e9 * CLOCK_S, 0.0)
+        gaps, between_ns = self.evidence.gaps, max(self.recorder_ns - CLOCK_NS, 0.0)
         most_ns = self.usual_ns(gaps, np.inf)
         stretch = np.minimum(self.stretch, np.maximum(most_ns / np.maximum(self.usual_ns(gaps), 1.0), 1.0))
         found: np.ndarray = np.minimum(between_ns * stretch, most_ns)

@@ -21,7 +21,7 @@ from ensembles.diagnosis.remedy import finding_of_bounds
 from ensembles.diagnosis.time_of_run import messages_s
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.spans import MOST_SPANS, find_spans
-from ensembles.structure.library_time import CLOCK_S, recorder_cost_s
+from ensembles.structure.library_time import CLOCK_NS, recorder_cost_s
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ class SummedCase:
         self._recorder_s = sum(recorder_cost_s(run.info, int(self.rows["n"].sum()), run.length_s)) / 2
         if self._recorder_s:
             for each in (self.rows, self._by_task):
-                left_ns = each["own_ns"] - round(1e9 * CLOCK_S) * each["n"]
-                each["own_ns"] = np.maximum(left_ns, each["n"])
+                each["own_ns"] = np.maximum(each["own_ns"] - CLOCK_NS * each["n"], each["n"])
 
     def __len__(self) -> int:
         return len(self.rows["n"])

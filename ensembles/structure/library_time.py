@@ -171,7 +171,7 @@ CALL_S = {"trace": (55e-9, 95e-9), "tail": (28e-9, 90e-9), "profile": (22e-9, 85
 """Time that the recorder takes for a short call by its mode, the least and the most on two machines
 (docs/reference/scaling.md)."""
 
-CLOCK_S = 20e-9
+CLOCK_NS = 20
 """The part of it within the recorded duration: one reading of the clock (docs/reference/scaling.md)."""
 
 PYTHON_LINES_S = (6e-6, 15e-6)
