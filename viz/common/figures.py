@@ -52,7 +52,7 @@ _TITLE_LINE = 62
 """Characters in a line of text and of a title, which fit into a figure 700 pixels wide."""
 
 _ENTRY_WIDTH, _CHARACTER_WIDTH = 48, 6.8
-"""Pixels: a row of a legend in such a figure, what an entry takes besides its text, and a character."""
+"""Pixels: what an entry of a legend takes besides its text, and a character of it."""
 
 _UNIT = re.compile(
     r"(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTPE]?i?B)\b|%)"  # 3 s, 5 %

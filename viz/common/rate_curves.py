@@ -113,9 +113,7 @@ def add_rate_hover(
             ("time interval", "@left{at} – @right{at}"),
             *((name, f"@{column}{{0}}") for name, column in columns.items()),
         ],
-        formatters={
-            **{f"@{column}": rates for column in columns.values()},
-        },
+        formatters={f"@{column}": rates for column in columns.values()},
         mode="vline",
         point_policy="follow_mouse",
         description="Values of the rate curves",

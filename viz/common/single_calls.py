@@ -30,7 +30,7 @@ MOST_CALLS = 2000
 """Largest number of calls that are drawn one by one."""
 
 _PIXELS = 1000
-"""Usual width of a diagram, and the most calls of a row shorter than a pixel that are seen one by one."""
+"""Usual width of a diagram."""
 
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""

@@ -36,7 +36,6 @@ from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, scaled_ticks
 from ensembles.viz.pictures.tail import tasks_of
 
 _MOST = len(SERIES)
-"""Ratio of the longest time to the least median from which on the axis is logarithmic, and its least time."""
 
 
 def splitting(

@@ -307,14 +307,8 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     add_hover(
         fig,
         drawn,
-        [
-            ("", "$y{0}"),
-            ("time", "$x{at}"),
-            ("calls in progress", "@image{0,0.00}"),
-        ],
-        formatters={
-            "$y": _target_hover(load),
-        },
+        [("", "$y{0}"), ("time", "$x{at}"), ("calls in progress", "@image{0,0.00}")],
+        formatters={"$y": _target_hover(load)},
     )
     return fig
 
