@@ -200,12 +200,12 @@ def add_hover(
 ) -> HoverTool:
     """Add boxes of values to a renderer, to several, or to all (None).
 
-    A field that ends in ``{0}`` and has no formatter is a duration in seconds, in ``{at}`` a moment of a run.
+    A field that ends in ``{s}`` is a duration in seconds, in ``{at}`` a moment of a run.
     """
     known: dict[str, Any] = dict(formatters)
-    for kind, make in (("{0}", time_hover), ("{at}", moment_hover)):
+    for kind, make in (("{s}", time_hover), ("{at}", moment_hover)):
         fields = {name for _, text in tooltips for name in re.findall(rf"([@$]\w+){re.escape(kind)}", text)}
-        if fields := fields - known.keys():
+        if fields:
             known |= dict.fromkeys(sorted(fields), make())
     if drawn is not None:
         options["renderers"] = list(drawn) if isinstance(drawn, Sequence) else [drawn]
@@ -225,7 +225,7 @@ def add_intervals(fig: figure, columns: Mapping[str, Any], what: str, level: flo
     look: dict[str, Any] = {"size": 9, "fill_color": "colour", "line_color": NEUTRAL["text"]}
     point = fig.scatter(x="median", y="y", source=source, name="predictions", **look)
     horizontal_legend(fig, [legend_item(f"median and {100 * level:g} % interval", point, bar)])
-    boxes = [(what, "@label"), ("median", "@median{0}"), ("interval", "@low{0} – @high{0}")]
+    boxes = [(what, "@label"), ("median", "@median{s}"), ("interval", "@low{s} – @high{s}")]
     add_hover(fig, [bar, point], boxes, visible=False)
     return source
 

@@ -283,8 +283,8 @@ def layers(data: Any, *, title: str | None = None) -> figure:
         [
             ("layer", "@layer"),
             ("calls", "@calls"),
-            ("exclusive", "@exclusive_s{0}"),
-            ("inside other calls", "@inner_s{0}"),
+            ("exclusive", "@exclusive_s{s}"),
+            ("inside other calls", "@inner_s{s}"),
         ],
     )
     label_summed_time(fig, "time", max(whole_s, default=0.0))

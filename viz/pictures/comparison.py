@@ -259,8 +259,8 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
         points,
         [
             ("calls that are shorter", "@quantile{0 %}"),
-            (plain(names[0]), "@before{0}"),
-            (plain(names[1]), "@after{0}"),
+            (plain(names[0]), "@before{s}"),
+            (plain(names[1]), "@after{s}"),
             ("ratio", "@ratio{0.000} (@low{0.000} to @high{0.000})"),
         ],
     )

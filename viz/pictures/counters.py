@@ -103,7 +103,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     fig.scatter(
         x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color=NEUTRAL["text"]
     )
-    add_hover(fig, bars, [*((name, f"@{name}{{0}}") for name in labels), ("slowest", "@text")])
+    add_hover(fig, bars, [*((name, f"@{name}{{s}}") for name in labels), ("slowest", "@text")])
     longest = np.nanmax([sum(columns[label][row] for label in labels) for row in range(len(names))])
     unit_s, unit = time_unit(float(np.nanmax([longest, *columns["slowest"]])))
     fig.xaxis.axis_label = f"time ({unit})"

@@ -401,7 +401,7 @@ def _draw(
         target,
         [
             ("call", _unmarked(call.name)),
-            ("duration", "@left{0} – @right{0}"),
+            ("duration", "@left{s} – @right{s}"),
             ("calls in the bin", "@n{0}"),
         ],
         formatters={"@n": number},

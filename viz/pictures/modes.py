@@ -171,7 +171,7 @@ def _draw_rejected(
         **LABEL_GROUND,
         name="rejected_labels",
     )
-    add_hover(fig, [point, span], [("duration", "@low{0} – @high{0}"), ("not a mode", "@why")], visible=False)
+    add_hover(fig, [point, span], [("duration", "@low{s} – @high{s}"), ("not a mode", "@why")], visible=False)
     return legend_item("calls that are not a mode", span, point)
 
 
@@ -421,8 +421,8 @@ def _draw_modes(
         fig,
         [point, line],
         [
-            ("mode", "@t{0}"),
-            (f"{level} confidence interval", "@low{0} – @high{0}"),
+            ("mode", "@t{s}"),
+            (f"{level} confidence interval", "@low{s} – @high{s}"),
             ("share of calls", "@share"),
             *([("share of the time", "@time")] if has_times else []),
             ("width", "@width"),

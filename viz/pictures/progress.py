@@ -129,7 +129,7 @@ def progress(
         )
         items.append(legend_item(f"{op} {index} ({len(elapsed):,})", line))
     horizontal_legend(fig, items)
-    add_hover(fig, None, [("call index", "@ordinal"), ("after", "@time_s{0}"), ("ended", "@share{0.0 %}")])
+    add_hover(fig, None, [("call index", "@ordinal"), ("after", "@time_s{s}"), ("ended", "@share{0.0 %}")])
     return fig
 
 
@@ -266,7 +266,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
     for label, ensemble in ensembles.items():
         for note in ensemble.left_out:
             subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else sentence_of(note))
-    add_hover(fig, None, [("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")])
+    add_hover(fig, None, [("", "@label"), ("up to", "@time_s{s}"), ("calls", "@share{0.0 %}")])
     return fig
 
 

@@ -187,8 +187,8 @@ def _time(bars: _Bars, title: str) -> figure:
     items.append(legend_item("longest in I/O", mark))
     _label_seconds(fig, 1.04 * max(top, slowest.io_time_s))
     horizontal_legend(fig, items)
-    waiting = [("waiting", "@wait{0}")] if "wait" in parts else []
-    add_hover(fig, drawn[0], [("", "@name"), ("in I/O", "@io{0}"), *waiting], mode="vline")
+    waiting = [("waiting", "@wait{s}")] if "wait" in parts else []
+    add_hover(fig, drawn[0], [("", "@name"), ("in I/O", "@io{s}"), *waiting], mode="vline")
     return fig
 
 
@@ -242,5 +242,5 @@ def _longest(bars: _Bars) -> figure | None:
     bars.source.data["longest"] = most
     (drawn,), top = bars.draw(fig, {"longest": (most, SERIES[1])})
     _label_seconds(fig, top)
-    add_hover(fig, drawn, [("", "@name"), ("longest call", "@longest{0}")], mode="vline")
+    add_hover(fig, drawn, [("", "@name"), ("longest call", "@longest{s}")], mode="vline")
     return fig

@@ -184,7 +184,7 @@ def _times(
         top = max(top, float(density.max()))
     fig.y_range = Range1d(start=0, end=1.08 * top)
     horizontal_legend(fig, items)
-    add_hover(fig, lines, [("", "@calls"), ("time of a task", "@t{0}")])
+    add_hover(fig, lines, [("", "@calls"), ("time of a task", "@t{s}")])
     return fig
 
 

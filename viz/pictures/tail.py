@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -39,7 +39,7 @@ from ensembles.viz.common.figures import (
     say_what_is_left_out,
     subtitle,
 )
-from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, op_colour, time_hover
+from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, op_colour
 
 _CHANCES = (0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99)
 
@@ -181,7 +181,7 @@ def _predicted(
     source = ColumnDataSource({"t": np.maximum(duration_s, SHORTEST_S), "p": chance})
     line = fig.line(x="t", y="p", source=source, line_color=colour, line_width=2.4, name="ours")
     points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
-    fig.add_tools(_hover(points, "maximum at most"))
+    _box(fig, points, "maximum at most")
     return [
         legend_item("prediction", line, points),
         legend_item(f"{level} prediction interval", band),
@@ -206,7 +206,7 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
         line_dash="dashed",
         name="equation1",
     )
-    fig.add_tools(_hover(line, "Equation 1: maximum at most"))
+    _box(fig, line, "Equation 1: maximum at most")
     return [legend_item(f"Equation 1 (i.i.d. calls): {answer.equation1}", line)]
 
 
@@ -229,13 +229,8 @@ def _observed_maximum(fig: figure, ensemble: Ensemble, answer: Tail) -> list[Leg
     return items
 
 
-def _hover(renderer: Any, what: str) -> HoverTool:
-    return HoverTool(
-        renderers=[renderer],
-        visible=False,
-        tooltips=[(what, "@t{0}"), ("probability", "@p{0.0 %}")],
-        formatters={"@t": time_hover()},
-    )
+def _box(fig: figure, drawn: Any, what: str) -> None:
+    add_hover(fig, drawn, [(what, "@t{s}"), ("probability", "@p{0.0 %}")], visible=False)
 
 
 _MOST = 6
@@ -327,7 +322,7 @@ def _density(
     fig.y_range = Range1d(start=0, end=1.06 * top)
     items += _observed(fig, ensemble, 1.06 * top)
     horizontal_legend(fig, items)
-    add_hover(fig, lines, [("slowest", "@t{0}"), ("density", "@density{0.000}")], visible=False)
+    add_hover(fig, lines, [("slowest", "@t{s}"), ("density", "@density{0.000}")], visible=False)
     return fig
 
 
@@ -412,7 +407,7 @@ def _cumulative(ensemble: Ensemble, colours: dict[int, str], shared: Range1d) ->
     add_hover(
         fig,
         lines,
-        [("slowest of", "@tasks"), ("at most", "@t{0}"), ("probability", "@p{0.0 %}")],
+        [("slowest of", "@tasks"), ("at most", "@t{s}"), ("probability", "@p{0.0 %}")],
         visible=False,
     )
     return fig

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import Legend, Quad, Step, Title
+from bokeh.models import HoverTool, Legend, Quad, Step, Title
 from bokeh.plotting import figure
 from made_runs import run_of
 
@@ -200,6 +200,7 @@ def test_access_map_has_the_bytes_of_each_offset(synthetic) -> None:
     assert labels(find(picture, "access_by_time")) == ["written by posix: 160 MiB", "read by posix: 160 MiB"]
     by_rank = find(picture, "access_by_rank")
     assert labels(by_rank)[2:] == ["both"]  # the ranks read what they wrote, later
+    assert "$x" not in by_rank.select_one(HoverTool).formatters  # a rank is not a time
     image = by_rank.renderers[0].data_source.data["image"][0]
     edges = np.linspace(by_rank.y_range.start, by_rank.y_range.end, len(image) + 1)
     writes = synthetic.select(op="write")
