@@ -22,7 +22,17 @@ from ensembles.model.filters import FILTERS, parse_numbers, parse_range
 from ensembles.viz.common.figures import plain, retitle
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import RANGES, YES, Interval, Ranks, View, end_of, range_text, rounded
+from ensembles.viz.explorer.view import (
+    RANGES,
+    YES,
+    Interval,
+    Ranks,
+    View,
+    end_of,
+    numbers_text,
+    range_text,
+    rounded,
+)
 
 if TYPE_CHECKING:
     from ensembles.viz.explorer.panel import Shows
@@ -259,7 +269,7 @@ class Fields:
         if name == "zoom_ranks":
             ends = rows_of(ends, self._explorer.shown.run.tasks)
         if name in ("ranks", "zoom_ranks"):
-            return f"{ends[0]}-{ends[1]}" if ends[0] < ends[1] else str(ends[0])
+            return numbers_text(*ends)
         text = range_text(*ends)  # of long ones in view, without the digits that no pixel shows
         return range_text(*rounded(*ends)) if name == "zoom_s" and len(text) > 20 else text
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.filters import FILTERS, WITH_OPTION
+from ensembles.model.filters import FILTERS, NUMBERS, WITH_OPTION
 
 FLAGS = ("failed", "per_byte")
 """Filters without a value on the command line."""
@@ -184,7 +184,7 @@ class View:
         for mark in sorted(_MARKS, key="ranks".__ne__):  # ranks first
             name, ends = RANGES[mark].filter, getattr(self, mark)
             if ends is not None:
-                own = _numbers(*ends) if name == "rank" else range_text(*ends)
+                own = numbers_text(*ends) if name == "rank" else range_text(*ends)
                 filters[name] = _both(name, filters[name], own) if name in filters else own
         return filters
 
@@ -295,7 +295,8 @@ def _chosen(query: Mapping[str, str]) -> Chosen | None:
 _LISTS = ("op", "call", "layer", "error")
 
 
-def _numbers(low: int, high: int) -> str:
+def numbers_text(low: int, high: int) -> str:
+    """Return a range of whole numbers as filters have it."""
     return f"{low}-{high}" if low < high else str(low)
 
 
@@ -304,7 +305,7 @@ _RANGES: dict[str, tuple[bool, Callable[[Any, Any], str]]] = {
     "duration": (True, lambda low, high: f"{low}ns..{high + 1}ns"),
     "offset": (True, lambda low, high: f"{low}..{high + 1}"),
     "rate": (False, lambda low, high: f"{low}..{high}"),
-    **dict.fromkeys(("rank", "phase", "ordinal"), (True, _numbers)),
+    **dict.fromkeys(NUMBERS, (True, numbers_text)),
 }
 """Filters by ranges: whether these include their ends, and how they are written."""
 
