@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from bokeh.core.serialization import Serializer
 from bokeh.models import Plot
+from bokeh.plotting import figure
 from bokeh.resources import Resources
 from explorer_page import TASKS
 from made_runs import run_of
@@ -47,6 +50,15 @@ def test_a_page_has_neither_the_buttons_nor_the_widgets_of_bokeh(run) -> None:
     serializer.encode(picture)
     assert _library(serializer.models) == "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     assert len(picture.elements) == 2  # the picture itself is as before
+
+
+def test_a_page_has_what_bokeh_writes_of_a_picture_and_all_its_models() -> None:
+    fig = figure(x_range=["a", "b"], tooltips=[("calls", "@y")])
+    numbers = {"x": ["a", "b"], "y": np.array([1.0, np.nan]), "text": ("<", 2)}
+    fig.vbar(x="x", top="y", width=0.5, source=numbers, legend_label="calls")
+    serializer = PageSerializer()
+    assert serializer.encode(fig) == Serializer(deferred=False).encode(fig)
+    assert set(serializer.models) == fig.references()
 
 
 @pytest.mark.parametrize("in_page", [True, False])
