@@ -18,9 +18,8 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
-from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
+from ensembles.statistics.extremes.slowest_of_n import check_tasks, predict_curve
 from ensembles.statistics.extremes.tail import METHODS, Tail
-from ensembles.statistics.samples.level import check_level
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
@@ -40,8 +39,6 @@ from ensembles.viz.common.figures import (
     subtitle,
 )
 from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, op_colour
-
-_CHANCES = (0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99)
 
 
 @of_several
@@ -99,7 +96,7 @@ def tail(
     if isinstance(tasks, Iterable):
         return order_statistic(ensemble, tasks, title, level)
     tasks = tasks_of(data, ensemble) if tasks is None else tasks
-    answer, duration_s, chance = predicted_curve(ensemble, tasks, level)
+    answer, duration_s, chance = predict_curve(ensemble.sample, tasks, level, calls=ensemble.calls)
     x_range = _range_of_durations(ensemble, answer.tasks, duration_s)
     fig = new_figure(
         title or _title(ensemble, answer),
@@ -123,17 +120,6 @@ def tail(
     items += _observed_maximum(fig, ensemble, answer)
     horizontal_legend(fig, items)
     return fig
-
-
-def predicted_curve(ensemble: Ensemble, tasks: int, level: float) -> tuple[Tail, np.ndarray, np.ndarray]:
-    """Return the prediction, and durations (s) with the chances that the slowest call is faster."""
-    tasks, level = check_tasks(tasks), check_level(level)
-    model = SlowestOfN.fit(ensemble.sample, calls=ensemble.calls)
-    found = model.tail(tasks, level)
-    if found.refused:
-        return found, np.empty(0), np.empty(0)
-    chance = np.unique([*_CHANCES, (1 - level) / 2, (1 + level) / 2])
-    return found, np.asarray(model.at(tasks, chance, level).quantiles_s), chance
 
 
 def tasks_of(data: Any, ensemble: Ensemble) -> int:

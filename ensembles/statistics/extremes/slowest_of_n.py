@@ -91,6 +91,19 @@ def predict_slowest(
     return replace(model.tail(tasks, level), next_phase=model.next_phase(tasks, level))
 
 
+def predict_curve(
+    sample: CountedDurations, tasks: int, level: float = 0.9, *, calls: CallAttributes | None = None
+) -> tuple[Tail, np.ndarray, np.ndarray]:
+    """Return the prediction, and durations (s) with the chances that the slowest call is faster."""
+    tasks, level = check_tasks(tasks), check_level(level)
+    model = SlowestOfN.fit(sample, calls=calls)
+    found = model.tail(tasks, level)
+    if found.refused:
+        return found, np.empty(0), np.empty(0)
+    chance = np.unique([0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99, (1 - level) / 2, (1 + level) / 2])
+    return found, np.asarray(model.at(tasks, chance, level).quantiles_s), chance
+
+
 def check_tasks(tasks: int) -> int:
     """Return a number of tasks, or raise an `EnsioError`."""
     if isinstance(tasks, bool) or not isinstance(tasks, numbers.Real) or not 1 <= tasks <= 2**53:

@@ -15,12 +15,12 @@ from scipy.special import ndtri
 import ensembles as en
 from ensembles import viz
 from ensembles.model.units import seconds_text
+from ensembles.statistics.extremes.slowest_of_n import predict_curve
 from ensembles.statistics.modes.kinds import Bump
 from ensembles.statistics.modes.modes import Modes
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
 from ensembles.viz.pictures.modes import _mode_label, _reasons, _rejected_modes, label_places
-from ensembles.viz.pictures.tail import predicted_curve
 from ensembles.viz.report.page import shown_ensembles
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -122,7 +122,7 @@ def test_a_log_normal_that_does_not_fit_is_dashed_and_the_legend_says_so() -> No
 def test_the_curve_of_the_slowest_is_that_of_theory() -> None:
     random = np.random.default_rng(8)
     ensemble = en.Ensemble(random.exponential(1e-3, 200_000), rank=np.arange(200_000) % 100)
-    answer, duration_s, chance = predicted_curve(ensemble, 100, 0.9)
+    answer, duration_s, chance = predict_curve(ensemble.sample, 100, calls=ensemble.calls)
     assert answer.method == "within-reach"
     theory_s = -1e-3 * np.log1p(-(chance ** (1 / 100)))
     np.testing.assert_allclose(duration_s, theory_s, rtol=0.04)
