@@ -111,6 +111,11 @@ class Summary(Protocol):
     of_all_calls: bool = False
     empty_if_unknown: bool = False  # What sums do not know is an empty summary instead. Default: False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.merge is Summary.merge and not cls.added_up:
+            raise TypeError(f"{cls.__name__} defines neither `merge` nor `added_up`")
+
     @abstractmethod
     def add(self, chunk: Events) -> None:
         """Add events.
@@ -125,8 +130,6 @@ class Summary(Protocol):
         `other`: filled from another part of the run; with `RANK_ORDER` and `BY_RANK`, from higher ranks. It
         must stay unchanged, so that arrays which this summary may change later have to be copied.
         """
-        if not self.added_up:
-            raise NotImplementedError(f"{type(self).__name__} says neither how it merges nor what adds up")
         for name in self.added_up:
             setattr(self, name, _added(getattr(self, name), getattr(other, name)))
 
