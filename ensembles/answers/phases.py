@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
+from ensembles.model.fields import plain
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -160,10 +161,7 @@ class PhasesAnswer(Answer):
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio phases --json``."""
         rows = [entry.to_json() for entry in self.phases]
-        stretches = [] if self.is_chosen else without_data(self.phases)
-        idle = self.idle.to_json()
-        for each in (*rows, *stretches, idle):
-            each |= {key: None for key in idle if key in each and each[key] != each[key]}  # NaN
+        stretches = [] if self.is_chosen else plain(without_data(self.phases))
         result = {
             "run": self.run,
             "rule": self.found.rule,
@@ -174,7 +172,7 @@ class PhasesAnswer(Answer):
             "run_s": self.idle.run_s,
             "phases": rows,
             "without_data": stretches,
-            **idle,
+            **self.idle.to_json(),
             "collective": self.collective,
             "crowded": self.crowded,
             "calls_outside": self.outside,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ensembles.faces.answer import PlainAnswer
 from ensembles.model.calls import STORAGE
 from ensembles.model.errors import EnsioError
+from ensembles.model.fields import Fields
 from ensembles.model.holds import Holds
 from ensembles.model.statement import Statement, Table
 from ensembles.model.units import bytes_text, share_text
@@ -47,7 +48,7 @@ _MOST_OF_BYTES = 0.9
 
 
 @dataclass(frozen=True)
-class RunRate:
+class RunRate(Fields):
     """The rate of one run, and what it was reached with.
 
     Attributes
@@ -85,13 +86,9 @@ class RunRate:
     bytes_per_s: float
     layer_share: float = 1.0
 
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class ScalingPoint:
+class ScalingPoint(Fields):
     """Repeated runs with equally many tasks (nodes, writers), by one layer and with one kind of files.
 
     Attributes
@@ -124,13 +121,9 @@ class ScalingPoint:
     efficiency: float
     share_of_maximum: float
 
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Fields):
     """Rates against the number of tasks, nodes or writers.
 
     Attributes
@@ -152,10 +145,6 @@ class Scaling:
     maximum_is_measured: bool
     points: list[ScalingPoint]
     notes: list[str]
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
 
 @with_filters

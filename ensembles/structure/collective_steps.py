@@ -15,12 +15,13 @@ time without storage is all communication, or work of the library.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.fields import Fields
 from ensembles.model.units import NS_PER_S, count_text
 from ensembles.summaries.active_time import MOST_EXACT, disjoint
 from ensembles.summaries.collective_steps import CollectiveSteps
@@ -36,7 +37,7 @@ STEPS = ("communication", "storage", "entry", "others_storage")
 
 
 @dataclass(frozen=True)
-class StepTimes:
+class StepTimes(Fields):
     """Where the tasks of the calls of one function spent their time."""
 
     call: str  # The function
@@ -53,9 +54,9 @@ class StepTimes:
     others_storage_s: float
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes, and ``shares`` of the time by step."""
+        """Return the fields, and ``shares`` of the time by step."""
         shares = {step: getattr(self, f"{step}_s") / self.time_s if self.time_s else None for step in STEPS}
-        return asdict(self) | {"shares": shares}
+        return super().to_json() | {"shares": shares}
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ Commands, pictures and findings ask here, so that all of them name the same task
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.late_calls import LEAST_PART, LEAST_RATIO
@@ -31,7 +32,7 @@ _NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True)
-class LateEntry:
+class LateEntry(Fields):
     """A task that enters collective calls late.
 
     `late_s`: by how much it enters later than the other tasks in the median, summed over calls, as far as the
@@ -52,10 +53,6 @@ class LateEntry:
     def is_of_io(self) -> bool:
         """Whether its I/O explains `LEAST_PART` of its lateness or more: findings are about that."""
         return self.io_s >= LEAST_PART * self.late_s
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
     def __str__(self) -> str:
         most = f", {seconds_text(self.call_late_s)} of it in "

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ensembles.model.events import Events
+from ensembles.model.fields import Fields
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.rate import RateCurve
@@ -39,7 +40,7 @@ _CROSSING_CELLS = 3
 
 
 @dataclass(frozen=True)
-class Plateau:
+class Plateau(Fields):
     """A time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median."""
 
     # from_s, to_s, time_s: Beginning and end in seconds since the origin of the run, and their difference
@@ -53,13 +54,9 @@ class Plateau:
     low_bytes_per_s: float
     high_bytes_per_s: float
 
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Rates:
+class Rates(Fields):
     """The aggregate rate in one direction.
 
     `active_s`: time in which at least one call moved bytes. `mean_bytes_per_s`: over active time.
@@ -84,9 +81,8 @@ class Rates:
         return max(1 - sum(plateau.share for plateau in self.plateaus), 0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        plateaus = [plateau.to_json() for plateau in self.plateaus]
-        return asdict(self) | {"plateaus": plateaus, "share_outside": self.share_outside}
+        """Return the fields, and the share outside of plateaus."""
+        return super().to_json() | {"share_outside": self.share_outside}
 
 
 def find_plateaus(curve: RateCurve, op: str) -> Rates:
@@ -256,7 +252,7 @@ def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[in
 
 
 @dataclass(frozen=True)
-class Burst:
+class Burst(Fields):
     """A time in which data moved, from the start of the first call to the end of the last."""
 
     from_s: float
@@ -271,8 +267,8 @@ class Burst:
         return self.to_s - self.from_s
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes, and `time_s`."""
-        return asdict(self) | {"time_s": self.time_s}
+        """Return the fields, and `time_s`."""
+        return super().to_json() | {"time_s": self.time_s}
 
 
 class MovedSpans(Summary):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from ensembles import _compiled
+from ensembles.model.fields import Fields
 from ensembles.structure.ordinals.numbering import RankLevels
 from ensembles.structure.ordinals.trend import Trend, fit_trend
 from ensembles.summaries.bins import ALL_ORDINALS, BIN_COUNT, UNKNOWN_ORDINAL, bin_low_ns, ordinal_range
@@ -37,7 +37,7 @@ def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class OrdinalTotals:
+class OrdinalTotals(Fields):
     """Statistics of the calls of one ordinal, or of a range of ordinals."""
 
     # ordinal, to: First and last ordinal; they are equal up to `APART`
@@ -52,10 +52,6 @@ class OrdinalTotals:
     min_s: float
     max_s: float
     mean_s: float
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
 
 __all__ = ["APART", "KEPT", "OrdinalEnsembles", "OrdinalTotals", "class_ranges", "ordinal_class_index"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ensembles.model.fields import Fields
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import number_text, share_text
 
@@ -31,7 +32,7 @@ _JUMP = 1.5
 
 
 @dataclass(frozen=True)
-class Trend(Printed):
+class Trend(Printed, Fields):
     """Result of the test whether calls become slower with their ordinal.
 
     `worsening`: significant, by `LEAST_RISE` or more. `from_`, `to`: its first and last ordinal; in JSON
@@ -50,8 +51,8 @@ class Trend(Printed):
     sentence: str
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return {name.rstrip("_"): value for name, value in asdict(self).items()}
+        """Return the fields, without the underscore of ``from_``."""
+        return {name.rstrip("_"): value for name, value in super().to_json().items()}
 
     def __str__(self) -> str:
         return self.sentence

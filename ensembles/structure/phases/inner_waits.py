@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
+from ensembles.model.fields import Fields
 from ensembles.model.statement import LowerBound
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -34,7 +35,7 @@ def _is_waiting(calls: Sequence[Call]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Meeting(Fields):
     """The collective call inside a phase in which tasks waited longest in all."""
 
     phase: int
@@ -47,7 +48,7 @@ class Meeting:
 
 
 @dataclass(frozen=True)
-class WaitingInside:
+class WaitingInside(Fields):
     """Time that tasks waited inside phases."""
 
     # Time in collective calls of MPI before the last I/O call of a task in a phase, summed over tasks; none
@@ -55,10 +56,6 @@ class WaitingInside:
     time_s: float | None
     share: float | None  # The same as a share of the time of all tasks in the run
     most: Meeting | None  # Where most of it was; None: no such call was met by several tasks
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
 
 class InnerWaits(Summary):
@@ -224,7 +221,7 @@ def without_idle(totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
 
 
 @dataclass(frozen=True)
-class IdleTime:
+class IdleTime(Fields):
     """Idle time of the tasks of a run, summed over tasks and phases of I/O."""
 
     tasks: int  # Tasks of the run
@@ -238,7 +235,7 @@ class IdleTime:
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes, without those of the run."""
-        return {key: value for key, value in asdict(self).items() if key not in ("tasks", "run_s")}
+        return {key: value for key, value in super().to_json().items() if key not in ("tasks", "run_s")}
 
 
 def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTime:

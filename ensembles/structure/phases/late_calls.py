@@ -6,12 +6,13 @@ What the task that came last did before: calls, or something that no call shows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls
+from ensembles.model.fields import Fields
 from ensembles.model.units import NS_PER_S, seconds_text
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import SYNCHRONISING
@@ -26,7 +27,7 @@ LEAST_PART = 0.5
 
 
 @dataclass(frozen=True)
-class LateCalls:
+class LateCalls(Fields):
     """The function in which the last task of a phase spent most time beyond that of another task."""
 
     # call, layer: The function
@@ -37,10 +38,6 @@ class LateCalls:
     # time_s, other_s: Their time, and that of the task in the middle (`PhaseTotals.middle_task`)
     time_s: float
     other_s: float
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
 
 def without_waits_ns(chunk: Events) -> np.ndarray:
@@ -213,7 +210,7 @@ LEAST_RATIO = 2.0
 
 
 @dataclass(frozen=True)
-class LateOutside:
+class LateOutside(Fields):
     """A task that is late because of what it did outside of I/O calls: computation, or messages.
 
     `outside_s`: time until its last calls of the phases in which it was in no I/O call, summed over phases.
@@ -227,10 +224,6 @@ class LateOutside:
     others_s: float
     left_s: float = 0.0
     call: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
     def after(self, left_s: float, call: str) -> LateOutside:
         """Return the same with the collective call that it leaves late, if that explains half or more."""
@@ -271,7 +264,7 @@ def late_outside(
 
 
 @dataclass(frozen=True)
-class LateInPhase:
+class LateInPhase(Fields):
     """Where the last task of a phase lost the time by which it is late, if not in its I/O calls."""
 
     # By how much later its first I/O call of the phase began than that of the task in the middle
@@ -293,10 +286,6 @@ class LateInPhase:
     def cell(self) -> str:
         """What tables say in place of a call."""
         return "late start" if self.is_before else "between calls"
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
     def text(self, middle_task: int | None) -> str:
         """Say where the time was, in comparison with the task in the middle."""

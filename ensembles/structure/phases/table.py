@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ensembles.model.events import Events, is_io_of_calls
+from ensembles.model.fields import Fields
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import has_message_layer, is_message_of_calls
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CriticalCall:
+class CriticalCall(Fields):
     """The last call of the slowest task of a phase."""
 
     # call, layer, file: Function, layer and path
@@ -33,7 +34,7 @@ class CriticalCall:
 
 
 @dataclass(frozen=True)
-class PhaseTotals:
+class PhaseTotals(Fields):
     """The totals of one phase."""
 
     phase: int  # Number of the phase, from 1
@@ -78,10 +79,6 @@ class PhaseTotals:
         if self.late_calls is None and self.late_outside is not None:
             return self.late_outside.cell
         return (self.late_calls or self.last_call).call
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
 
 class PhaseTable(Summary):
