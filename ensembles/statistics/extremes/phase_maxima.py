@@ -223,7 +223,7 @@ def shapiro_francia_p(values: np.ndarray) -> float:
     """Compute the p-value of the test that 5 to 5,000 values are from a normal distribution.
 
     The logarithm of 1 minus the squared correlation is nearly normal (P. Royston, "A toolkit for testing for
-    non-normality in complete and censored samples", The Statistician 42, 1993).
+    non-normality", The Statistician 42, 1993). The import of `scipy.stats` takes longer than most reports.
     """
     n = len(values)
     scores = special.ndtri((np.arange(1, n + 1) - 0.375) / (n + 0.25))
