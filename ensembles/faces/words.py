@@ -313,8 +313,8 @@ WORDS = {
     "compare.note": "note: {note}",
     "compare.minor": "{kinds}: single calls or little time, {times} in all; inconclusive.",
     "compare.p": (
-        "Column p: of the time a run if it is certainly another one, else of the part that moved most; "
-        "adjusted for all kinds of calls."
+        "Column p tests the time a run where it certainly changed, elsewhere the part that moved most. It is "
+        "adjusted for the number of kinds of calls."
     ),
     "compare.detail": "In detail (other kinds of calls: --op, --layer):",
     "diagnose.partial": "of a part of the run: {lacks}.",
