@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-_LIBRARIES = ("PNETCDF_VAR", "H5D", "MPI-IO")
 _STORAGE = ("POSIX", "STDIO")
 
 
 def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
     """Divide the time of a job, as the slowest rank spends it in separate and in shared files."""
     modules, run_s = run.counters.modules, run.counters.run_time_s
-    if not modules or run_s <= 0:
+    if not modules or run_s <= 0 or run.counters.overlaps:
         return None
     names = [name for name in _STORAGE if name in modules] or list(modules)[:1]
     times_s = dict.fromkeys(("read_s", "write_s", "meta_s"), 0.0)
@@ -41,24 +40,13 @@ def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
             times_s[name] += module.shared_high_s * of_shared
     slowest = int(np.argmax(sum(own.values())))
     times_s = {name: time_s + float(own[name][slowest]) for name, time_s in times_s.items()}
+    above_s = min(run.counters.slowest_task_s, run_s) - sum(times_s.values())
     inside = (
-        _above_storage(run),
+        Entry(ABOVE, max(above_s, 0.0), run.counters.main_layer[0].module),
         Entry(CALLS, times_s["meta_s"]),
         Entry(BYTES, times_s["read_s"] + times_s["write_s"]),
     )
     return divide(run_s, sum(each.time_s for each in inside), findings, inside)
-
-
-def _above_storage(run: Run) -> Entry:
-    """Compute the mean time of tasks in the library with most time and in no storage call."""
-    modules = run.counters.modules
-    above = [modules[name] for name in _LIBRARIES if name in modules]
-    if not above or "POSIX" not in modules:
-        return Entry(ABOVE, 0.0)
-    largest = max(above, key=lambda module: module.time_s)
-    storage_s = sum(modules[name].time_s for name in _STORAGE if name in modules)
-    above_s = (largest.time_s - storage_s) / max(run.tasks, 1)
-    return Entry(ABOVE, min(max(above_s, 0.0), run.counters.run_time_s), largest.module)
 
 
 LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}

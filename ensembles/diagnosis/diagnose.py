@@ -235,8 +235,8 @@ class DiagnosisPass:
         self._wanted: list[Rule] = []
         for rule in self._rules:
             try:
-                if not run.reading.has_calls:
-                    raise NotApplicable(run.reading.lacks)
+                if not run.reading.has_calls or run.reading.implausible:
+                    raise NotApplicable(run.reading.doubt)
                 self._wanted.append(rule.preconditions(run) or rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = reason
@@ -335,6 +335,10 @@ class DiagnosisPass:
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
+        if run.reading.doubt:
+            account = None
+        elif account is not None and (run.counters.overlaps or (run.unseen and run.unseen.hides_time)):
+            account = account.with_unseen()
         if account is not None:
             unknown = [each for each in not_examined if each.record and each.at_most_s]
             next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)
@@ -348,7 +352,7 @@ class DiagnosisPass:
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,
-            account=None if run.reading.lacks else account,
+            account=account,
             late_outside=late_outside,
             late_entry=late_entry,
             most_time=most_time,

@@ -35,6 +35,7 @@ from ensembles.diagnosis.principles import (
     RECORDER,
     SLOW_TASK,
     TURNS,
+    UNTRACED,
     cause_of,
 )
 from ensembles.diagnosis.remedy import severity_of, where_of
@@ -113,15 +114,17 @@ def make_account(
     if late is not None and awaited_s > slow.time_s:
         slow = replace(slow, rank=late.rank)
     slow = replace(slow, time_s=slow.time_s + awaited_s)
+    counters = case.run.counters
+    untraced_s = 0.0 if counters.overlaps else max(counters.slowest_task_s - io_s, 0.0)
     account = divide(
         case.run_s,
-        io_s,
+        io_s + untraced_s,
         [each for each in findings if each.share_s is not None],
-        [slow, *inside],
+        [slow, *inside, Entry(UNTRACED, untraced_s)],
         outside,
-        case.model.is_of_run,
+        case.model.is_of_run and not untraced_s,
     )
-    return replace(account, tasks=len(np.unique(case.rows["rank"][path.rows])))
+    return replace(account, tasks=1 if untraced_s else len(np.unique(case.rows["rank"][path.rows])))
 
 
 def _recorder(case: Case, path: Path) -> Entry:
