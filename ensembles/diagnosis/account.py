@@ -98,7 +98,7 @@ class Account:
     def to_json(self) -> dict[str, Any]:
         """Return a dict with the names of the attributes; entries have their ``share`` of the run, too.
 
-        What is undecided costs nothing at least: ``low_s``.
+        What is undecided costs nothing at least: ``low_s``. ``io_low_s`` is there where it is less.
         """
         entries = [
             {
@@ -110,7 +110,8 @@ class Account:
             for each in self.entries
         ]
         said = {name: value for name, value in vars(self).items() if name != "tasks"}
-        return {**said, "io_low_s": self.io_low_s, "entries": entries, "undecided_s": self.of(UNDECIDED)}
+        low = {} if self.io_low_s == self.io_s else {"io_low_s": self.io_low_s}
+        return {**said, **low, "entries": entries, "undecided_s": self.of(UNDECIDED)}
 
 
 @dataclass(frozen=True)
