@@ -337,11 +337,7 @@ def _told_tests(one: _Able, fitted: Effects, adjusted_p: np.ndarray, names: Sequ
 
 
 def _moved(parts: Sequence[PartResult], one: _Able, names: Sequence[str], level: float) -> list[Move]:
-    """Describe what moved in each group.
-
-    Either all durations moved by one factor, or modes were exchanged, or single parts moved. Modes have the
-    numbers that they have among the parts, even if a group has fewer modes.
-    """
+    """Describe what moved in each group."""
     units = one.units
     exchanged = modes_exchanged(component_shares(one.aligned, one.partition), units.group_of_units)
     told: list[Move] = []
@@ -375,11 +371,7 @@ def _moved(parts: Sequence[PartResult], one: _Able, names: Sequence[str], level:
 
 
 def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float) -> float:
-    """Return where a place of the aligned runs is in those runs of the first group that have its calls.
-
-    If no run of the first group has any, those of all groups are meant. Aligned places need not be durations
-    of any call.
-    """
+    """Return where a place of the aligned runs is in those runs of the first group that have its calls."""
     weight = np.ones(len(shares)) if mode is None else shares[:, mode - 1]
     first = np.where(one.units.group == 0, weight, 0.0)
     weight = first if first.any() else weight

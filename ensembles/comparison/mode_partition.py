@@ -108,10 +108,7 @@ def _widths(place: np.ndarray, share: np.ndarray, resolution_s: float) -> np.nda
 
 
 def _cuts(density: np.ndarray, error: np.ndarray, below: np.ndarray) -> list[int]:
-    """Return the grid positions that separate modes, in increasing order.
-
-    Beginning with all minima, the weakest one is dropped until all are deep and all modes are heavy.
-    """
+    """Return the grid positions that separate modes, in increasing order."""
     inner = np.arange(1, len(density) - 1)
     tops = inner[(density[inner] >= density[inner - 1]) & (density[inner] > density[inner + 1])].tolist()
     saddles = [a + int(np.argmin(density[a:b])) for a, b in pairwise(tops)]

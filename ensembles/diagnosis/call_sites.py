@@ -71,11 +71,7 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, SiteCount]]:
-    """Count the calls of the rows of findings by site.
-
-    Calls inside others have the sites of these. Where a finding does not concern what happens inside some
-    functions, calls inside others count only at the other sites.
-    """
+    """Count the calls of the rows of findings by site."""
     selections: list[Selects] = []
     first = [0]
     for finding in findings:

@@ -92,11 +92,7 @@ def with_fewer_calls(
 
 
 def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozenset[str]) -> Remedy | None:
-    """Find calls whose cost is none of bytes, and of which a task makes many in a phase.
-
-    Of the calls of a row, those that other findings leave out are not counted again: `mended_ns` is the usual
-    time of these.
-    """
+    """Find calls whose cost is none of bytes, and of which a task makes many in a phase."""
     table = uses.table.columns()
     of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
     of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)

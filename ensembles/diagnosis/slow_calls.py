@@ -352,12 +352,7 @@ def _find_in(case: Case, view: View, node: np.ndarray | None, by_node: bool, few
 
 
 def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
-    """Compute how long calls of some tasks take, and as many calls of the other tasks.
-
-    Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
-    of fewer than `LEAST_UNITS` tasks are left out, and so are collective calls, calls inside others, and
-    syncs after other bytes.
-    """
+    """Compute how long calls of some tasks take, and as many calls of the other tasks."""
     alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek") & alike
     outermost = alone & (case.rows["depth"] == 0)
     chosen = np.flatnonzero(outermost if (outermost & members[case.task]).any() else alone)

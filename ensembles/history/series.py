@@ -224,10 +224,7 @@ def _rates(records: Sequence[RunRecord], baseline: Sequence[int]) -> list[Column
 
 
 def _drawn_of_means(records: Sequence[RunRecord], op: str) -> np.ndarray:
-    """Return the variance of the log2 of mean durations, with the durations of all runs.
-
-    Of the layers with this operation, that with most time counts.
-    """
+    """Return the variance of the log2 of mean durations, with the durations of all runs."""
     layer = next((layer for layer, of_kind in kinds_of(records) if of_kind == op), None)
     middles_s = 0.5 * (bin_edges_s()[:-1] + bin_edges_s()[1:])
     runs = [one.kind(layer, op) for one in records]

@@ -188,10 +188,7 @@ def _binomial_p(series: Series, at: int, before: Sequence[int], rows: np.ndarray
 
 
 def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:
-    """Draw few far values in to `_FAR` standard deviations of the others, by their median deviation.
-
-    `least` is the standard deviation that so few calls have at least.
-    """
+    """Draw few far values in to `_FAR` standard deviations of the others, by their median deviation."""
     if len(values) < _LEAST_RUNS:
         return values
     middle = float(np.median(values))

@@ -71,8 +71,6 @@ _NOT_SHOWN = "it does not show where the time of the run went, copy it again or 
 _NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
 _MOST_BUSY = 1.01
 """Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
-_MOST_RATE, _CLOCK_S = 1 << 40, 1e-6
-"""Bytes/s that no thread copies, not even in its caches; clocks of other tools count microseconds."""
 _COPIES = ("copy_file_range", "sendfile", "splice")
 """Calls that may share blocks or pages instead of moving bytes."""
 _LONG_S, _SELDOM_S = 30 * DAY_S, 600
@@ -240,22 +238,21 @@ class RunReading:
         """Compare sums: sentences about what differs from other records, and about what cannot be so."""
         from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
 
-        known = {number for number, call in enumerate(self._run.calls) if call.name.startswith(_NON_BLOCKING)}
-        if self.source.is_checked and (self._run.info.flights or not known):
+        run = self._run
+        known = {number for number, call in enumerate(run.calls) if call.name.startswith(_NON_BLOCKING)}
+        if self.source.is_checked and (run.info.flights or not known):
             return [], {}
-        names = sorted(
-            {self._run.calls[n].name for n in known & set(self._run.summary.cells["call"].tolist())}
-        )
+        names = sorted({run.calls[n].name for n in known & set(run.summary.cells["call"].tolist())})
         if self.source.is_checked and not names:
             return [], {}
-        table = table_from_cells(self._run.summary, self._run.files)
-        io_s = totals_from_cells(self._run.summary).io_time_ns / NS_PER_S
-        span_s, threads = table.span_ns / NS_PER_S, max(self._run.info.threads, 1)
+        table = table_from_cells(run.summary, run.files)
+        io_s = totals_from_cells(run.summary).io_time_ns / NS_PER_S
+        span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
         life_ns, is_exact = self.life
-        most_s = life_ns / NS_PER_S if is_exact else self._run.length_s
+        most_s = life_ns / NS_PER_S if is_exact else run.length_s
         caveats: list[str] = []
         found: dict[str, str] = {}
-        if names and not self._run.info.flights and io_s > _MOST_BUSY * span_s * threads:
+        if names and not run.info.flights and io_s > _MOST_BUSY * span_s * threads:
             caveats.append(
                 f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
                 "completion, as an older recorder or another tool stored them: times in I/O include what was "
@@ -272,7 +269,8 @@ class RunReading:
                 "probably damaged; copy the record again, or choose the calls by --time"
             )
         for call, sums in table.totals.items():
-            most_bytes = _MOST_RATE * (sums.time_ns / NS_PER_S + sums.count * _CLOCK_S)
+            # No thread copies 1 TiB/s, not even in its caches; other tools count microseconds.
+            most_bytes = (sums.time_ns / NS_PER_S + 1e-6 * sums.count) * (1 << 40)
             if call.layer in STORAGE and not call.name.startswith(_COPIES) and sums.bytes > most_bytes:
                 found["bytes"] = (
                     f"{bytes_text(sums.bytes)} in {count_text(sums.count, 'call')} of {call.name} that took "

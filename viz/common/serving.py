@@ -37,8 +37,6 @@ MOST_STRANGERS = 64
 _BOUNDS = {"idle_connection_timeout": 30.0, "body_timeout": 10.0, "max_body_size": 1 << 16}
 """Seconds for the headers of a request, or between two, and for the rest of one; bytes of the rest."""
 
-_MOST_OF_A_LINE = 1000
-
 _REFUSED = "open the link that ensio serve printed: it ends in a token"
 _OTHER_NAME = "this server is not known by this name: ensio serve has --allow-origin HOST:PORT for it"
 _COOKIE = "ensio"
@@ -62,7 +60,7 @@ class OneLine(logging.Formatter):
             kind, error, trace = record.exc_info
             last = traceback.extract_tb(trace)[-1]
             text += f": {kind.__name__}: {error} ({last.filename}, line {last.lineno})"
-        return sanitize_text(" ".join(text.split()))[:_MOST_OF_A_LINE]
+        return sanitize_text(" ".join(text.split()))[:1000]
 
 
 class Door:

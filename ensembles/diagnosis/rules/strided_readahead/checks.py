@@ -115,11 +115,7 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
 
 @dataclass(frozen=True)
 class _Onset:
-    """Whether reads become slow with a certain one.
-
-    Logarithms: its time, and the median of the later ones, relative to the slowest before; the range of those
-    before.
-    """
+    """Whether reads become slow with a certain one."""
 
     first: int
     step: float

@@ -47,10 +47,7 @@ def _doubted(ends: list[float]) -> tuple[float, float]:
 
 
 def _levels_before(runs: StridedRuns) -> tuple[float, float]:
-    """Bound the typical times of the positions before the stride is recognised, with their scatter.
-
-    They are logarithms, relative to the median of `runs.base`.
-    """
+    """Bound the typical times of the positions before the stride is recognised, with their scatter."""
     levels = np.nanmedian(runs.time[:, :HEALTHY_READS] - np.nanmedian(runs.base), axis=0)
     scatter = float(np.nanstd(levels, ddof=1)) / np.sqrt(HEALTHY_READS)
     return float(np.nanmin(levels)) - scatter, float(np.nanmax(levels)) + scatter
