@@ -65,7 +65,7 @@ def sum_words(numbers: np.ndarray) -> Any:
     """Sum numbers (u8, shape (..., n)) as the recorder does (``ensio_sum_words``): u4, shape (...)."""
     import numpy as np
 
-    total = (numbers * np.arange(1, 2 * numbers.shape[-1], 2, dtype="u8")).sum(axis=-1, dtype="u8")
+    total = (numbers * np.arange(3, 2 * numbers.shape[-1] + 3, 2, dtype="u8")).sum(axis=-1, dtype="u8")
     return (total ^ total >> np.uint64(32)).astype("u4") | np.uint32(1)
 
 

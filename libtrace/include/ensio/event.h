@@ -348,11 +348,11 @@ struct ensio_surroundings {
 
 /* The head of a text entry; its text follows, and the next entry begins at the next multiple of eight bytes. */
 struct ensio_text {
-    uint16_t kind; /* stored last; 0: the entry was never completed */
+    uint16_t kind; /* stored when all but the sum is; 0: the entry was never completed */
     uint16_t reserved;
     uint32_t id;
     uint32_t length; /* bytes of text, without a closing NUL; stored first, with the next member */
-    uint32_t is_taken;
+    uint32_t sum;    /* 1; at last the CRC-32 from `id` to the text, with this 1, exclusive-or `kind`; 0 or 1: unknown */
 };
 
 #endif
