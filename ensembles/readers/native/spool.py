@@ -450,6 +450,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         window = WINDOW.unpack(beginning.ljust(WINDOW.size, b"\0"))
         length = window.bytes
         sound = window.magic == _MAGIC_OF_WINDOW and length > 0 and length % UNIT_BYTES == 0
+        sound &= window.kind == _OF_TEXT or not window.text_bytes
         if not sound or position + length > max(told, end):
             is_hole = not window.magic and (is_hole or gap < 0)
             gap = position if gap < 0 else gap

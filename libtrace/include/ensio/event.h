@@ -352,7 +352,8 @@ struct ensio_text {
     uint16_t reserved;
     uint32_t id;
     uint32_t length; /* bytes of text, without a closing NUL; stored first, with the next member */
-    uint32_t sum;    /* 1; at last the CRC-32 from `id` to the text, with this 1, exclusive-or `kind`; 0 or 1: unknown */
+    /* 1, and at last the CRC-32 from `id` to the text, with this 1, exclusive-or `kind`; 0 or 1: unknown */
+    uint32_t sum;
 };
 
 #endif
