@@ -166,7 +166,8 @@ class KnownTexts:
                 break
             body = text[begin:end]
             position = end + -end % 8
-            if summed > 1 and summed != kind ^ zlib.crc32(body, zlib.crc32(text[begin - 12 : begin - 4] + _TAKEN)):
+            found = kind ^ zlib.crc32(body, zlib.crc32(text[begin - 12 : begin - 4] + _TAKEN))
+            if summed not in (0, 1, found):
                 texts.is_whole = False
                 continue
             if kind == _FILE:
@@ -183,6 +184,7 @@ class KnownTexts:
                 texts.properties = self._joined(texts.properties, body)
             elif kind:
                 texts.unknown += 1
+        texts.is_whole &= position >= len(text)
         return texts
 
     def _joined(self, properties: dict[bytes, bytes], body: bytes) -> dict[bytes, bytes]:
