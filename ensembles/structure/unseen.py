@@ -185,7 +185,7 @@ def _why(
         return "the bytes of fscanf are not counted"
     piped = "may have come through a pipe, or " if "piped-in" in kernel.facts else ""
     piped = "may have gone through a pipe, or " if piped_out else piped
-    return (
-        f"the rest {piped}went through raw system calls, static child programs or inline stdio "
-        f"(getc_unlocked, putc_unlocked); {STRACE}"
-    )
+    is_inline = "inline-stdio" in kernel.facts
+    ways = "inline stdio (getc_unlocked, putc_unlocked)" if is_inline else "raw system calls"
+    ways += " or child programs that are not recorded" * ("children" in kernel.facts)
+    return f"the rest {piped}went through {ways}; {STRACE}"

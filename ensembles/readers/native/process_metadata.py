@@ -227,6 +227,8 @@ _FACTS = {
     "io_uring": "URING",
     "piped-in": "PIPED_IN",
     "piped-out": "PIPED_OUT",
+    "inline-stdio": "INLINE",
+    "children": "CHILDREN",
 }
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _REWRITTEN_NS = 30 * 10**9

@@ -186,6 +186,7 @@ struct ensio_losses {
 /* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
 #define ENSIO_ACCOUNT_PIPED_IN 128
 #define ENSIO_ACCOUNT_PIPED_OUT 256
+#define ENSIO_ACCOUNT_INLINE 512 /* inline stdio filled or emptied a buffer of a file */
 
 /* Counters of /proc/self/io: those of the process, and of the children that it has waited for. */
 struct ensio_kernel_bytes {

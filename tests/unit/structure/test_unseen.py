@@ -99,7 +99,9 @@ def of_mib(mib: int, **more: int) -> KernelBytes:
         (("io_uring",), {}, "through io_uring,"),
         (("libaio",), {}, "through libaio,"),
         ((), {MMAP: (2, 0)}, "through mapped files (2 calls of mmap),"),
-        ((), {}, "raw system calls"),
+        ((), {}, ": the rest went through raw system calls; "),
+        (("children",), {}, "through raw system calls or child programs"),
+        (("inline-stdio",), {}, ": the rest went through inline stdio (getc_unlocked, putc_unlocked); "),
         (("go",), {}, "written in Go"),
     ],
 )
