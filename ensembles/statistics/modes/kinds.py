@@ -22,6 +22,7 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import CERTAIN, FEWEST, RARE, SIGNIFICANT
 from ensembles.summaries.bins import bin_edges_s
 
+_LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
 _P_OF_A_PHASE = 0.1
 """Largest probability of as many calls of a phase in a cluster if the antimode were as dense."""
@@ -224,7 +225,7 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
     """
     least = min(_MOST_EVIDENCE, float(np.sqrt(len(sample.phase) / 2)))
     spans, number, few = list(spans), list(range((len(spans) + 1) // 2)), []
-    if not sample.phases_known or len(sample.phase) < FEWEST:
+    if not sample.phases_known or len(sample.phase) < _LEAST_PHASES:
         return []
     while len(spans) >= 3:
         held = np.array([calls_by_phase(sample, cells, *span) for span in spans])
