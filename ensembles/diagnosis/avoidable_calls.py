@@ -115,8 +115,8 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     checks = tuple(each for each in (again.check, temporary.check, files_check) if each is not None)
     what = "for files that other tasks open too"
     if again.check is not None:
-        is_next = again.check.name == "same-path-again"
-        what = "for the same path again" if is_next else "for paths that the task asked for before"
+        is_other = again.check.name == "paths-asked-before"
+        what = "for paths that the task asked for before" if is_other else "for the same path again"
     advice = ""
     title = f"{count:,} calls on paths, {repeated:,} of them {what}, {how_long(case, counted)}"
     if removes and temporary.check is not None:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ensembles.diagnosis import slow_calls
-from ensembles.diagnosis.account import Account, CallTime, SizeTime
+from ensembles.diagnosis.account import CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.collective_calls import moves_together
 from ensembles.diagnosis.counted_case import counted_account
-from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, has_sums
-from ensembles.diagnosis.fewer_calls import find_summed as summed_fewer_calls
+from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, RuleOfCounters, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
@@ -53,7 +52,7 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.summed_case import SummedCase
+from ensembles.diagnosis.summed_case import libraries_of_sums
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.diagnosis.trials import with_trials
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -258,7 +257,7 @@ class DiagnosisPass:
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []
         hints: list[str] = []
-        summaries = {} if group is None else group.summaries
+        summaries = summaries_of_sums(run, self._wanted) if group is None else group.summaries
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             case.failed = summaries.get(_FAILED)
@@ -267,31 +266,26 @@ class DiagnosisPass:
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:
-                    needs = {name: summaries[name] for name in rule.NEEDS}
-                    findings += rule.evaluate(run, needs)
+                    findings += rule.evaluate(run, summaries)
                 except NotApplicable as reason:
                     refused[rule.ID] = reason
                 advance(1)
-        account: Account | None = None
-        if SUMMARY not in self.requests and has_sums(run) and len(summed := SummedCase(run)):
-            findings += summed_fewer_calls(summed, findings)
-            account = summed.account(findings)
-        elif SUMMARY not in self.requests:
-            account = counted_account(run, findings)
+        account = None if SUMMARY in summaries else counted_account(run, findings)
         unexplained_s = run_s = late_outside = None
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
-        if SUMMARY in self.requests:
+        if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
-            known = {finding.id for finding in findings} | {
-                rule.ID for rule in self._wanted if not rule.NEEDS
-            }
+            known = {finding.id for finding in findings}
+            known |= {rule.ID for rule in self._wanted if isinstance(rule, RuleOfCounters)}
             names = [rule.ID for rule in self._rules if rule.ID not in known]
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)
             traffic = summaries.get(_TRAFFIC)
-            if traffic is not None:
+            if case.evidence.are_sums:
+                libraries = libraries_of_sums(run)
+            elif traffic is not None:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)

@@ -114,6 +114,7 @@ class Evidence(Summary):
     meaning = 4
     results = _TABLES
 
+    are_sums = False  # Whether sums were recorded in place of calls: without order, phases and files
     _shared: Any = None
 
     def shared(self, make: Callable[[Evidence], T]) -> T:

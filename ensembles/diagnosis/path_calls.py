@@ -159,6 +159,11 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
             "paths-asked-before",
             "a path that the task asked for before, with other paths in between",
         )
+    if case.evidence.are_sums:
+        name, which = (
+            "more-calls-than-files",
+            f"no new path: the run knows {len(case.run.files) - 1:,} of them",
+        )
     sentence = f"{again:,} of {count:,} calls ask for {which}"
     return Avoidable(share, rows, Check(name, True, sentence))
 

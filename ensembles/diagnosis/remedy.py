@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,16 +74,17 @@ than a tenth.
 
 
 def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
-    """Return the place of the chosen rows: bool, shape (n,)."""
-    return place_of_calls(case.run, {name: column[chosen] for name, column in case.rows.items()}, files)
+    """Return the place of the chosen rows: bool, shape (n,); sums do not show when calls were made."""
+    where = place_of_calls(case.run, {name: column[chosen] for name, column in case.rows.items()}, files)
+    return replace(where, times_s=None) if case.evidence.are_sums else where
 
 
 def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, ...]) -> Where:
     """Return the place of rows with ``call``, ``rank``, ``phase`` (0: none), ``start_ns`` and ``end_ns``."""
     calls = [run.calls[number] for number in np.unique(rows["call"]).tolist()]
     ops, layers = ({getattr(call, name) for call in calls} for name in ("op", "layer"))
-    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if run.phases is not None else ()
-    named = run.phases.names if run.phases is not None else None
+    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist())
+    named = run.phases.names if numbers and run.phases is not None else None
     return Where(
         op=ops.pop() if len(ops) == 1 else None,
         layer=layers.pop() if len(layers) == 1 else None,
@@ -98,9 +99,17 @@ def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, .
     )
 
 
+_NO_ORDER = Check(
+    "order",
+    None,
+    "sums show neither the order of calls nor who waits for whom: record with ensio run --mode trace",
+)
+
+
 def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
-    confidence = rate_confidence(remedy.checks)
+    checks = remedy.checks + (_NO_ORDER,) * case.evidence.are_sums
+    confidence = rate_confidence(checks)
     saved_ns, low, high = (
         case.through_collectives(remedy.saved_ns if bound is None else bound)
         for bound in (None, remedy.low_ns, remedy.high_ns)
@@ -137,13 +146,13 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             confidence=confidence,
             where=where_of(case, remedy.rows, remedy.files),
             evidence=evidence,
-            checks=remedy.checks,
+            checks=checks,
             advice=remedy.advice or cause_of(cause).advice,
             gain_s=interval,
             title=remedy.title,
             saved_ns=saved_ns,
             loop_s=loop_s,
-            rows=np.stack([rows[name] for name in ROW]),
+            rows=None if case.evidence.are_sums else np.stack([rows[name] for name in ROW]),
             not_inside=remedy.not_inside,
         )
     ]

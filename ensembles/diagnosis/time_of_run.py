@@ -94,8 +94,13 @@ def make_account(
     slow = _of_task(SLOW_TASK, path.slow_s, case)
     waiting = _of_task(LATE_TASK, path.late_s * (not in_turns_s), case)
     exchanged = messages_s(case.run.reading.known_ranks)
-    exchanged = exchanged if len(exchanged) == case.run.tasks else np.zeros(0)
-    if exchanged.any() and waiting.rank is not None:
+    exchanged = exchanged if len(exchanged) == case.run.tasks > 1 else np.zeros(0)
+    if case.evidence.are_sums:  # tasks wait as long as their messages show
+        most_s = float(np.median(exchanged) - exchanged.min()) if len(exchanged) else 0.0
+        slow = replace(slow, time_s=min(slow.time_s, most_s))
+        rank = int(np.argmin(exchanged)) if len(exchanged) else None
+        waiting = Entry(LATE_TASK, most_s - slow.time_s, rank=rank)
+    elif exchanged.any() and waiting.rank is not None:
         most_s = _awaited_s(waiting.rank, exchanged, case) + left_late_s
         waiting = replace(waiting, time_s=min(waiting.time_s, most_s))
     if late is not None and not late.is_of_io and late.late_s > waiting.time_s and not in_turns_s:

@@ -11,15 +11,13 @@ from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, SMALL_CLASS
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5_refill import rule as refill
-from ensembles.diagnosis.rules.o_sync import flagged_files
 from ensembles.diagnosis.small_calls import between_others, join_calls, jumps, small_calls
-from ensembles.diagnosis.summed_case import SummedCase, summed_finding, without_order
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 
@@ -159,52 +157,6 @@ def find_counted(run: Run) -> Finding | None:
     )
 
 
-def find_summed(run: Run) -> Finding | None:
-    """Take off the fixed cost of small reads and writes, as far as they can be joined."""
-    case = SummedCase(run)
-    rows = case.rows
-    small = (case.layer == "posix") & np.isin(case.op, ("read", "write"))
-    flagged = flagged_files(run)
-    if flagged and len(flagged) >= len(run.files) - 1:
-        small &= case.op == "read"  # writes wait for the device because of the flags
-    small &= (rows["size"] <= SMALL_CLASS) & (rows["bytes"] > 0)
-    count = int(rows["n"][small].sum())
-    if not count or count < LEAST_CALLS * len(case.ranks):
-        return None
-    mean_bytes, mean_ns = rows["bytes"] / rows["n"], rows["own_ns"] / rows["n"]
-    middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quantile_ns(0.5))
-    floors = [np.minimum(each, mean_ns) for each in (case.quantile_ns(0.25), middle_ns, mean_ns)]
-    fixed = fixed_costs_ns(mean_bytes, floors)
-    joined = np.ceil(rows["bytes"][small].sum() / LARGE_BYTES)
-    kept = min(float(joined) / count, 1.0)
-    low, likely, high = (case.divided(np.where(small, rows["n"] * each * (1 - kept), 0.0)) for each in fixed)
-    size = float(rows["bytes"][small].sum()) / count
-    each_s = float(np.average(fixed[1][small], weights=rows["n"][small])) * 1e-9
-    checks = [
-        Check(
-            "fixed-cost",
-            True,
-            f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
-            "cost is there whatever the size",
-        ),
-        Check("many", True, f"{count:,} calls of {bytes_text(round(size))} on average"),
-    ]
-    if (case.op[small] == "read").any():
-        checks.append(without_order("whether reads jump through the file"))
-    if flagged and (case.op[small] == "write").any():
-        checks.append(without_order("whether writes wait because of O_SYNC, O_DSYNC or O_DIRECT"))
-    return summed_finding(
-        case,
-        "small-requests",
-        f"small requests: {count:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost "
-        "each",
-        checks,
-        {"mean_bytes": size, "fixed_cost_s": each_s, "calls": count},
-        (low, likely, high),
-        calls=np.unique(case.name[small]).tolist(),
-    )
-
-
 def _moved_again(case: Case, uses: FileUses) -> np.ndarray:
     """Find the rows of ``hdf5-refill``: bool, shape (n,)."""
     try:
@@ -246,7 +198,7 @@ rule = EvidenceRule(
     _find,
     FILE_USES,
     counted=find_counted,
-    summed=find_summed,
+    summed=_find,
 )
 
 
