@@ -75,7 +75,7 @@ def test_syncs_after_few_writes_or_few_bytes(every, size, found, tmp_path):
         one = finding(run, "sync-per-write")
         assert (one.evidence["syncs"], one.evidence["writes_per_sync"]) == (40, every)
         assert 0.5 * 0.095 * 0.999 < one.gain_s[0] < 0.095  # the bytes still have to be written
-        assert one.gain_s[1] == pytest.approx(1.1 * 0.095, rel=0.03)
+        assert one.gain_s[1] == pytest.approx(1.1 * 0.095, rel=0.05)  # no more than the calls last
 
 
 def test_more_opens_than_files_are_opened_again(tmp_path):
