@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, rate_severity
 from ensembles.diagnosis.limits import MOST, NEARLY_ALL
+from ensembles.diagnosis.principles import OUTSIDE, cause_of
 from ensembles.diagnosis.remedy import severity_of
 
 _CERTAIN = 2 / 3
@@ -191,3 +193,31 @@ def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
     severity = severity_of((low_s, high_s), gain_s, case.run_s, finding.id)
     return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)
+
+
+def divide(
+    run_s: float,
+    io_s: float,
+    findings: Sequence[Finding],
+    inside: Sequence[Entry],
+    outside: Iterable[Entry] = (),
+    is_of_run: bool = False,
+) -> Account:
+    """Divide the time of a run, of any kind of record."""
+    io_s = min(io_s, run_s)
+    left_s, found = io_s, []
+    for each in findings:
+        middle_s = sum(each.gain_s or (0.0, 0.0)) / 2 if cause_of(each.id).in_io else 0
+        time_s = min(middle_s if each.share_s is None else each.share_s, left_s)
+        left_s -= time_s
+        found.append(Entry(each.id, time_s))
+    whole_s = sum(each.time_s for each in inside)
+    rest = [replace(each, time_s=left_s * each.time_s / whole_s) for each in inside if whole_s > 0]
+    io_s, left_s = sum(each.time_s for each in (*found, *rest)), run_s
+    left_s -= io_s
+    for entry in outside:
+        rest.append(replace(entry, time_s=min(max(entry.time_s, 0.0), left_s)))
+        left_s -= rest[-1].time_s
+    entries = [each for each in sorted(found, key=lambda each: -each.time_s) if each.time_s > 0]
+    entries += [each for each in rest if each.time_s > 0]
+    return Account(run_s, io_s, (*entries, Entry(OUTSIDE, max(left_s, 0.0))), is_of_run)

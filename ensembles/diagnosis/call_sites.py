@@ -11,7 +11,7 @@ from glob import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.calls_of_findings import CallsOfRows
+from ensembles.diagnosis.evidence import CallsOfRows
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.diagnosis.limits import LITTLE
 from ensembles.model.calls import OPS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.division import divide
+from ensembles.diagnosis.accounting import divide
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where
 from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS
 from ensembles.diagnosis.remedy import finding_of_bounds

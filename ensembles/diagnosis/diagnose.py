@@ -13,7 +13,6 @@ from ensembles.diagnosis.account import CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.collective_calls import moves_together
 from ensembles.diagnosis.counted_case import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, RuleOfCounters, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
@@ -29,12 +28,9 @@ from ensembles.diagnosis.finding import (
 from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.rules import (
-    aggregation_mismatch,
     close_cost,
-    collective_coordination,
-    hdf5_filters,
-    hdf5_metadata,
-    hdf5_refill,
+    collective,
+    hdf5,
     imbalance,
     lock_contention,
     metadata_storm,
@@ -51,6 +47,7 @@ from ensembles.diagnosis.rules import (
     sync_per_write,
     write_back,
 )
+from ensembles.diagnosis.rules.collective import moves_together
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed_case import libraries_of_sums
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
@@ -154,9 +151,9 @@ RULES: tuple[Rule, ...] = (
     read_modify_write.rule,
     single_stripe.rule,
     lock_contention.rule,
-    hdf5_metadata.rule,
-    hdf5_refill.rule,
-    hdf5_filters.rule,
+    hdf5.metadata,
+    hdf5.refill,
+    hdf5.filters,
     write_back.rule,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
@@ -169,8 +166,8 @@ RULES: tuple[Rule, ...] = (
     slow_calls.node,
     slow_target.rule,
     redundant_reads.rule,
-    collective_coordination.rule,
-    aggregation_mismatch.rule,
+    collective.coordination,
+    collective.mismatch,
     one_run.misaligned,
     close_cost.rule,
     *one_run.others,
@@ -257,7 +254,7 @@ class DiagnosisPass:
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []
         hints: list[str] = []
-        summaries = summaries_of_sums(run, self._wanted) if group is None else group.summaries
+        summaries = summaries_of_sums(run, self._wanted) | ({} if group is None else group.summaries)
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             case.failed = summaries.get(_FAILED)

@@ -175,7 +175,7 @@ class Finding:
     saved_ns : ndarray of float64 or None
         Time that the remedy takes off each row of the shared evidence; None: not known.
     rows : ndarray of int64, shape (5, n), or None
-        Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
+        Rows of the shared evidence that it concerns (`ensembles.diagnosis.evidence.ROW`).
     not_inside : tuple of str
         Functions: the finding does not concern what happens inside them.
     habit : Habit or None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.calls_of_findings import ROW
+from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import LEAST_LOW, SEVERITIES
 from ensembles.diagnosis.limits import NEARLY_ALL
 from ensembles.diagnosis.path_calls import REMOVING

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import (
     FROM_SHARE,
     LEAST_LOW,

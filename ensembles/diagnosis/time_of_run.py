@@ -8,11 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.accounting import Mended
-from ensembles.diagnosis.calls_of_findings import ROW
+from ensembles.diagnosis.accounting import Mended, divide
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.collective_calls import collective_calls
-from ensembles.diagnosis.division import divide
+from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import (
     DOUBT,
     FROM_SHARE,
@@ -38,6 +36,7 @@ from ensembles.diagnosis.principles import (
     cause_of,
 )
 from ensembles.diagnosis.remedy import severity_of, where_of
+from ensembles.diagnosis.rules.collective import collective_calls
 from ensembles.diagnosis.small_calls import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import KEPT, REWRITE, leave_out_calls, written_anew
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
@@ -18,9 +17,13 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS
 from ensembles.diagnosis.path_calls import (
+    KEPT,
     REMOVING,
+    REWRITE,
+    leave_out_calls,
     polled,
     refuse_merged_paths,
+    written_anew,
 )
 from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.diagnosis.cannot_tell import CannotTell, transfers
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rules.one_run import CannotTell, transfers
 from ensembles.diagnosis.shared_processors import on_crowded_nodes
 from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, count_text, seconds_text

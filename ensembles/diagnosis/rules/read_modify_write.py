@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.collective_calls import counted_writes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where, rate_confidence
 from ensembles.diagnosis.fixed_cost import SHARED_MEMORY_BYTES_PER_NS
-from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.limits import AGAIN, MARGIN
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rules.collective import counted_writes
+from ensembles.diagnosis.rules.hdf5 import other_data_calls
 from ensembles.model.units import bytes_text, number_text
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS
-from ensembles.diagnosis.hdf5_work import FILTER_NS_PER_BYTE
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rules.hdf5_refill import rule as refill
+from ensembles.diagnosis.rules.hdf5 import FILTER_NS_PER_BYTE, refill
 from ensembles.diagnosis.small_calls import between_others, join_calls, jumps, small_calls
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
