@@ -14,10 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.alignment import find_shifts, shifted
 from ensembles.comparison.components import PLACE, Scores, component_shares, compute_scores, quantile_octaves
-from ensembles.comparison.dependent_blocks import scaled
-from ensembles.comparison.effects import effects_of_parts, estimate_spreads, shifts_of_medians
 from ensembles.comparison.hypothesis_tests import (
     LEVEL,
     kolmogorov_smirnov,
@@ -25,7 +22,7 @@ from ensembles.comparison.hypothesis_tests import (
     smallest_rank_p,
     wasserstein_octaves,
 )
-from ensembles.comparison.mode_partition import Partition, bin_octaves, fit_partition
+from ensembles.comparison.mode_partition import Partition, bin_octaves, find_shifts, fit_partition, shifted
 from ensembles.comparison.model import Effects, RunValues, fit_effects, holm, separation_p
 from ensembles.comparison.report import (
     ALL,
@@ -41,11 +38,14 @@ from ensembles.comparison.run_values import PartValues, medians_of_runs, value_p
 from ensembles.comparison.shifts import (
     common_factor,
     describe_shifts,
+    effects_of_parts,
+    estimate_spreads,
     modes_exchanged,
     moves_of_matched_modes,
+    shifts_of_medians,
 )
 from ensembles.comparison.times import MARGIN
-from ensembles.comparison.units import Kind, Units, choose_units
+from ensembles.comparison.units import Kind, Units, choose_units, scaled
 from ensembles.comparison.verdict import (
     IDENTICAL,
     decide,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key
+from ensembles.comparison.hypothesis_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.model import is_alike
-from ensembles.comparison.run_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.times import (
     LEAST_ADDED,
     LEAST_OF_WHOLE,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from ensembles.comparison.difference import Difference
+from ensembles.comparison.hypothesis_tests import RunTest
 from ensembles.comparison.model import is_alike
-from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total
 

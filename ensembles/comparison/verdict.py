@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT, WIDTH, Component
-from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, is_alike, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
-from ensembles.comparison.units import RUNS, Units
+from ensembles.comparison.units import FEWEST_BLOCKS, RUNS, Units
 from ensembles.model.units import count_text, number_text, share_text
 
 SAME_LEVEL = 0.13

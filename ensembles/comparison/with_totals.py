@@ -1,17 +1,88 @@
-"""Numbers, sizes and times a run of a kind of calls in its verdict: what decides beside durations."""
+"""Numbers, sizes and times a run of a kind of calls in its verdict: what decides beside durations.
+
+Fewer tasks with I/O, quantiles of two single runs, and kinds of calls that only post requests in some groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ensembles.comparison.model import is_alike
-from ensembles.comparison.report import DIFFERENT, SAME, Comparison
-from ensembles.comparison.times import TimeChange
-from ensembles.comparison.totals import Total, counts_text
+from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Comparison, QuantileRatio
+from ensembles.comparison.times import TimeChange, time_changes
+from ensembles.comparison.totals import Total, counts_text, make_total
 from ensembles.comparison.verdict import FASTER, MIXED, SLOWER
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import ratio_text
+from ensembles.model.units import number_text, ratio_text, seconds_text
+from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
+from ensembles.statistics.samples.counted_durations import CountedDurations
+
+if TYPE_CHECKING:
+    from ensembles.comparison.call_groups import Key
+    from ensembles.model.events import Events
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles of which the ratio of two runs is given."""
+
+
+def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[QuantileRatio]:
+    """Compute the ratios of the quantiles of two runs."""
+    if not (before.total and after.total):
+        return []
+    pairs = zip(LEVELS, before.quantile_s(LEVELS).tolist(), after.quantile_s(LEVELS).tolist(), strict=True)
+    return [QuantileRatio(level, a, b, b / a if a else None) for level, a, b in pairs]
+
+
+@dataclass(frozen=True)
+class FewerTasks:
+    """A group in which fewer tasks do the I/O, and its critical path is not shorter.
+
+    Sums over tasks fall then although nothing became faster.
+    """
+
+    group: str  # Name of the group
+    # before, after: Tasks with I/O calls: mean of the runs of the first group and of this one
+    before: float
+    after: float
+    # Of the median of the runs to that of the first group: ``critical_path_s``, ``wait_time_s`` and
+    # ``span_s``, as far as they are known
+    ratios: dict[str, float]
+
+    def is_slower(self, factor: float) -> bool:
+        """Whether the critical path is longer by this factor, and neither waiting nor span is shorter."""
+        critical = self.ratios["critical_path_s"]
+        others = [ratio for what, ratio in self.ratios.items() if what != "critical_path_s"]
+        return critical > 1 and critical >= factor and all(ratio >= 1 for ratio in others)
+
+
+def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
+    """Find the groups in which fewer tasks do the I/O than in the first, without a shorter critical path."""
+    totals = {total.what: total for total in found.run_totals}
+    if "io_tasks" not in totals or "critical_path_s" not in totals:
+        return []
+    tasks = totals["io_tasks"]
+    tests = {test.what: test for test in found.run_tests if test.scope == "run"}
+    groups = []
+    for at in range(1, len(tasks.typical)):
+        ratios = {}
+        for what in ("critical_path_s", "wait_time_s", "span_s"):
+            if what in tests:
+                medians_s = [group.median_s for group in tests[what].groups]
+            else:
+                medians_s = totals[what].typical if what in totals else [0.0] * (at + 1)
+            if medians_s[0]:
+                ratios[what] = medians_s[at] / medians_s[0]
+        if tasks.high[at] < tasks.low[0] and ratios.get("critical_path_s", 0.0) >= 1:
+            name = found.groups[at].name
+            groups.append(FewerTasks(name, tasks.typical[0], tasks.typical[at], ratios))
+    return groups
 
 
 def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange]) -> Comparison:
@@ -108,4 +179,111 @@ def _without_durations(found: Comparison, counts: str, told: str, longer: str | 
         distances={},
         modes=[],
         quantiles=[],
+    )
+
+
+MOST = 0.5
+"""Share of posts from which on the calls of a kind count as posts."""
+
+
+class _Posts(Summary):
+    """A mergeable summary: numbers of calls with a known flight, by layer and operation."""
+
+    of_all_calls = empty_if_unknown = True
+    columns = ("call", "flight")
+    requires = ANY_ORDER
+
+    def __init__(self) -> None:
+        self.posts: dict[Key, int] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        counts = np.bincount(chunk.call[chunk.flight >= 0], minlength=len(chunk.calls))
+        for number in np.flatnonzero(counts).tolist():
+            call = chunk.calls[number]
+            key = call.layer, call.op
+            self.posts[key] = self.posts.get(key, 0) + int(counts[number])
+
+    def merge(self, other: _Posts) -> None:
+        """Add a summary of other events of the same run."""
+        for key, count in other.posts.items():
+            self.posts[key] = self.posts.get(key, 0) + count
+
+
+def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
+    """Count the selected calls that only post a request, by layer and operation."""
+    if not run.info.flights:
+        return {}
+    return run.summarize(ignoring_run(_Posts), selection=selection.for_run(run)).posts
+
+
+def is_replaced(posts: Sequence[Sequence[tuple[int, int]]]) -> bool:
+    """Test whether calls are posts in some groups and blocking in others.
+
+    Examples
+    --------
+    >>> from ensembles.comparison.with_totals import is_replaced
+    >>> is_replaced([[(0, 80)], [(80, 80)]]), is_replaced([[(80, 80)], [(80, 80)]])
+    (True, False)
+    """
+    are_posts = set()
+    for group in posts:
+        count, calls = (sum(column) for column in zip((0, 0), *group, strict=True))
+        are_posts.add(calls > 0 and count >= MOST * calls)
+    return len(are_posts) > 1
+
+
+def with_replaced(
+    found: Sequence[Comparison],
+    replaced: Sequence[Key],
+    posts: Sequence[Sequence[Mapping[Key, int]]],
+    times_s: Sequence[Sequence[Mapping[Key, float]]],
+    names: Sequence[str],
+) -> list[Comparison]:
+    """Judge kinds whose calls are posts in some groups only: by their time with the waits of their layer.
+
+    The waits of the layer are part of that, and inconclusive alone.
+    """
+    layers = {layer: [op for one, op in replaced if one == layer] for layer, _ in replaced}
+    result = []
+    for one in found:
+        key = one.layer or "", one.op or ""
+        if key in replaced:
+            kinds = [*((key[0], op) for op in layers[key[0]]), (key[0], "wait")]
+            values = [[sum(run.get(kind, 0.0) for kind in kinds) for run in group] for group in times_s]
+            blocked = make_total("blocked_time_s", values, one.margin, one.level)
+            counts = [float(np.mean([run.get(key, 0) for run in group])) for group in posts]
+            others = [f"{op}s" for op in layers[key[0]] if op != key[1]]
+            what = " ".join(key)
+            times = time_changes({what: values}, names, [what], of_whole_runs=True)[what]
+            result.append(
+                _judged(replace(one, times=times), blocked, counts, " and ".join([*others, "waits"]))
+            )
+        elif key[1] == "wait" and key[0] in layers:
+            reason = f"these waits belong to the {' and '.join(layers[key[0]])} calls of {key[0]}"
+            result.append(
+                replace(one, verdict=INCONCLUSIVE, reason=reason, direction=None, moved=[], times=[])
+            )
+        else:
+            result.append(one)
+    return result
+
+
+def _judged(found: Comparison, blocked: Total, posts: Sequence[float], others: str) -> Comparison:
+    told = " and ".join(f"{number_text(value, 6)}" for value in posts[1:])
+    times = " and ".join(seconds_text(value) for value in blocked.typical[1:])
+    reason = (
+        f"{told} calls only post a request instead of {number_text(posts[0], 6)}; with the "
+        f"{others}, {times} instead of {seconds_text(blocked.typical[0])}"
+    )
+    ratios = [ratio for ratio in blocked.ratios if ratio is not None]
+    beyond = {SLOWER if ratio > 1 else FASTER for ratio in ratios if not is_alike(ratio, found.margin)}
+    return replace(
+        found,
+        verdict=DIFFERENT,
+        reason=reason,
+        direction=beyond.pop() if len(beyond) == 1 else None,
+        moved=[],
+        blocked=blocked,
+        posts=list(posts),
     )

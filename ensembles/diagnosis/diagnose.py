@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.account import CallTime, SizeTime
-from ensembles.diagnosis.accounting import share_out
+from ensembles.diagnosis.accounting import share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_account
@@ -25,7 +25,6 @@ from ensembles.diagnosis.finding import (
     NotApplicable,
     NotExamined,
 )
-from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.rules import (
     close_cost,

@@ -20,7 +20,7 @@ from ensembles.diagnosis.limits import LEAST_CALLS, MOST, SMALL_CLASS
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
-from ensembles.diagnosis.small_calls import flushed_records
+from ensembles.diagnosis.rules.small_requests import flushed_records
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call

@@ -37,7 +37,7 @@ from ensembles.diagnosis.principles import (
 )
 from ensembles.diagnosis.remedy import severity_of, where_of
 from ensembles.diagnosis.rules.collective import collective_calls
-from ensembles.diagnosis.small_calls import formatted_calls, small_calls
+from ensembles.diagnosis.rules.small_requests import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text

@@ -15,8 +15,8 @@ import numpy as np
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT
+from ensembles.comparison.hypothesis_tests import FIRST_TESTED
 from ensembles.comparison.model import is_alike
-from ensembles.comparison.run_tests import FIRST_TESTED
 from ensembles.comparison.times import LEAST_SHARE, MARGIN
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
