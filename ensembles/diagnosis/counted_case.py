@@ -10,9 +10,18 @@ import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.accounting import divide
-from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where
-from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS
-from ensembles.diagnosis.remedy import finding_of_bounds
+from ensembles.diagnosis.finding import (
+    MOST_FILES,
+    WORTH_A_LINE,
+    Check,
+    Finding,
+    NotApplicable,
+    Where,
+    rate_confidence,
+)
+from ensembles.diagnosis.limits import MARGIN
+from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS, cause_of
+from ensembles.diagnosis.remedy import severity_of
 from ensembles.model.spans import find_spans
 
 if TYPE_CHECKING:
@@ -115,7 +124,13 @@ def counted_finding(
     most_s: float | None = None,
     advice: str = "",
 ) -> Finding | None:
-    """Make a finding from counters (`finding_of_bounds`)."""
+    """Make a finding from counters; bounds of its gain are the least, the likely and the greatest one."""
+    low_s, likely_s, high_s = bounds_s
+    most_s = min(case.run_s if most_s is None else most_s, max(high_s, (1 + MARGIN) * likely_s))
+    interval = max(min(low_s, (1 - MARGIN) * likely_s), 0.0), most_s
+    confidence = rate_confidence(tuple(checks))
+    if not confidence or most_s < WORTH_A_LINE * case.run_s or most_s <= 0:
+        return None
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
     ranks = case.files["slowest_rank"][chosen]
@@ -128,5 +143,14 @@ def counted_finding(
         tasks=case.run.tasks if shared else len(np.unique(ranks)),
         ranks=((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64)),
     )
-    most_s = case.run_s if most_s is None else most_s
-    return finding_of_bounds(cause, case.run_s, bounds_s, most_s, where, title, checks, evidence, advice)
+    return Finding(
+        cause,
+        severity_of(interval, likely_s, case.run_s, cause),
+        confidence,
+        where,
+        {**evidence, "run_s": case.run_s},
+        tuple(checks),
+        advice or cause_of(cause).advice,
+        interval,
+        title,
+    )

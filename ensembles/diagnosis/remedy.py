@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from ensembles.diagnosis.finding import (
     LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
-    SURE,
     WORTH_A_LINE,
     Check,
     Finding,
@@ -64,7 +63,7 @@ SHORTER_QUEUES = (1.0, 1.3)
 Of 64 measured gains of such remedies, 9 in 10 are at most this part of the time saved in the calls.
 """
 
-LEFT_OUT = 1.1
+LEFT_OUT = 1 + MARGIN
 """Part of the upper end that remedies gain which leave calls out or make them smaller.
 
 With a call go its entry into the kernel, its misses in the caches and its part of recording, which are not
@@ -187,48 +186,3 @@ def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float, ca
     """Rate the least gain, or a third of the likely one if that is more, within what the cause allows."""
     severity = rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
     return min(severity, cause_of(cause).most_severe, key=SEVERITIES.index)
-
-
-def finding_of_bounds(
-    cause: str,
-    run_s: float,
-    bounds_s: tuple[float, float, float],
-    most_s: float,
-    where: Where,
-    title: str,
-    checks: Sequence[Check],
-    evidence: dict[str, Any],
-    advice: str = "",
-) -> Finding | None:
-    """Make a finding from sums or counters."""
-    low, likely, high = bounds_s
-    confidence = rate_confidence(tuple(checks))
-    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
-    if not confidence or interval[1] < WORTH_A_LINE * run_s or interval[1] <= 0:
-        return None
-    return Finding(
-        cause,
-        severity_of(interval, likely, run_s, cause),
-        confidence,
-        where,
-        {**evidence, "run_s": run_s},
-        tuple(checks),
-        advice or cause_of(cause).advice,
-        interval,
-        title,
-    )
-
-
-def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str) -> Finding:
-    """Make the finding ``not-io``: I/O takes `io_s` of the run at most."""
-    return Finding(
-        "not-io",
-        "note",
-        SURE,
-        where,
-        {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
-        (Check("little-io", True, observed),),
-        "look at computation and communication first",
-        (0.0, io_s),
-        title,
-    )

@@ -25,7 +25,7 @@ from ensembles.diagnosis.file_uses import (
 )
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import fixed_costs_ns
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MOST
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MOST, NEARLY_ALL
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, seconds_text, share_text
@@ -37,7 +37,7 @@ FILTER_NS_PER_BYTE = 5.0
 CALL_NS = 20_000
 """Time of a call of HDF5 whatever its bytes: selection, metadata, the interpreter around it."""
 
-FILTERED = (0.5, 0.9)
+FILTERED = (LOW, NEARLY_ALL)
 """Least and likely part of the work of filters: they run each time that a chunk is moved."""
 
 FILL = (

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Finding, NotApplicable, Where
+from ensembles.diagnosis.finding import FROM_SHARE, SURE, Check, Finding, NotApplicable, Where
 from ensembles.diagnosis.limits import LITTLE
 from ensembles.diagnosis.principles import TURNS
-from ensembles.diagnosis.remedy import little_io
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
 
@@ -45,6 +44,21 @@ def find_counted(run: Run, most_share: float) -> Finding | None:
         f"no rank spends more than {seconds_text(io_s)} of {seconds_text(counters.run_time_s)} in calls of "
         f"{', '.join(counters.modules)}",
         f"I/O takes at most {share_text(share, 1)} of this job in any rank",
+    )
+
+
+def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str) -> Finding:
+    """Make the finding ``not-io``: I/O takes `io_s` of the run at most."""
+    return Finding(
+        "not-io",
+        "note",
+        SURE,
+        where,
+        {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
+        (Check("little-io", True, observed),),
+        "look at computation and communication first",
+        (0.0, io_s),
+        title,
     )
 
 

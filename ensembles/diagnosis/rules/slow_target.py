@@ -12,7 +12,7 @@ from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import FEW, LEAST_UNITS, LEVEL, MOST
+from ensembles.diagnosis.limits import FEW, LEAST_RATIO, LEAST_UNITS, LEVEL, LITTLE, MOST
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import number_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 LEAST_TARGETS = 6
 """Of one file with fewer stripes, targets are the same as call indices: tasks in step use them in turn."""
 
-LEAST_FACTOR = 1.4
 OUTLIER = 2.0
-_SLOW_USERS = 0.6
 
 
 class SlowTarget(NamedTuple):
@@ -74,7 +72,7 @@ def find_slow_target(case: Case) -> SlowTarget | None:
     slow_users = float(np.mean(value[mine] > 0.5 * np.log(factor)))
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     next_worst = float(np.max(np.delete(medians, worst)))
-    if p > LEVEL or factor < LEAST_FACTOR or users < 2 or slow_users < _SLOW_USERS:
+    if p > LEVEL or factor < LEAST_RATIO or users < 2 or slow_users < MOST:
         return None
     if np.log(factor) < OUTLIER * next_worst:
         return None
@@ -207,7 +205,7 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     value = slower - _slope(busiest[~mine], slower[~mine]) * busiest
     score = np.bincount(of, value[file]) / np.sqrt(users)
     factor = float(np.exp(np.median(value[mine]) - np.median(value)))
-    if mine.sum() < FEW or mine.all() or factor < LEAST_FACTOR:
+    if mine.sum() < FEW or mine.all() or factor < LEAST_RATIO:
         return None
     p = p_of_chance(
         score[worst], lambda rng: (np.bincount(of, rng.permutation(value)[file]) / np.sqrt(users)).max()
@@ -250,7 +248,6 @@ def _slowness(table: dict[str, np.ndarray], known: np.ndarray) -> tuple[np.ndarr
 
 
 _PARTS = (0.7, 1.0, 1.1)
-_FASTEST = 0.05
 
 
 def find_counted(run: Run) -> Finding | None:
@@ -278,7 +275,7 @@ def find_counted(run: Run) -> Finding | None:
     )
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     factor, next_worst = float(np.exp(medians[worst])), float(np.max(np.delete(medians, worst)))
-    if p > LEVEL or count[worst] < FEW or factor < LEAST_FACTOR:
+    if p > LEVEL or count[worst] < FEW or factor < LEAST_RATIO:
         return None
     if np.log(factor) < OUTLIER * next_worst:
         return None
@@ -287,7 +284,7 @@ def find_counted(run: Run) -> Finding | None:
     lost_s = np.where(chosen, time_s * (1 - 1 / factor), 0.0)
     # Elsewhere a file takes at least as long as the fastest ones of its size do.
     others = known & ~chosen
-    least_s = moved * np.quantile(time_s[others] / moved[others], _FASTEST)
+    least_s = moved * np.quantile(time_s[others] / moved[others], LITTLE)
     room_s = np.where(chosen, np.maximum(time_s - least_s, 0.0), 0.0)
     low_s, likely_s, high_s = (case.gain_s(np.minimum(part * lost_s, room_s)) for part in _PARTS)
     checks = (

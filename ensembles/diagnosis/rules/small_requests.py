@@ -24,6 +24,7 @@ from ensembles.diagnosis.limits import (
     LEAST_CALLS,
     LEAST_UNITS,
     LITTLE,
+    LOW,
     MARGIN,
     NEARLY_ALL,
     SMALL_CLASS,
@@ -52,8 +53,6 @@ DENSE = 0.7
 """Share of the bytes of a range from which a task reads the range, not pieces of it."""
 
 _JUMPS = 0.8
-_FILLING = 0.4
-"""Part of the mean cost of a call on a stream at the lower end: most calls only fill the buffer."""
 
 
 def small_calls(case: Case) -> dict[str, np.ndarray]:
@@ -119,7 +118,7 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     caps = [mean_ns, np.where(middle_ns > usual_ns, middle_ns, mean_ns), mean_ns]
     if cause == "stdio-buffer":
         passing_ns = np.minimum(mean_ns, case.habitual_ns(rows) / rows_of["n"])
-        floors = [_FILLING * passing_ns, passing_ns, mean_ns]
+        floors = [LOW * passing_ns, passing_ns, mean_ns]
     fixed = fixed_costs_ns(
         mean_bytes, [np.minimum(floor, most) for floor, most in zip(floors, caps, strict=True)]
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MOST, NEARLY_ALL
+from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MARGIN, MOST, MOST_RATIO, NEARLY_ALL
 from ensembles.diagnosis.limits import LEVEL as TASK_LEVEL
 from ensembles.diagnosis.rules.strided_readahead.profile import (
     HEALTHY_READS,
@@ -24,18 +24,11 @@ LEVEL = 0.05
 """Significance level of the test by positions, whose only sample is the positions."""
 
 
-LEAST_STEP = 1.2
-"""Least ratio of the first of these reads to the slowest before."""
-
-STEADY = 0.6
-"""Largest range of the reads before, as a share of the rise (logarithms)."""
-
 FIRST_SLOW = (HEALTHY_READS + 1, HEALTHY_READS + 2)
 """Reads with which the slow ones may begin: as soon as the stride is recognised, or one later, if the
 memory of the client is full only then."""
 
 
-_GETS_WORSE = 1.1
 _HORIZON = 12
 
 
@@ -160,8 +153,8 @@ def _onset(levels: np.ndarray, with_writes: np.ndarray, first: int) -> _Onset:
     pressure = float(alike[0].mean() - alike[1].mean()) if all(map(len, alike)) else 0.0
     steps = max(float(np.diff(part).max(initial=0.0)) for part in alike)
     scatter = max(float(np.ptp(part)) for part in alike if len(part))
-    is_step = step >= max(np.log(LEAST_STEP), 2 * steps, 0.75 * pressure)
-    steady = scatter <= STEADY * ratio and pressure <= ratio
+    is_step = step >= max(np.log(MOST_RATIO), 2 * steps, 0.75 * pressure)
+    steady = scatter <= MOST * ratio and pressure <= ratio
     holds = bool(is_step and steady and ratio >= np.log(LEAST_RATIO))
     return _Onset(first, step, ratio, float(np.ptp(before)), holds)
 
@@ -174,7 +167,7 @@ def _worsens(after: np.ndarray, runs: StridedRuns) -> Check:
     times = runs.time[:, HEALTHY_READS : HEALTHY_READS + len(near)]
     later = by_task(runs.rank, np.nanmean(times[:, 1:], axis=1) - times[:, 0])
     share = float(np.mean(later > 0)) if len(later) else 0.0
-    holds = rise >= np.log(_GETS_WORSE) and tau > 0.2 and share > 0.5
+    holds = rise >= np.log(1 + MARGIN) and tau > 0.2 and share > 0.5
     sentence = (
         f"reads become slower from read to read, up to {number_text(np.exp(rise))} times the first slow one"
     )
@@ -196,7 +189,7 @@ def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tes
 
 def _in_tasks(mixed: StridedRuns) -> Check:
     rises = by_task(mixed.rank, mixed.rise)
-    share = float(np.mean(rises > np.log(LEAST_STEP)))
+    share = float(np.mean(rises > np.log(MOST_RATIO)))
     return Check(
         "in-most-tasks", share > MOST, f"{share_text(share)} of the tasks with such reads are affected"
     )
@@ -208,7 +201,7 @@ def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
         sentence = "for comparison, the run has no strided reads without writes between them"
         return Check(name, None, sentence)
     here, there = float(np.nanmedian(mixed.rise)), float(np.nanmedian(plain.rise))
-    holds = there <= 0.5 * here and here - there >= np.log(LEAST_STEP)
+    holds = there <= 0.5 * here and here - there >= np.log(MOST_RATIO)
     sentence = (
         f"reads with writes between them become {number_text(np.exp(here))} times as long, reads without "
         f"{number_text(np.exp(there))} times"

@@ -17,6 +17,7 @@ import numpy as np
 
 from ensembles.diagnosis.evidence_rule import every_call_needed
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, rate_confidence
+from ensembles.diagnosis.limits import MARGIN
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import place_of_calls, severity_of
 from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
@@ -29,10 +30,6 @@ from ensembles.structure.strides import StridedReads
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-
-LEAST_DOUBT = 0.02
-"""Least relative margin of intervals to each side, as calls of other tasks would change too."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def estimate_loss(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share
 
 
 def _doubted(ends: list[float]) -> tuple[float, float]:
-    return (1 - LEAST_DOUBT) * ends[0], (1 + LEAST_DOUBT) * ends[1]
+    return (1 - MARGIN) * ends[0], (1 + MARGIN) * ends[1]
 
 
 def _levels_before(runs: StridedRuns) -> tuple[float, float]:
