@@ -11,15 +11,17 @@ from ensembles.comparison.compare_samples import compare_kinds, compare_samples,
 from ensembles.comparison.difference import ReadRun, make_differences, times_and_calls, times_of_kinds
 from ensembles.comparison.hypothesis_tests import LEVEL, compute_run_tests, has_repetitions
 from ensembles.comparison.report import Comparison, Group
-from ensembles.comparison.times import LEAST_ADDED, MARGIN, kinds_to_test
-from ensembles.comparison.totals import (
+from ensembles.comparison.times import (
+    LEAST_ADDED,
+    MARGIN,
     Total,
+    kinds_to_test,
     make_total,
     sums_of_run,
     totals_of_runs,
 )
 from ensembles.comparison.units import Kind, RunCalls, sliced
-from ensembles.comparison.with_totals import (
+from ensembles.comparison.verdict import (
     is_replaced,
     posts_of_run,
     quantile_ratios,

@@ -34,7 +34,6 @@ from ensembles.comparison.report import (
     Move,
     PartResult,
 )
-from ensembles.comparison.run_values import PartValues, medians_of_runs, value_parts
 from ensembles.comparison.shifts import (
     common_factor,
     describe_shifts,
@@ -45,7 +44,15 @@ from ensembles.comparison.shifts import (
     shifts_of_medians,
 )
 from ensembles.comparison.times import MARGIN
-from ensembles.comparison.units import Kind, Units, choose_units, scaled
+from ensembles.comparison.units import (
+    Kind,
+    PartValues,
+    Units,
+    choose_units,
+    medians_of_runs,
+    scaled,
+    value_parts,
+)
 from ensembles.comparison.verdict import (
     IDENTICAL,
     decide,

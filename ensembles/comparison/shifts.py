@@ -22,8 +22,7 @@ from ensembles.comparison.components import (
 from ensembles.comparison.mode_partition import fit_partition
 from ensembles.comparison.model import Effects, fit_effects
 from ensembles.comparison.report import ALL, Effect, ModeSpread, Move, PartResult, Shift
-from ensembles.comparison.run_values import value_parts
-from ensembles.comparison.units import Units
+from ensembles.comparison.units import Units, value_parts
 
 SEEN_SHARE = 0.1
 """Part of its share in other runs or groups below which a mode is absent."""

@@ -14,7 +14,7 @@ from ensembles.diagnosis.accounting import share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_account
-from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, RuleOfCounters, case_of, summaries_of_sums
+from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
@@ -274,7 +274,7 @@ class DiagnosisPass:
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             known = {finding.id for finding in findings}
-            known |= {rule.ID for rule in self._wanted if isinstance(rule, RuleOfCounters)}
+            known |= {rule.ID for rule in self._wanted if getattr(rule, "is_of_counters", False)}
             names = [rule.ID for rule in self._rules if rule.ID not in known]
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
@@ -57,26 +57,6 @@ def every_call_needed(run: Run) -> None:
         raise NotApplicable(str(error)) from None
 
 
-InCounters = Callable[["Run"], Finding | None]
-
-
-@dataclass(frozen=True)
-class RuleOfCounters:
-    """A rule that finds its cause in the counters of a log, and needs no pass."""
-
-    ID: str
-    find: InCounters
-    NEEDS: ClassVar[Mapping[str, SummaryRequest]] = {}
-
-    def preconditions(self, run: Run) -> None:
-        """Check nothing: the rule is made for the run."""
-
-    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule (`Rule.evaluate`)."""
-        found = self.find(run)
-        return [] if found is None else [found]
-
-
 @dataclass(frozen=True)
 class EvidenceRule:
     """A rule whose decision is a function of a `Case`, and perhaps of another filled summary."""
@@ -90,26 +70,28 @@ class EvidenceRule:
     # Raises `NotApplicable` if the metadata of the run show that the summary would be of no use
     check: Callable[[Run], None] | None = None
     # Finds the cause in the counters of a log (`Run.counters`) that lacks calls
-    counted: InCounters | None = None
+    counted: Callable[[Run], Finding | None] | None = None
     # As `find`, of a case whose evidence was recorded as sums; None: sums cannot show the cause
     summed: Callable[..., Remedy | None] | None = None
     # The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only
     counts_more: bool = False
 
-    is_of_sums: bool = False  # It is made for a run that has sums in place of calls, and needs no pass
+    # It is made for a run that has counters, or sums, in place of calls, and needs no pass
+    is_of_counters: bool = False
+    is_of_sums: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
         """The shared evidence, and the summary."""
         evidence = {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns)}
-        return {} if self.is_of_sums else {**evidence, **(self.summary or {})}
+        return {} if self.is_of_sums or self.is_of_counters else {**evidence, **(self.summary or {})}
 
     def preconditions(self, run: Run) -> Rule | None:
         """Check the metadata of a run (`Rule.preconditions`)."""
         is_whole = run.info.has(Holds.ALL_CALLS)
         if run.counters.modules:
             if self.counted is not None and (self.counts_more or not is_whole):
-                return RuleOfCounters(self.ID, self.counted)
+                return replace(self, is_of_counters=True)
         elif self.summed is not None and not is_whole and has_sums(run):
             return self.of_sums()
         if self.check is not None:
@@ -124,6 +106,9 @@ class EvidenceRule:
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`Rule.evaluate`)."""
+        if self.is_of_counters and self.counted is not None:
+            found = self.counted(run)
+            return [] if found is None else [found]
         return self.evaluate_calls(
             case_of(run, summaries[SUMMARY]), *(summaries[name] for name in self.summary or ())
         )

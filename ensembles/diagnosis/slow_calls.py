@@ -42,7 +42,6 @@ _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 
 
 _LEAST_P = 1e-9  # no distribution is normal so far out
-_MOST_STRIPES = 16
 
 
 class View(NamedTuple):
@@ -220,7 +219,7 @@ def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
 def _loads(case: Case) -> np.ndarray:
     """Compute how much more than usual the targets of each task have to do (logarithm); 0: not known."""
     found = np.zeros(len(case.ranks))
-    parts = load_of_targets(case, _MOST_STRIPES)
+    parts = load_of_targets(case)
     if not len(parts.target):
         return found
     load = parts.of_targets

@@ -10,8 +10,7 @@ import numpy as np
 from ensembles.comparison.components import TAIL, TAIL_PLACE, WEIGHT
 from ensembles.comparison.hypothesis_tests import LEVEL as ALIKE_LEVEL
 from ensembles.comparison.model import LEAST_ERROR, holm
-from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN
-from ensembles.comparison.totals import make_total
+from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN, make_total
 from ensembles.history.series import CALLS, COMMON, TIME, Series
 
 WINDOWS = (1, 3, 7)

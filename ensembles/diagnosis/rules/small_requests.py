@@ -16,7 +16,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
+from ensembles.diagnosis.finding import MOST_NAMED, Check, Finding, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
 from ensembles.diagnosis.limits import (
     FEW,
@@ -26,14 +26,19 @@ from ensembles.diagnosis.limits import (
     LITTLE,
     LOW,
     MARGIN,
+    MOST,
     NEARLY_ALL,
     SMALL_CLASS,
 )
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5 import FILTER_NS_PER_BYTE, refill
-from ensembles.diagnosis.shared_processors import usual_where_shared_ns, with_shared_processors
-from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
+from ensembles.diagnosis.target_load import (
+    TARGET_BYTES_PER_NS,
+    usual_where_shared_ns,
+    with_shared_processors,
+    within_targets,
+)
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
@@ -47,12 +52,9 @@ EXCHANGE_NS = (10_000, 3_000, 500)
 
 _OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
 
-_MOST_SIZES = 3
 
 DENSE = 0.7
 """Share of the bytes of a range from which a task reads the range, not pieces of it."""
-
-_JUMPS = 0.8
 
 
 def small_calls(case: Case) -> dict[str, np.ndarray]:
@@ -200,11 +202,9 @@ def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[s
         and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < MARGIN
     ):
         return f"{total:,} calls of {bytes_text(round(mean_bytes))}", True
-    sizes = [
-        f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:_MOST_SIZES]
-    ]
-    if len(order) > _MOST_SIZES:
-        sizes.append(f"{int(calls[order[_MOST_SIZES:]].sum()):,} of other sizes")
+    sizes = [f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:MOST_NAMED]]
+    if len(order) > MOST_NAMED:
+        sizes.append(f"{int(calls[order[MOST_NAMED:]].sum()):,} of other sizes")
     if len(sizes) == 1:
         return f"{total:,} calls of {sizes[0]}", True
     return f"{total:,} calls ({', '.join(sizes)})", False
@@ -244,7 +244,7 @@ def jumps(case: Case, least: int = 1) -> np.ndarray:
     theirs, mine, size = numbered_together(("phase", "rank", "call", "size"), table, case.rows)
     count = np.bincount(theirs, table["n"], size)
     jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), size)
-    found: np.ndarray = (jumped >= _JUMPS * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
+    found: np.ndarray = (jumped >= MOST * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
     return found
 
 
