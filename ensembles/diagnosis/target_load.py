@@ -1,4 +1,4 @@
-"""What bounds savings: bytes of storage targets, by the layouts of the files, and processors that tasks share."""
+"""What bounds savings: bytes of storage targets, by the layouts of files, and processors that tasks share."""
 
 from __future__ import annotations
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from made_io import KIB, MIB, Made, io_run
 from made_runs import run_of
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import RULES, diagnose
+from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.summed_case import EvidenceOfSums
 
 SUMMED = [rule.of_sums() for rule in RULES if isinstance(rule, EvidenceRule) and rule.summed is not None]
 """Rules of sums. Made runs keep their calls too, and so have the sums of all modes."""
@@ -19,6 +23,13 @@ ONE, TWO = {1: "/scratch/a"}, {1: "/scratch/a", 2: "/scratch/b"}
 
 def summed(folder, tasks, files=ONE, **more):
     return io_run(folder, tasks, files, **more)
+
+
+def by_key(rows, key: tuple[str, str], name: str) -> dict[tuple[int, int], int]:
+    found: Counter[tuple[int, int]] = Counter()
+    for *of, value in zip(*(rows[column].tolist() for column in (*key, name)), strict=True):
+        found[of[0], of[1]] += value
+    return dict(found)
 
 
 def finding(run, cause: str) -> Finding:
@@ -37,6 +48,21 @@ def found_ids(run) -> list[str]:
 
 def writes(count: int, us: float, size: int, file: int = 1) -> list[Made]:
     return [Made("pwrite", us, size, number * size, file) for number in range(count)]
+
+
+def test_rows_of_sums_add_up_to_the_calls(tmp_path):
+    """Of each size of a function in all tasks, and nearly of each task: sizes are not kept by task."""
+    tasks = [
+        writes(7 + 5 * rank, 30, 4 * KIB) + writes(3, 2000, MIB) + [Made("fsync", 50)] for rank in range(5)
+    ]
+    run = summed(tmp_path / "a", tasks)
+    kept = run.summarize(Evidence.for_run).calls.columns()
+    made = EvidenceOfSums.for_run(run).calls.columns()
+    for key in (("call", "size"), ("rank", "call")):
+        for name in ("n", "time_ns", "bytes"):
+            one, other = (by_key(rows, key, name) for rows in (kept, made))
+            least = {"n": 1, "time_ns": 5, "bytes": 5}[name]  # what is rounded off
+            assert other == pytest.approx(one, rel=1e-9, abs=0 if key[1] == "size" and name == "n" else least)
 
 
 def test_small_requests_gain_their_fixed_cost(tmp_path):
