@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 MASK = "***"
 
@@ -39,6 +40,11 @@ def mask_command(words: Iterable[str]) -> tuple[str, ...]:
     the user is kept, of ``scheme://token@`` nothing. Short options such as ``-pSECRET`` are not masked: the
     letter means something else in most programs.
     """
+    return _masked(tuple(words))
+
+
+@lru_cache  # the processes of a job have one command, mostly
+def _masked(words: tuple[str, ...]) -> tuple[str, ...]:
     masked: list[str] = []
     option = False
     for word in words:
