@@ -87,7 +87,9 @@ def test_the_result_fits_on_a_small_disk(recorder, small_disk, mode):
         assert run.info.dropped_events + len(run.events) == run.summary.count
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=() if mode == "trace" else pytest.mark.long) for mode in MODES]
+)
 def test_the_result_fits_into_a_quota(recorder, tmp_path, quota, mode):
     run = fill(recorder, quota, mode, **open_to_all(recorder, tmp_path))
     if mode == "trace":
