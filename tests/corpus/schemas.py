@@ -146,7 +146,9 @@ def answered() -> Iterator[tuple[str, Any]]:
 @cache
 def validator(name: str) -> Draft202012Validator:
     """The published schema of a command."""
-    from jsonschema import Draft202012Validator  # which takes seconds: not in every process that collects tests
+    from jsonschema import (
+        Draft202012Validator,  # which takes seconds: not in every process that collects tests
+    )
 
     return Draft202012Validator(json.loads((FOLDER / f"{name}.json").read_text()))
 
