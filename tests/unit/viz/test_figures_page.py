@@ -62,7 +62,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict]:
         patch.chdir(folder)
         for command in tool.commands(TEXT):
             assert command.startswith("ensio simulate ")
-            fewer = ["--set", "steps_1=1", "--set", "steps_6=1"] if " gcrm" in command else []
+            fewer = ["--set", "steps_1=1", "--set", "steps_6=1"] if " gcrm-" in command else []
             with contextlib.redirect_stdout(io.StringIO()):
                 assert main([*command.split()[1:], *fewer]) == 0
         exec(tool.preparation(TEXT), found)
@@ -92,7 +92,7 @@ needs_browser = pytest.mark.skipif(
 )
 
 
-# None of GCRM, of which `names` simulates two of six steps.
+# None of GCRM with remedies, of which `names` simulates two of six steps.
 REFERENCES = [
     *("1a", "1b", "1c", "4c", "5a"),
     *(
