@@ -144,7 +144,7 @@ def test_messages_are_no_io(recorder, flavour):
     assert (posted.end[:-1] <= posted.start[1:]).all()
 
 
-FEW, MANY = 500, 3_000
+FEW, MANY = 2_000, 12_000
 OFF_INSTRUCTIONS = 60
 """Of a message that is not recorded; 47 were measured by preload."""
 
