@@ -93,7 +93,7 @@ class Process:
 
     def __post_init__(self) -> None:
         # Here all readers come by; the recorder's own files have the words as the program got them.
-        object.__setattr__(self, "command", mask_command(self.command))
+        object.__setattr__(self, "command", mask_command(tuple(self.command)))
 
 
 @dataclass(frozen=True, slots=True)
