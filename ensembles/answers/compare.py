@@ -10,7 +10,7 @@ from ensembles.comparison.difference import OF_ALL_TASKS, RUN_LABELS
 from ensembles.comparison.gate import Gate
 from ensembles.comparison.report import Comparison, Effect, Move
 from ensembles.comparison.times import LEAST_SHARE
-from ensembles.comparison.whole_runs import groups_of_fewer_tasks
+from ensembles.comparison.verdict import groups_of_fewer_tasks
 from ensembles.faces.answer import PlainAnswer, shown_as
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text

@@ -149,10 +149,7 @@ def target_parts(counters: Mapping[str, Any], most: int) -> Iterator[Part]:
 
 
 def _by_layer(counters: Mapping[str, Any], kind: str, key: str, time: str) -> list[Mapping[str, Any]]:
-    """Return the rows of each file or rank together, calling layers first.
-
-    Those with the longest time in a layer come first: calls of a layer contain those of the layers below.
-    """
+    """Return the rows of each file or rank together, calling layers first."""
     modules = list(counters["modules"].values())
     layers = list(dict.fromkeys(module["layer"] for module in modules))  # the outermost first
     rows = [row for module in modules for row in module[kind]]

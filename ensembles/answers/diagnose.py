@@ -22,7 +22,7 @@ from ensembles.diagnosis.principles import (
 )
 from ensembles.faces.answer import Answer, PlainAnswer, shown_as
 from ensembles.model.notebook_html import intervals_svg
-from ensembles.model.statement import Facts, Paragraph, Part, Statement
+from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import LIBRARIES
 
@@ -182,8 +182,9 @@ class DiagnosisAnswer(Diagnosis, Answer):
         outside = [_entry(each, run_s) for each in notable if not each.is_in_io]
         parts += [Statement("diagnose.outside", {"entries": outside})] * bool(outside)
         of_some = not account.is_of_run and account.tasks > 1
+        low, high = account.io_low_s / run_s, io_s / run_s
         values = {
-            "share": io_s / run_s,
+            "share": high if low == high else Interval(low, high),
             "run_s": run_s,
             "is_of_one": not account.is_of_run and not of_some,
             "tasks": account.tasks if of_some else None,
@@ -208,7 +209,8 @@ class DiagnosisAnswer(Diagnosis, Answer):
         if not self.examined:
             reasons = {entry.reason for entry in self.not_examined}
             return (Statement("diagnose.unread", {"why": reasons.pop() if len(reasons) == 1 else None}),)
-        account, is_part = self.account, bool(self.lacks)
+        account = self.account
+        is_part = bool(self.lacks) or (account is not None and account.io_low_s < account.io_s)
         waits = account is not None and any(
             each.principle == WAITING and each.time_s >= self.SMALL_SHARE * account.run_s
             for each in account.entries

@@ -147,7 +147,9 @@ def _transfers(information: Information) -> Iterator[Part]:
     if information.get("counters"):
         yield Facts(list(counter_facts(information)))
         return
-    facts: list[tuple[str, Statement | str]] = [("run", Statement("info.run", information))]
+    wrong = information.get("implausible", {})
+    run = Statement("info.run", {**information, "is_wrong": "span_s" in wrong})
+    facts: list[tuple[str, Statement | str]] = [("run", run)]
     facts += ((["I/O time", ""][number > 0], said) for number, said in enumerate(_time_in_io(information)))
     if information["hidden_share"] is not None:
         requests = sum(each["requests"] for each in information["non_blocking"].values())
@@ -168,7 +170,8 @@ def _transfers(information: Information) -> Iterator[Part]:
             (each[f"{way}_bytes_per_s"], each[f"{way}_s"], None if by_time else each["slowest_task"])
             for way in ways.values()
         )
-        rows.append((label, each["bytes"], *(None if rate[0] is None else rate for rate in rates)))
+        moved = f"{bytes_text(each['bytes'])}: implausible" if "bytes" in wrong else each["bytes"]
+        rows.append((label, moved, *(None if rate[0] is None else rate for rate in rates)))
     yield Table.of_rows("row", units, rows)
     yield tuple(_about_transfers(information, by_time))
 
@@ -193,7 +196,10 @@ def _time_in_io(information: Information) -> Iterator[Statement | str]:
     found = information["time_in_io"]
     if not found["tasks"]:
         if information["io_time_s"]:
-            yield Statement("info.io_time", {**information, "is_partial": "lacks" in information})
+            is_partial = information.get("unseen", {}).get("hides_time", False)
+            is_wrong = "io_time_s" in information.get("implausible", {})
+            values = {**information, "is_partial": is_partial, "is_wrong": is_wrong}
+            yield Statement("info.io_time", values)
         return
     of, several = share_of_tasks(information), found["tasks"] > 1
     slowest = Statement("info.slowest_task", {**found, "is_of_several": several, "of": of})

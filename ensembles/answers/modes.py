@@ -121,11 +121,7 @@ def answer_modes(
 
 
 def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[tuple[str, float]]]:
-    """Return for each mode the call sites of its calls with their shares, the largest first.
-
-    A call belongs to the mode whose duration is nearest on a logarithmic scale. Without call sites, or if not
-    every call is an event, the list is empty.
-    """
+    """Return for each mode the call sites of its calls with their shares, the largest first."""
     if len(run.info.sites) < 2 or not modes.modes or selection.per_byte:
         return []
     places = [mode.t_s * NS_PER_S for mode in modes.modes]

@@ -332,10 +332,7 @@ _Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]
 
 
 def _in_one_layer(run: Run, chosen: Selection) -> _Counted | None:
-    """Find the operation by the table of calls, which a collected run keeps.
-
-    None: calls of this operation in several layers may be nested, or the selection needs the events.
-    """
+    """Find the operation by the table of calls, which a collected run keeps."""
     if chosen.sizes is not None or not chosen.is_of_calls_and_sizes:
         return None
     totals = run.summarize(ignoring_run(CallTable)).totals
@@ -401,10 +398,7 @@ def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] |
 
 
 def _main_size(run: Run, chosen: Selection) -> tuple[tuple[tuple[int, int], ...] | None, list[str]]:
-    """Return the sizes of the class that is taken, and a note on the others; None: calls have no other.
-
-    A median of calls of two sizes would be a duration that none of them has.
-    """
+    """Return the sizes of the class that is taken, and a note on the others; None: calls have no other."""
     found, notes = main_group(run, chosen)
     return (found.sizes, notes) if notes and found.sizes != chosen.sizes else (None, [])
 

@@ -518,11 +518,7 @@ def _step_statements(steps: CollectiveStepTable) -> Iterator[Statement]:
 def _with_late_calls(
     run: Run, phases: Phases, totals: Sequence[PhaseTotals], selection: Selection
 ) -> list[PhaseTotals]:
-    """Add to the totals of phases the calls in which their last task spent the time by which it is late.
-
-    Only the calls of two tasks of each phase are read: the last one, and the one in the middle of the others.
-    The selection is that of the calls in `totals`, for this run.
-    """
+    """Add to the totals of phases the calls in which their last task spent the time by which it is late."""
     tasks = [
         (entry.phase, entry.slowest_task, entry.middle_task)
         for entry in totals

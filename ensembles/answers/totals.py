@@ -78,7 +78,8 @@ def _answer(
     moved = (sums[name] for name in ("bytes_read", "bytes_written"))
     read, written = ("unknown" if count is None else count or None for count in moved)
     whole = {"count": count_text(count, table.noun), "calls": sums["calls"], "io_time_s": sums["io_time_s"]}
-    head = Statement("totals.sums", {**whole, "read": read, "written": written})
+    wrong = {"is_wrong": not run.reading.implausible.keys().isdisjoint(("io_time_s", "bytes"))}
+    head = Statement("totals.sums", {**whole, **wrong, "read": read, "written": written})
     values = {
         "run": run.path,
         "sort": by,

@@ -26,7 +26,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
-    from ensembles.history.darshan import Added
+    from ensembles.history.additions import Added
     from ensembles.history.store import History, StoredRun
 
 HELP = "keep the summaries of runs, and check whether the latest run has changed"
@@ -134,7 +134,7 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
-    from ensembles.history.darshan import add_logs, find_logs
+    from ensembles.history.additions import add_logs, find_logs
 
     history = open_history(args, first=next(find_logs(args.darshan), ""))
     done = _reported(add_logs(history, args.darshan, args.experiment, labels))
@@ -150,13 +150,13 @@ def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
 
 
 def _has_runs_below(path: str) -> bool:
-    from ensembles.history.folders import find_runs
+    from ensembles.history.additions import find_runs
 
     return os.path.isdir(path) and next(find_runs(path), path) != path
 
 
 def _add_folders(args: argparse.Namespace, labels: dict[str, str]) -> int:
-    from ensembles.history.folders import add_folders, find_runs
+    from ensembles.history.additions import add_folders, find_runs
 
     first = next((run for folder in args.runs for run in find_runs(folder)), None)
     if first is None:

@@ -111,7 +111,7 @@ def execute(args: argparse.Namespace) -> int:
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
         environment[b"ENSIO_STARTED"] = os.fsencode(started.absolute())
-        environment[b"ENSIO_COMMAND"] = command_text(mask_command(command))
+        environment[b"ENSIO_COMMAND"] = command_text(mask_command(tuple(command)))
         let_address_sanitizer_start(environment, command)
         status = run_command(command, environment, at_end)
     except OSError as error:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.comparison.quantile_bins import RunCalls
 from ensembles.comparison.times import LEAST_SHARE
+from ensembles.comparison.units import RunCalls
 from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.from_run import ensemble_from_run, single_calls
 from ensembles.ensemble.from_summary import refuse_sums

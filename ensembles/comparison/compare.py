@@ -9,21 +9,25 @@ from typing import Any, Unpack
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
 from ensembles.comparison.difference import ReadRun, make_differences, times_and_calls, times_of_kinds
-from ensembles.comparison.hypothesis_tests import LEVEL
-from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
-from ensembles.comparison.quantile_bins import RunCalls, sliced
+from ensembles.comparison.hypothesis_tests import LEVEL, compute_run_tests, has_repetitions
 from ensembles.comparison.report import Comparison, Group
-from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
-from ensembles.comparison.times import LEAST_ADDED, MARGIN, kinds_to_test
-from ensembles.comparison.totals import (
+from ensembles.comparison.times import (
+    LEAST_ADDED,
+    MARGIN,
     Total,
+    kinds_to_test,
     make_total,
     sums_of_run,
     totals_of_runs,
 )
-from ensembles.comparison.units import Kind
-from ensembles.comparison.whole_runs import quantile_ratios
-from ensembles.comparison.with_totals import with_totals
+from ensembles.comparison.units import Kind, RunCalls, sliced
+from ensembles.comparison.verdict import (
+    is_replaced,
+    posts_of_run,
+    quantile_ratios,
+    with_replaced,
+    with_totals,
+)
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text

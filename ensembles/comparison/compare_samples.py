@@ -14,10 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.alignment import find_shifts, shifted
 from ensembles.comparison.components import PLACE, Scores, component_shares, compute_scores, quantile_octaves
-from ensembles.comparison.dependent_blocks import scaled
-from ensembles.comparison.effects import effects_of_parts, estimate_spreads, shifts_of_medians
 from ensembles.comparison.hypothesis_tests import (
     LEVEL,
     kolmogorov_smirnov,
@@ -25,7 +22,7 @@ from ensembles.comparison.hypothesis_tests import (
     smallest_rank_p,
     wasserstein_octaves,
 )
-from ensembles.comparison.mode_partition import Partition, bin_octaves, fit_partition
+from ensembles.comparison.mode_partition import Partition, bin_octaves, find_shifts, fit_partition, shifted
 from ensembles.comparison.model import Effects, RunValues, fit_effects, holm, separation_p
 from ensembles.comparison.report import (
     ALL,
@@ -37,15 +34,25 @@ from ensembles.comparison.report import (
     Move,
     PartResult,
 )
-from ensembles.comparison.run_values import PartValues, medians_of_runs, value_parts
 from ensembles.comparison.shifts import (
     common_factor,
     describe_shifts,
+    effects_of_parts,
+    estimate_spreads,
     modes_exchanged,
     moves_of_matched_modes,
+    shifts_of_medians,
 )
 from ensembles.comparison.times import MARGIN
-from ensembles.comparison.units import Kind, Units, choose_units
+from ensembles.comparison.units import (
+    Kind,
+    PartValues,
+    Units,
+    choose_units,
+    medians_of_runs,
+    scaled,
+    value_parts,
+)
 from ensembles.comparison.verdict import (
     IDENTICAL,
     decide,
@@ -337,11 +344,7 @@ def _told_tests(one: _Able, fitted: Effects, adjusted_p: np.ndarray, names: Sequ
 
 
 def _moved(parts: Sequence[PartResult], one: _Able, names: Sequence[str], level: float) -> list[Move]:
-    """Describe what moved in each group.
-
-    Either all durations moved by one factor, or modes were exchanged, or single parts moved. Modes have the
-    numbers that they have among the parts, even if a group has fewer modes.
-    """
+    """Describe what moved in each group."""
     units = one.units
     exchanged = modes_exchanged(component_shares(one.aligned, one.partition), units.group_of_units)
     told: list[Move] = []
@@ -375,11 +378,7 @@ def _moved(parts: Sequence[PartResult], one: _Able, names: Sequence[str], level:
 
 
 def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float) -> float:
-    """Return where a place of the aligned runs is in those runs of the first group that have its calls.
-
-    If no run of the first group has any, those of all groups are meant. Aligned places need not be durations
-    of any call.
-    """
+    """Return where a place of the aligned runs is in those runs of the first group that have its calls."""
     weight = np.ones(len(shares)) if mode is None else shares[:, mode - 1]
     first = np.where(one.units.group == 0, weight, 0.0)
     weight = first if first.any() else weight

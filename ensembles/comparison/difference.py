@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key
+from ensembles.comparison.hypothesis_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.model import is_alike
-from ensembles.comparison.run_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.times import (
     LEAST_ADDED,
+    LEAST_CALLS,
     LEAST_OF_WHOLE,
     MARGIN,
     OF_IO,
+    ComparedSums,
     TimeChange,
     kinds_to_test,
     time_changes,
 )
-from ensembles.comparison.totals import LEAST_CALLS, ComparedSums
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text, share_text
 

@@ -10,7 +10,7 @@ from ensembles.comparison.difference import Difference
 from ensembles.comparison.model import ASSUMED_SPREAD
 from ensembles.comparison.report import DIFFERENT, Comparison
 from ensembles.comparison.times import TimeChange, runs_that_decide
-from ensembles.comparison.whole_runs import groups_of_fewer_tasks
+from ensembles.comparison.verdict import groups_of_fewer_tasks
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Statement
 

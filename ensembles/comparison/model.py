@@ -238,10 +238,7 @@ def _between_runs(
 
 
 def _kept(freedom: np.ndarray, prior: float) -> np.ndarray:
-    """Return the share of the estimate in each group that shrinking keeps.
-
-    With two degrees of freedom or fewer the distribution of true variances has no mean to shrink to.
-    """
+    """Return the share of the estimate in each group that shrinking keeps."""
     if prior <= 2:
         return np.where(freedom > 0, 1.0, 0.0)
     found: np.ndarray = freedom / (freedom + min(prior, MOST_SHRUNK))

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from ensembles.comparison.difference import Difference
+from ensembles.comparison.hypothesis_tests import RunTest
 from ensembles.comparison.model import is_alike
-from ensembles.comparison.run_tests import RunTest
-from ensembles.comparison.times import TimeChange
-from ensembles.comparison.totals import Total
+from ensembles.comparison.times import TimeChange, Total
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
 

@@ -1,14 +1,255 @@
-"""The units of a comparison: runs, or blocks if each group is a single run."""
+"""The units of a comparison, and the values of parts and medians in them.
+
+Units are runs, or nearly independent blocks if each group is a single run.
+
+A run is divided into phases or, if these are unknown, slices of time or ranks. Calls resemble the calls
+before them, and so do phases. Blocks have a length of at least `TIMES` integrated autocorrelation times of
+what is compared, so that they are nearly independent. There are at most `MOST_BLOCKS`: few long blocks have
+nearly the power of many short ones, and are valid for longer correlations (R. Ibragimov and U. K. Müller,
+"t-statistic based correlation and heterogeneity robust inference", Journal of Business and Economic
+Statistics 28, 2010).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
-from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS, make_blocks, scaled
+from ensembles.comparison.components import (
+    PLACE,
+    RATIO,
+    TAIL,
+    TAIL_PLACE,
+    WEIGHT,
+    WIDTH,
+    Component,
+    Scores,
+    compute_scores,
+    quantile_octaves,
+)
+from ensembles.comparison.mode_partition import fit_partition
+from ensembles.comparison.model import RunValues
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import BIN_COUNT
+
+TIMES = 2.0
+MOST_BLOCKS = 12
+FEWEST_BLOCKS = 3
+
+MOST_UNITS = 384
+"""Largest number of phases, or of slices of time with equal numbers of calls."""
+
+
+def unit_counts(sample: CountedDurations, most: int = MOST_UNITS) -> np.ndarray:
+    """Return the histograms of phases; many phases are merged with their neighbours."""
+    # Units have equal numbers of calls, so that many tiny phases do not weigh as much as few large ones.
+    phases = len(sample.n)
+    middle = (np.cumsum(sample.n) - sample.n / 2) / max(sample.total, 1)
+    unit = np.arange(phases) if phases <= most else np.minimum((middle * most).astype(np.int64), most - 1)
+    _, unit = np.unique(unit, return_inverse=True)
+    counts = np.zeros((int(unit.max(initial=-1)) + 1, BIN_COUNT))
+    np.add.at(counts, (unit[np.repeat(np.arange(phases), np.diff(sample.begin))], sample.bin), sample.count)
+    return counts
+
+
+def merged(counts: np.ndarray, blocks: int) -> np.ndarray:
+    """Merge neighbouring units to at most `blocks` blocks with about equal numbers of calls."""
+    calls = counts.sum(axis=1)
+    middle = (np.cumsum(calls) - calls / 2) / calls.sum()
+    _, first = np.unique(np.minimum((middle * blocks).astype(np.int64), blocks - 1), return_index=True)
+    return np.add.reduceat(counts, first, axis=0)
+
+
+def scaled(runs: Sequence[np.ndarray]) -> np.ndarray:
+    """Stack the histograms of the units of several runs, scaled to equal mean weight per unit."""
+    return np.concatenate([counts / (counts.sum() / len(counts)) for counts in runs])
+
+
+def block_memory(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
+    """Return an upper bound of the integrated autocorrelation time, in units.
+
+    The autocorrelations of each part within runs are added up to the first one that is not positive. The part
+    with the longest autocorrelation time decides.
+
+    References
+    ----------
+    C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
+    """
+    counts = scaled(runs)
+    scores = compute_scores(
+        counts, fit_partition(counts.mean(axis=0), sum(float(run.sum()) for run in runs), resolution_s)
+    )
+    begin = np.cumsum([0, *(len(run) for run in runs)])
+    longest = 1.0
+    for total, size in zip(scores.total.T, scores.size.T, strict=True):
+        rests = []
+        for a, b in pairwise(begin):
+            if size[a:b].sum() > 0:
+                rests.append(total[a:b] - size[a:b] * total[a:b].sum() / size[a:b].sum())
+        longest = max(longest, _autocorrelation_time(rests))
+    return longest
+
+
+def _autocorrelation_time(rests: list[np.ndarray]) -> float:
+    power = sum(float(rest @ rest) for rest in rests)
+    n = sum(len(rest) for rest in rests)
+    if power <= 0:
+        return 1.0
+    time = 1.0
+    for lag in range(1, min(len(rest) for rest in rests)):
+        pairs = sum(len(rest) - lag for rest in rests)
+        together = sum(float(rest[lag:] @ rest[:-lag]) for rest in rests)
+        # The estimated mean reduces every autocorrelation by time/n.
+        found = together / pairs / (power / n) + time * len(rests) / n
+        if found < 0:
+            break
+        time += 2 * min(found, 1.0)
+    kept = (time - 1) / (time + 1)
+    kept += np.sqrt((1 - kept**2) / n)  # a standard error: few phases cannot show that they are independent
+    return (1 + kept) / (1 - kept) if kept < 1 else np.inf
+
+
+def lost_spread(memory: float, length: float) -> float:
+    """Return the factor by which standard errors exceed those of independent blocks.
+
+    Neighbouring blocks still resemble each other. For an autoregression of first order with a known
+    integrated autocorrelation time, the variance of the mean of a block is known too.
+
+    References
+    ----------
+    M. S. Bartlett, "On the theoretical specification and sampling properties of autocorrelated time-series",
+    Supplement to the Journal of the Royal Statistical Society 8, 1946.
+
+    Examples
+    --------
+    >>> lost_spread(memory=1.0, length=10.0)
+    1.0
+    """
+    kept = (memory - 1) / (memory + 1)
+    in_block = memory - 2 * kept * (1 - kept**length) / (length * (1 - kept) ** 2)
+    return float(np.sqrt(memory / in_block))
+
+
+@dataclass(frozen=True)
+class DependentBlocks:
+    """Runs divided into blocks."""
+
+    # list of ndarray, shape (blocks, BIN_COUNT) each: Histograms of the blocks of each run; possibly fewer
+    # blocks than `FEWEST_BLOCKS`
+    counts: list[np.ndarray]
+    # Upper bound of the integrated autocorrelation time, in units (phases, or pieces that replace them)
+    memory: float
+    spread: float  # Factor by which standard errors exceed those of independent blocks
+
+
+def make_blocks(samples: Sequence[CountedDurations]) -> DependentBlocks:
+    """Divide each run into blocks that are nearly independent."""
+    runs = [unit_counts(sample) for sample in samples]
+    memory = block_memory(runs, max(sample.resolution_s for sample in samples))
+    blocks = [max(1, min(MOST_BLOCKS, int(len(run) / (TIMES * memory)))) for run in runs]
+    shortest = min(len(run) / n for run, n in zip(runs, blocks, strict=True))
+    spread = lost_spread(memory, shortest) if np.isfinite(memory) else np.inf
+    return DependentBlocks([merged(run, n) for run, n in zip(runs, blocks, strict=True)], memory, spread)
+
+
+LEAST_IN_PHASES = 0.9
+"""Phases are used if at least this share of the calls is in a phase."""
+FEWEST_PHASES = 5
+
+_LEAST_CALLS = 8
+
+
+@dataclass(frozen=True)
+class RunCalls:
+    """Calls of one run."""
+
+    durations_s: np.ndarray  # float64, shape (n,): Seconds
+    # phase, rank, start_ns: int64, shape (n,) or None: None: unknown; a phase of -1: in none
+    phase: np.ndarray | None = None
+    rank: np.ndarray | None = None
+    start_ns: np.ndarray | None = None
+    resolution_s: float = 0.0  # Step of the clock in seconds
+
+    def sample(self, piece: np.ndarray | None = None) -> CountedDurations:
+        """Return the durations, counted by `piece` (shape (n,)) if it is given."""
+        return CountedDurations.from_durations(self.durations_s, piece, self.resolution_s)
+
+
+def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:
+    """Divide runs into pieces, in the order of time or of ranks.
+
+    Phases are used if each run has `FEWEST_PHASES` of them. Otherwise slices of time or ranks are used,
+    whichever the calls depend on more: means of log duration over a twelfth of the pieces vary more.
+    """
+    phases = [phase for run in runs if (phase := _phases(run)) is not None]
+    if len(phases) == len(runs):
+        return [run.sample(phase) for run, phase in zip(runs, phases, strict=True)], "phases"
+    found: list[tuple[float, str, list[np.ndarray]]] = []
+    for what, pieces_of in (("slices of time", _slices), ("ranks", _ranks)):
+        pieces = [piece for run in runs if (piece := pieces_of(run)) is not None]
+        if len(pieces) == len(runs):
+            scatter = sum(_scatter(run, piece) for run, piece in zip(runs, pieces, strict=True))
+            found.append((scatter, what, pieces))
+    if not found:
+        return [run.sample() for run in runs], ""
+    _, what, pieces = max(found, key=lambda entry: entry[0])
+    return [run.sample(piece) for run, piece in zip(runs, pieces, strict=True)], what
+
+
+def _phases(run: RunCalls) -> np.ndarray | None:
+    if run.phase is None or not len(run.phase):
+        return None
+    inside = run.phase >= 0
+    if inside.mean() < LEAST_IN_PHASES or len(np.unique(run.phase[inside])) < FEWEST_PHASES:
+        return None
+    if inside.all():
+        return run.phase
+    # The few calls between two phases are assigned to the first of them, so that no call is left out.
+    order = np.argsort(run.start_ns, kind="stable") if run.start_ns is not None else np.arange(len(inside))
+    filled = np.empty_like(run.phase)
+    filled[order] = np.maximum.accumulate(run.phase[order])
+    phase: np.ndarray = np.maximum(np.where(inside, run.phase, filled), run.phase[inside].min())
+    return phase
+
+
+def _slices(run: RunCalls) -> np.ndarray | None:
+    """Return slices with equal numbers of calls, by start or else by the order of the calls of a rank."""
+    n = len(run.durations_s)
+    if run.start_ns is not None:
+        order = np.argsort(run.start_ns, kind="stable")
+        number = np.empty(n, np.int64)
+        number[order] = np.arange(n)
+        place = number / max(n, 1)
+    elif run.rank is not None:
+        _, rank, count = np.unique(run.rank, return_inverse=True, return_counts=True)
+        order = np.argsort(rank, kind="stable")
+        ordinal = np.empty(n, np.int64)
+        ordinal[order] = np.arange(n) - np.repeat(np.cumsum(count) - count, count)
+        place = ordinal / count[rank]
+    else:
+        return None
+    slices = max(1, min(MOST_UNITS, n // _LEAST_CALLS))
+    return np.minimum((place * slices).astype(np.int64), slices - 1)
+
+
+def _ranks(run: RunCalls) -> np.ndarray | None:
+    if run.rank is None or len(np.unique(run.rank)) < FEWEST_PHASES:
+        return None
+    return run.rank
+
+
+def _scatter(run: RunCalls, piece: np.ndarray) -> float:
+    """Return the variance of the mean log duration, estimated from a few large blocks of pieces."""
+    log_s = np.log(np.maximum(run.durations_s, 1e-9))
+    pieces, number = np.unique(piece, return_inverse=True)
+    blocks = min(MOST_BLOCKS, len(pieces))
+    block = number * blocks // len(pieces)
+    size = np.bincount(block, minlength=blocks)
+    rest = np.bincount(block, log_s - log_s.mean(), blocks)
+    return float((rest**2).sum() / size.sum() ** 2)
 
 
 @dataclass(frozen=True)
@@ -89,3 +330,96 @@ def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> Uni
     what = f"blocks of {unit}" if known else "runs whose phases are not known"
     run = np.repeat(group, [len(counts) for counts in blocks.counts])
     return Units(scaled(blocks.counts), run, group, what, blocks.memory, blocks.spread)
+
+
+BOOTSTRAP = 400
+
+_FAMILIES = (PLACE, RATIO, WIDTH, WEIGHT, TAIL, TAIL_PLACE)
+
+
+@dataclass(frozen=True)
+class PartValues:
+    """Values of the parts in runs and in units."""
+
+    parts: list[Component]  # The parts of the scores, then the ratios of modes
+    runs: RunValues  # Their values in each run
+    by_unit: np.ndarray  # float64, shape (u, m): Values of the units, for rank tests
+
+
+def value_parts(scores: Scores, units: Units) -> PartValues:
+    """Compute the value of each part in each run.
+
+    Notes
+    -----
+    The value of a run is the ratio of sums over its units. Its error within the run is that of a ratio
+    estimate (W. G. Cochran, Sampling Techniques, 1977), and is widened for dependent blocks. A ratio of two
+    modes is the difference of their locations, in which a factor common to the run cancels.
+    """
+    member = units.members
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = member @ scores.size
+        value = member @ scores.total / size
+        # What each unit adds to the value of its run: these sums are the errors of ratio estimates.
+        linear = (scores.total - value[units.run] * scores.size) / size[units.run]
+        by_unit = scores.total / scores.size
+    n = member @ (scores.size > 0)
+    parts, value, linear, by_unit, n = _with_ratios(scores.parts, value, linear, by_unit, n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = units.spread * np.sqrt(n / (n - 1) * (member @ np.where(np.isfinite(linear), linear, 0) ** 2))
+    family = np.array([_FAMILIES.index(part.what) for part in parts])
+    grain = np.array([part.grain_octaves if part.is_ratio else 0.0 for part in parts])
+    trusted = units.are_blocks and units.are_enough
+    runs = RunValues(
+        value,
+        units.group,
+        family,
+        grain,
+        np.where(n > 1, error, np.nan) if trusted else None,
+        n - 1 if trusted else None,
+    )
+    return PartValues(parts, runs, by_unit)
+
+
+def _with_ratios(
+    parts: list[Component], value: np.ndarray, linear: np.ndarray, by_unit: np.ndarray, n: np.ndarray
+) -> tuple[list[Component], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Add the location of each mode relative to that of the heaviest."""
+    places = [at for at, part in enumerate(parts) if part.what == PLACE]
+    if len(places) < 2:
+        return parts, value, linear, by_unit, n
+    heaviest = max(places, key=lambda at: parts[at].weight)
+    others = [at for at in places if at != heaviest]
+    more = [
+        Component(
+            RATIO,
+            parts[at].mode,
+            parts[at].t_s,
+            parts[at].grain_octaves + parts[heaviest].grain_octaves,
+            parts[at].weight,
+        )
+        for at in others
+    ]
+    value, linear, by_unit = (
+        np.hstack([known, known[:, others] - known[:, [heaviest]]]) for known in (value, linear, by_unit)
+    )
+    n = np.hstack([n, np.minimum(n[:, others], n[:, [heaviest]])])
+    return [*parts, *more], value, linear, by_unit, n
+
+
+def medians_of_runs(units: Units, rng: np.random.Generator) -> RunValues:
+    """Compute the median of each run; with blocks, its error comes from draws of blocks."""
+    value = quantile_octaves(units.members @ units.counts, 0.5)[:, None]
+    none = np.zeros(1)
+    if not (units.are_blocks and units.are_enough):
+        return RunValues(value, units.group, none.astype(int), none)
+    error, freedom = np.full_like(value, np.nan), np.zeros_like(value)
+    used = np.flatnonzero(units.counts.any(axis=0))
+    for run in range(len(units.group)):
+        mine = units.counts[units.run == run]
+        n = len(mine)
+        if n > 1:
+            drawn = np.zeros((BOOTSTRAP, units.counts.shape[1]))
+            drawn[:, used] = rng.multinomial(n, np.full(n, 1 / n), BOOTSTRAP) @ mine[:, used]
+            variance = quantile_octaves(drawn, 0.5).var(ddof=1) * n / (n - 1)
+            error[run], freedom[run] = units.spread * np.sqrt(variance), n - 1
+    return RunValues(value, units.group, none.astype(int), none, error, freedom)

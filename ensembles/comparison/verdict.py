@@ -1,17 +1,42 @@
-"""The verdict of a comparison (same, different or inconclusive) and its reason."""
+"""The verdict of a comparison (same, different or inconclusive) and its reason.
+
+Numbers, sizes and times a run of a kind of calls decide beside durations, and so do fewer tasks with I/O, and
+kinds of calls that only post requests in some groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT, WIDTH, Component
-from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, is_alike, runs_needed
-from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
-from ensembles.comparison.units import RUNS, Units
-from ensembles.model.units import count_text, number_text, share_text
+from ensembles.comparison.report import (
+    DIFFERENT,
+    INCONCLUSIVE,
+    SAME,
+    Comparison,
+    Move,
+    PartResult,
+    QuantileRatio,
+    Shift,
+)
+from ensembles.comparison.times import TimeChange, Total, counts_text, make_total, time_changes
+from ensembles.comparison.units import FEWEST_BLOCKS, RUNS, Units
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import count_text, number_text, ratio_text, seconds_text, share_text
+from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
+from ensembles.statistics.samples.counted_durations import CountedDurations
+
+if TYPE_CHECKING:
+    from ensembles.comparison.call_groups import Key
+    from ensembles.model.events import Events
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
 
 SAME_LEVEL = 0.13
 """Level of the equivalence test of one part. All parts must pass, and few degrees of freedom cost the test
@@ -202,3 +227,260 @@ def verdict_notes(units: Units, verdict: str, shifts: Sequence[Shift], margin: f
             f"runs vary by {share_text(ASSUMED_SPREAD)}"
         )
     return notes
+
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles of which the ratio of two runs is given."""
+
+
+def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[QuantileRatio]:
+    """Compute the ratios of the quantiles of two runs."""
+    if not (before.total and after.total):
+        return []
+    pairs = zip(LEVELS, before.quantile_s(LEVELS).tolist(), after.quantile_s(LEVELS).tolist(), strict=True)
+    return [QuantileRatio(level, a, b, b / a if a else None) for level, a, b in pairs]
+
+
+@dataclass(frozen=True)
+class FewerTasks:
+    """A group in which fewer tasks do the I/O, and its critical path is not shorter.
+
+    Sums over tasks fall then although nothing became faster.
+    """
+
+    group: str  # Name of the group
+    # before, after: Tasks with I/O calls: mean of the runs of the first group and of this one
+    before: float
+    after: float
+    # Of the median of the runs to that of the first group: ``critical_path_s``, ``wait_time_s`` and
+    # ``span_s``, as far as they are known
+    ratios: dict[str, float]
+
+    def is_slower(self, factor: float) -> bool:
+        """Whether the critical path is longer by this factor, and neither waiting nor span is shorter."""
+        critical = self.ratios["critical_path_s"]
+        others = [ratio for what, ratio in self.ratios.items() if what != "critical_path_s"]
+        return critical > 1 and critical >= factor and all(ratio >= 1 for ratio in others)
+
+
+def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
+    """Find the groups in which fewer tasks do the I/O than in the first, without a shorter critical path."""
+    totals = {total.what: total for total in found.run_totals}
+    if "io_tasks" not in totals or "critical_path_s" not in totals:
+        return []
+    tasks = totals["io_tasks"]
+    tests = {test.what: test for test in found.run_tests if test.scope == "run"}
+    groups = []
+    for at in range(1, len(tasks.typical)):
+        ratios = {}
+        for what in ("critical_path_s", "wait_time_s", "span_s"):
+            if what in tests:
+                medians_s = [group.median_s for group in tests[what].groups]
+            else:
+                medians_s = totals[what].typical if what in totals else [0.0] * (at + 1)
+            if medians_s[0]:
+                ratios[what] = medians_s[at] / medians_s[0]
+        if tasks.high[at] < tasks.low[0] and ratios.get("critical_path_s", 0.0) >= 1:
+            name = found.groups[at].name
+            groups.append(FewerTasks(name, tasks.typical[0], tasks.typical[at], ratios))
+    return groups
+
+
+def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange]) -> Comparison:
+    """Add the totals of a kind of calls, and let its number, size and time a run enter the verdict.
+
+    Another number or size of calls makes the kind different without a test of durations, and so does another
+    time a run by its test. The direction is that of the time a run, where it is certain.
+    """
+    found = replace(found, totals=totals, times=times)
+    longer, times_text = _direction_of(times, found.level), _times_text(found)
+    told = f"; {times_text}" if times_text else ""
+    counts = counts_text(totals, [group.name for group in found.groups])
+    if found.sizes_differ:
+        return _without_durations(found, counts, told, longer)
+    if found.counts_differ:
+        durations = f"; durations: {found.verdict} ({found.reason})" if found.reason else ""
+        if longer is None and any(each.ratio is None or not each.after_s for each in times):
+            longer = SLOWER if max(each.after_s for each in times) > times[0].before_s else FASTER
+        elif not times:
+            longer = found.direction
+        return replace(found, verdict=DIFFERENT, reason=f"{counts}{told}{durations}", direction=longer)
+    if found.verdict == DIFFERENT and longer is not None:
+        return replace(found, reason=f"{times_text}; durations: {found.reason}", direction=longer)
+    if longer is not None and found.verdict != SAME and _is_beyond_margin(found, times):
+        reason = f"{times_text}; durations: {found.verdict} ({found.reason})"
+        return replace(found, verdict=DIFFERENT, reason=reason, direction=longer)
+    if found.direction in (SLOWER, FASTER) and times and _contradict(found, times):
+        return replace(found, direction=MIXED)
+    return found
+
+
+def _direction_of(times: Sequence[TimeChange], level: float) -> str | None:
+    """Return whether the time a run is certainly longer or shorter; mixed: of several groups some each."""
+    longer = {SLOWER for each in times if each.is_longer(level)}
+    longer |= {FASTER for each in times if each.is_shorter(level)}
+    return MIXED if len(longer) > 1 else next(iter(longer), None)
+
+
+def _is_beyond_margin(found: Comparison, times: Sequence[TimeChange]) -> bool:
+    ratios = [each.ratio for each in times if each.ratio and each.is_certain(found.level)]
+    return any(not is_alike(ratio, found.margin) for ratio in ratios)
+
+
+def _contradict(found: Comparison, times: Sequence[TimeChange]) -> bool:
+    """Whether the times a run of all groups point to the other side than the durations, beyond the margin."""
+    ratios = [each.ratio for each in times if each.ratio]
+    if found.direction == SLOWER:
+        return bool(ratios) and max(ratios) < 1 - found.margin
+    return bool(ratios) and min(ratios) > 1 / (1 - found.margin)
+
+
+def _times_text(found: Comparison) -> str:
+    """Return the times a run of the groups, with what single calls and their number have to do with it."""
+    several = len(found.groups) > 2
+    told = []
+    for at, each in enumerate(found.times):
+        of = f" of {sanitize_text(each.group)}" if several else ""
+        if each.p is None:
+            continue
+        if each.is_certain(found.level):
+            told.append(f"time a run{of} {each.text} ({each.evidence}){_single_calls(found, at, each)}")
+        elif found.counts_differ or found.sizes_differ:
+            told.append(f"time a run{of} {each.text}: not certain ({each.evidence})")
+    return "; ".join(told)
+
+
+def _single_calls(found: Comparison, at: int, change: TimeChange) -> str:
+    """Return that single calls became longer or shorter, if they are more or fewer; else ""."""
+    calls = next((total for total in found.totals if total.what == "calls"), None)
+    number = calls.ratios[at] if calls is not None else None
+    if not number or not change.ratio or is_alike(number, found.margin):
+        return ""
+    mean = change.ratio / number
+    shape = "shorter" if mean < 1 else "longer"
+    but = "but" if (mean < 1) == (number > 1) else "and"
+    more = "more" if number > 1 else "fewer"
+    return f": single calls are {shape} ({ratio_text(mean)} in the mean), {but} there are {more}"
+
+
+def _without_durations(found: Comparison, counts: str, told: str, longer: str | None) -> Comparison:
+    """Return a comparison of calls of other sizes: durations do not say what became slower, the time does."""
+    hint = "choose one size (--size), or take times per MiB (--per-byte)"
+    hint = hint if found.knows_durations else found.reason
+    return replace(
+        found,
+        verdict=DIFFERENT,
+        reason=f"{counts}{told}; durations of other sizes are not compared: {hint}",
+        direction=longer,
+        enough_runs=None,
+        shifts=[],
+        moved=[],
+        parts=[],
+        tests={},
+        distances={},
+        modes=[],
+        quantiles=[],
+    )
+
+
+class _Posts(Summary):
+    """A mergeable summary: numbers of calls with a known flight, by layer and operation."""
+
+    of_all_calls = empty_if_unknown = True
+    columns = ("call", "flight")
+    requires = ANY_ORDER
+
+    def __init__(self) -> None:
+        self.posts: dict[Key, int] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        counts = np.bincount(chunk.call[chunk.flight >= 0], minlength=len(chunk.calls))
+        for number in np.flatnonzero(counts).tolist():
+            call = chunk.calls[number]
+            key = call.layer, call.op
+            self.posts[key] = self.posts.get(key, 0) + int(counts[number])
+
+    def merge(self, other: _Posts) -> None:
+        """Add a summary of other events of the same run."""
+        for key, count in other.posts.items():
+            self.posts[key] = self.posts.get(key, 0) + count
+
+
+def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
+    """Count the selected calls that only post a request, by layer and operation."""
+    if not run.info.flights:
+        return {}
+    return run.summarize(ignoring_run(_Posts), selection=selection.for_run(run)).posts
+
+
+def is_replaced(posts: Sequence[Sequence[tuple[int, int]]]) -> bool:
+    """Test whether calls are posts in some groups and blocking in others.
+
+    Examples
+    --------
+    >>> from ensembles.comparison.verdict import is_replaced
+    >>> is_replaced([[(0, 80)], [(80, 80)]]), is_replaced([[(80, 80)], [(80, 80)]])
+    (True, False)
+    """
+    are_posts = set()
+    for group in posts:
+        count, calls = (sum(column) for column in zip((0, 0), *group, strict=True))
+        are_posts.add(calls > 0 and 2 * count >= calls)
+    return len(are_posts) > 1
+
+
+def with_replaced(
+    found: Sequence[Comparison],
+    replaced: Sequence[Key],
+    posts: Sequence[Sequence[Mapping[Key, int]]],
+    times_s: Sequence[Sequence[Mapping[Key, float]]],
+    names: Sequence[str],
+) -> list[Comparison]:
+    """Judge kinds whose calls are posts in some groups only: by their time with the waits of their layer.
+
+    The waits of the layer are part of that, and inconclusive alone.
+    """
+    layers = {layer: [op for one, op in replaced if one == layer] for layer, _ in replaced}
+    result = []
+    for one in found:
+        key = one.layer or "", one.op or ""
+        if key in replaced:
+            kinds = [*((key[0], op) for op in layers[key[0]]), (key[0], "wait")]
+            values = [[sum(run.get(kind, 0.0) for kind in kinds) for run in group] for group in times_s]
+            blocked = make_total("blocked_time_s", values, one.margin, one.level)
+            counts = [float(np.mean([run.get(key, 0) for run in group])) for group in posts]
+            others = [f"{op}s" for op in layers[key[0]] if op != key[1]]
+            what = " ".join(key)
+            times = time_changes({what: values}, names, [what], of_whole_runs=True)[what]
+            result.append(
+                _judged(replace(one, times=times), blocked, counts, " and ".join([*others, "waits"]))
+            )
+        elif key[1] == "wait" and key[0] in layers:
+            reason = f"these waits belong to the {' and '.join(layers[key[0]])} calls of {key[0]}"
+            result.append(
+                replace(one, verdict=INCONCLUSIVE, reason=reason, direction=None, moved=[], times=[])
+            )
+        else:
+            result.append(one)
+    return result
+
+
+def _judged(found: Comparison, blocked: Total, posts: Sequence[float], others: str) -> Comparison:
+    told = " and ".join(f"{number_text(value, 6)}" for value in posts[1:])
+    times = " and ".join(seconds_text(value) for value in blocked.typical[1:])
+    reason = (
+        f"{told} calls only post a request instead of {number_text(posts[0], 6)}; with the "
+        f"{others}, {times} instead of {seconds_text(blocked.typical[0])}"
+    )
+    ratios = [ratio for ratio in blocked.ratios if ratio is not None]
+    beyond = {SLOWER if ratio > 1 else FASTER for ratio in ratios if not is_alike(ratio, found.margin)}
+    return replace(
+        found,
+        verdict=DIFFERENT,
+        reason=reason,
+        direction=beyond.pop() if len(beyond) == 1 else None,
+        moved=[],
+        blocked=blocked,
+        posts=list(posts),
+    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ensembles.diagnosis.principles import RATE, UNDECIDED, cause_of
+from ensembles.diagnosis.principles import OUTSIDE, RATE, UNDECIDED, UNSEEN, cause_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Account:
     run_s : float
         Length of the run.
     io_s : float
-        The part of it in I/O: all entries but those outside of I/O calls.
+        The part of it in I/O: all entries but those outside of I/O calls. An upper bound where I/O was not
+        seen, and `io_low_s` the lower one.
     entries : tuple of Entry
         Their times add up to `run_s`; those of findings come first, then what they leave.
     is_of_run : bool
@@ -79,6 +80,17 @@ class Account:
         return sum(e.time_s for e in self.entries if e.is_in_io and e.principle in principles)
 
     @property
+    def io_low_s(self) -> float:
+        """Time in I/O without what may be computing, s."""
+        return self.io_s - sum(each.time_s for each in self.entries if each.id == UNSEEN)
+
+    def with_unseen(self) -> Account:
+        """Return the account of a run with I/O that was not seen: it may have taken all other time."""
+        entries = tuple(replace(e, id=UNSEEN) if e.id == OUTSIDE else e for e in self.entries)
+        io_s = self.io_s + sum(each.time_s for each in entries if each.id == UNSEEN)
+        return replace(self, io_s=io_s, entries=entries)
+
+    @property
     def explained_s(self) -> float:
         """Time in I/O that is lost to something that is known."""
         return max(self.io_s - self.of(RATE, UNDECIDED), 0.0)
@@ -86,7 +98,7 @@ class Account:
     def to_json(self) -> dict[str, Any]:
         """Return a dict with the names of the attributes; entries have their ``share`` of the run, too.
 
-        What is undecided costs nothing at least: ``low_s``.
+        What is undecided costs nothing at least: ``low_s``. ``io_low_s`` is there where it is less.
         """
         entries = [
             {
@@ -98,7 +110,8 @@ class Account:
             for each in self.entries
         ]
         said = {name: value for name, value in vars(self).items() if name != "tasks"}
-        return {**said, "entries": entries, "undecided_s": self.of(UNDECIDED)}
+        low = {} if self.io_low_s == self.io_s else {"io_low_s": self.io_low_s}
+        return {**said, **low, "entries": entries, "undecided_s": self.of(UNDECIDED)}
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from glob import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.calls_of_findings import CallsOfRows
-from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.evidence import CallsOfRows
+from ensembles.diagnosis.finding import MOST_NAMED, Finding, Where
 from ensembles.diagnosis.limits import LITTLE
 from ensembles.model.calls import OPS
 from ensembles.model.sanitize_text import sanitize_text
@@ -24,9 +24,6 @@ from ensembles.summaries.bysite import SelectedSites, Selects, SiteCount
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-MOST_SITES = 3
-"""Sites that a finding names, at most."""
 
 _OF_PYTHON = re.compile(r"(lib)?python3(\.\d+)?($|\.so)|.+\.cpython-3\d+.*\.so$")
 """Names of the interpreter, and of modules of extensions such as h5py's."""
@@ -71,11 +68,7 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, SiteCount]]:
-    """Count the calls of the rows of findings by site.
-
-    Calls inside others have the sites of these. Where a finding does not concern what happens inside some
-    functions, calls inside others count only at the other sites.
-    """
+    """Count the calls of the rows of findings by site."""
     selections: list[Selects] = []
     first = [0]
     for finding in findings:
@@ -188,5 +181,5 @@ def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], .
             before = by_label.get(label, SiteCount())
             by_label[label] = SiteCount(before.calls + site.calls, before.time_ns + site.time_ns)
     longest = sorted(by_label.items(), key=lambda one: (-one[1].time_ns, -one[1].calls, one[0]))
-    shares = [(label, site.time_ns / max(every_ns, 1)) for label, site in longest[:MOST_SITES]]
+    shares = [(label, site.time_ns / max(every_ns, 1)) for label, site in longest[:MOST_NAMED]]
     return tuple((label, share) for label, share in shares if share >= LITTLE)

@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
-from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
+from ensembles.diagnosis.with_meetings import Cells, OfSums, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
@@ -65,6 +65,8 @@ class Case:
         Time of the recorder for each call, which is not in ``time_ns`` of rows; 0: next to nothing.
     shared : dict
         What rules computed and others need too.
+    cells : Cells
+        Sums by window and task.
     model : WithMeetings or WithoutMeetings
         How time saved in calls makes the run shorter: who waits for whom is known, or not (`tasks_meet`).
     """
@@ -82,28 +84,33 @@ class Case:
         self.recorder_ns = 1e9 * cost_s
         if cost_s:
             self.rows["time_ns"] = self._without_recorder_ns()
-        waits = run.phases is not None and run.phases.rule in TOGETHER
+        phases = None if evidence.are_sums else run.phases
+        waits = phases is not None and phases.rule in TOGETHER
         self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
         windows, self._window = np.unique(self.window, return_inverse=True)
         ranks, self.task = np.unique(self.rows["rank"], return_inverse=True)
         self.windows, self.ranks = windows, ranks
-        self._cells = Cells(self.rows, self._window, self.task)
-        self.present = self._cells.present
         first = int(self.rows["start_ns"].min()) if len(self) else 0
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
         self.run_s = run.length_s
-        self.model: WithMeetings | WithoutMeetings = (
-            WithMeetings(
-                self._cells,
-                self.rows,
-                ranks,
-                self.span_s,
-                (windows > 0) | (len(windows) == 1),
-                run.tasks - len(ranks) if run.phases is not None and run.phases.rule in MEETINGS else None,
+        if evidence.are_sums:  # a task is taken to be in I/O from the begin on, until it has made all calls
+            busy_ns = np.bincount(self.task, self.rows["time_ns"]).astype(np.int64)
+            self.rows |= {"start_ns": np.zeros(len(self), np.int64), "end_ns": busy_ns[self.task]}
+        self.cells = Cells(self.rows, self._window, self.task)
+        self.present = self.cells.present
+        meet = tasks_meet(run.info, phases)
+        self.model: WithMeetings | WithoutMeetings
+        if evidence.are_sums:
+            self.model = OfSums(self.cells, self.rows, ranks, self.span_s, meet)
+        elif meet:
+            others = run.tasks - len(ranks)
+            ends = phases is not None and phases.rule in MEETINGS
+            together = (windows > 0) | (len(windows) == 1)
+            self.model = WithMeetings(
+                self.cells, self.rows, ranks, self.span_s, together, others if ends else None
             )
-            if tasks_meet(run.info, run.phases)
-            else WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
-        )
+        else:
+            self.model = WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
 
     def __len__(self) -> int:
         return len(self.rows["n"])
@@ -144,7 +151,7 @@ class Case:
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
-        return self._cells.sums(values)
+        return self.cells.sums(values)
 
     def cell_of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of window and task of chosen rows."""
@@ -161,7 +168,7 @@ class Case:
     @property
     def length_s(self) -> np.ndarray:
         """From the first call of each window to its last arrival: shape (windows,)."""
-        return self._cells.length_s
+        return self.cells.length_s
 
     def most_s(self, time_ns: np.ndarray) -> float:
         """Bound what calls can cost that take this time."""

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.division import divide
-from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where
-from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS
-from ensembles.diagnosis.remedy import finding_of_bounds
+from ensembles.diagnosis.accounting import divide
+from ensembles.diagnosis.finding import (
+    MOST_FILES,
+    WORTH_A_LINE,
+    Check,
+    Finding,
+    NotApplicable,
+    Where,
+    rate_confidence,
+)
+from ensembles.diagnosis.limits import MARGIN
+from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS, cause_of
+from ensembles.diagnosis.remedy import severity_of
 from ensembles.model.spans import find_spans
 
 if TYPE_CHECKING:
@@ -20,14 +29,13 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-_LIBRARIES = ("PNETCDF_VAR", "H5D", "MPI-IO")
 _STORAGE = ("POSIX", "STDIO")
 
 
 def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
     """Divide the time of a job, as the slowest rank spends it in separate and in shared files."""
     modules, run_s = run.counters.modules, run.counters.run_time_s
-    if not modules or run_s <= 0:
+    if not modules or run_s <= 0 or run.counters.overlaps:
         return None
     names = [name for name in _STORAGE if name in modules] or list(modules)[:1]
     times_s = dict.fromkeys(("read_s", "write_s", "meta_s"), 0.0)
@@ -41,24 +49,13 @@ def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
             times_s[name] += module.shared_high_s * of_shared
     slowest = int(np.argmax(sum(own.values())))
     times_s = {name: time_s + float(own[name][slowest]) for name, time_s in times_s.items()}
+    above_s = min(run.counters.slowest_task_s, run_s) - sum(times_s.values())
     inside = (
-        _above_storage(run),
+        Entry(ABOVE, max(above_s, 0.0), run.counters.main_layer[0].module),
         Entry(CALLS, times_s["meta_s"]),
         Entry(BYTES, times_s["read_s"] + times_s["write_s"]),
     )
     return divide(run_s, sum(each.time_s for each in inside), findings, inside)
-
-
-def _above_storage(run: Run) -> Entry:
-    """Compute the mean time of tasks in the library with most time and in no storage call."""
-    modules = run.counters.modules
-    above = [modules[name] for name in _LIBRARIES if name in modules]
-    if not above or "POSIX" not in modules:
-        return Entry(ABOVE, 0.0)
-    largest = max(above, key=lambda module: module.time_s)
-    storage_s = sum(modules[name].time_s for name in _STORAGE if name in modules)
-    above_s = (largest.time_s - storage_s) / max(run.tasks, 1)
-    return Entry(ABOVE, min(max(above_s, 0.0), run.counters.run_time_s), largest.module)
 
 
 LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}
@@ -115,7 +112,13 @@ def counted_finding(
     most_s: float | None = None,
     advice: str = "",
 ) -> Finding | None:
-    """Make a finding from counters (`finding_of_bounds`)."""
+    """Make a finding from counters; bounds of its gain are the least, the likely and the greatest one."""
+    low_s, likely_s, high_s = bounds_s
+    most_s = min(case.run_s if most_s is None else most_s, max(high_s, (1 + MARGIN) * likely_s))
+    interval = max(min(low_s, (1 - MARGIN) * likely_s), 0.0), most_s
+    confidence = rate_confidence(tuple(checks))
+    if not confidence or most_s < WORTH_A_LINE * case.run_s or most_s <= 0:
+        return None
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
     ranks = case.files["slowest_rank"][chosen]
@@ -128,5 +131,14 @@ def counted_finding(
         tasks=case.run.tasks if shared else len(np.unique(ranks)),
         ranks=((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64)),
     )
-    most_s = case.run_s if most_s is None else most_s
-    return finding_of_bounds(cause, case.run_s, bounds_s, most_s, where, title, checks, evidence, advice)
+    return Finding(
+        cause,
+        severity_of(interval, likely_s, case.run_s, cause),
+        confidence,
+        where,
+        {**evidence, "run_s": case.run_s},
+        tuple(checks),
+        advice or cause_of(cause).advice,
+        interval,
+        title,
+    )

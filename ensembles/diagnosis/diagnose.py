@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ensembles.diagnosis import slow_calls
-from ensembles.diagnosis.account import Account, CallTime, SizeTime
-from ensembles.diagnosis.accounting import share_out
+from ensembles.diagnosis.account import CallTime, SizeTime
+from ensembles.diagnosis.accounting import share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.collective_calls import moves_together
 from ensembles.diagnosis.counted_case import counted_account
-from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, has_sums
-from ensembles.diagnosis.fewer_calls import find_summed as summed_fewer_calls
+from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
@@ -27,15 +25,11 @@ from ensembles.diagnosis.finding import (
     NotApplicable,
     NotExamined,
 )
-from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.rules import (
-    aggregation_mismatch,
     close_cost,
-    collective_coordination,
-    hdf5_filters,
-    hdf5_metadata,
-    hdf5_refill,
+    collective,
+    hdf5,
     imbalance,
     lock_contention,
     metadata_storm,
@@ -52,8 +46,9 @@ from ensembles.diagnosis.rules import (
     sync_per_write,
     write_back,
 )
+from ensembles.diagnosis.rules.collective import moves_together
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.summed_case import SummedCase
+from ensembles.diagnosis.summed_case import libraries_of_sums
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.diagnosis.trials import with_trials
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -155,9 +150,9 @@ RULES: tuple[Rule, ...] = (
     read_modify_write.rule,
     single_stripe.rule,
     lock_contention.rule,
-    hdf5_metadata.rule,
-    hdf5_refill.rule,
-    hdf5_filters.rule,
+    hdf5.metadata,
+    hdf5.refill,
+    hdf5.filters,
     write_back.rule,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
@@ -170,8 +165,8 @@ RULES: tuple[Rule, ...] = (
     slow_calls.node,
     slow_target.rule,
     redundant_reads.rule,
-    collective_coordination.rule,
-    aggregation_mismatch.rule,
+    collective.coordination,
+    collective.mismatch,
     one_run.misaligned,
     close_cost.rule,
     *one_run.others,
@@ -235,8 +230,8 @@ class DiagnosisPass:
         self._wanted: list[Rule] = []
         for rule in self._rules:
             try:
-                if not run.reading.has_calls:
-                    raise NotApplicable(run.reading.lacks)
+                if not run.reading.has_calls or run.reading.implausible:
+                    raise NotApplicable(run.reading.doubt)
                 self._wanted.append(rule.preconditions(run) or rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = reason
@@ -258,7 +253,7 @@ class DiagnosisPass:
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []
         hints: list[str] = []
-        summaries = {} if group is None else group.summaries
+        summaries = summaries_of_sums(run, self._wanted) | ({} if group is None else group.summaries)
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             case.failed = summaries.get(_FAILED)
@@ -267,31 +262,26 @@ class DiagnosisPass:
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:
-                    needs = {name: summaries[name] for name in rule.NEEDS}
-                    findings += rule.evaluate(run, needs)
+                    findings += rule.evaluate(run, summaries)
                 except NotApplicable as reason:
                     refused[rule.ID] = reason
                 advance(1)
-        account: Account | None = None
-        if SUMMARY not in self.requests and has_sums(run) and len(summed := SummedCase(run)):
-            findings += summed_fewer_calls(summed, findings)
-            account = summed.account(findings)
-        elif SUMMARY not in self.requests:
-            account = counted_account(run, findings)
+        account = None if SUMMARY in summaries else counted_account(run, findings)
         unexplained_s = run_s = late_outside = None
         libraries: frozenset[str] = frozenset()
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
-        if SUMMARY in self.requests:
+        if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
-            known = {finding.id for finding in findings} | {
-                rule.ID for rule in self._wanted if not rule.NEEDS
-            }
+            known = {finding.id for finding in findings}
+            known |= {rule.ID for rule in self._wanted if getattr(rule, "is_of_counters", False)}
             names = [rule.ID for rule in self._rules if rule.ID not in known]
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)
             traffic = summaries.get(_TRAFFIC)
-            if traffic is not None:
+            if case.evidence.are_sums:
+                libraries = libraries_of_sums(run)
+            elif traffic is not None:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
@@ -335,6 +325,10 @@ class DiagnosisPass:
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
+        if run.reading.doubt:
+            account = None
+        elif account is not None and (run.counters.overlaps or (run.unseen and run.unseen.hides_time)):
+            account = account.with_unseen()
         if account is not None:
             unknown = [each for each in not_examined if each.record and each.at_most_s]
             next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)
@@ -348,7 +342,7 @@ class DiagnosisPass:
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,
-            account=None if run.reading.lacks else account,
+            account=account,
             late_outside=late_outside,
             late_entry=late_entry,
             most_time=most_time,

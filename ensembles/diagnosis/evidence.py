@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ensembles import _compiled
+from ensembles.model.distinct import numbered_together
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import RANK_ORDER, Summary
+from ensembles.run.selection import Selection
 from ensembles.summaries.keyed_sums import KeyedSums
 from ensembles.summaries.nesting import Nesting
 
 if TYPE_CHECKING:
+    from ensembles.model.events import Events
     from ensembles.run.run import Run
     from ensembles.structure.phases.result import Phases
+
 
 T = TypeVar("T")
 
@@ -29,13 +34,13 @@ MOST_QUARTERED = 24
 _TABLES = ("calls", "quarters", "durations", "gaps", "targets", "ends", "order", "uses")
 
 _SUMMED_COLUMNS = ("rank", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
-_CALL = ("phase", "rank", "call", "size", "depth")
+ROW = ("phase", "rank", "call", "size", "depth")
 _SUMS = ("n", "time_ns", "bytes")
 _FOUND = {
-    "calls": (*_CALL, *_SUMS, "repeats", "start_ns", "end_ns", "log_ns"),
-    "quarters": (*_CALL, "quarter", *_SUMS, "log_ns"),
+    "calls": (*ROW, *_SUMS, "repeats", "start_ns", "end_ns", "log_ns"),
+    "quarters": (*ROW, "quarter", *_SUMS, "log_ns"),
     "ends": ("call", "size", "ragged", "n"),
-    "order": (*_CALL, "jumps", *_SUMS, "log_ns"),
+    "order": (*ROW, "jumps", *_SUMS, "log_ns"),
     "durations": ("call", "size", "bin", "n"),
     "uses": ("file", "rank", "bytes"),
     "targets": ("call", "size", "target", "rank", *_SUMS, "least_ns", "log_ns"),
@@ -114,6 +119,7 @@ class Evidence(Summary):
     meaning = 4
     results = _TABLES
 
+    are_sums = False  # Whether sums were recorded in place of calls: without order, phases and files
     _shared: Any = None
 
     def shared(self, make: Callable[[Evidence], T]) -> T:
@@ -231,3 +237,41 @@ def stripes_of(run: Run) -> np.ndarray:
         )
     found[:, 3] *= most + 1
     return found
+
+
+ROW = ("phase", "rank", "call", "size", "depth")
+"""Columns by which the shared evidence (`ensembles.diagnosis.evidence.Evidence.calls`) adds up calls."""
+
+
+@dataclass(frozen=True, eq=False)
+class CallsOfRows:
+    """The calls of some rows of the shared evidence: what `SelectedSites` takes as a selection."""
+
+    base: Selection  # What is known besides, such as files
+    rows: np.ndarray  # int64, shape (5, n): Columns `ROW` of the rows
+    phases: Phases | None  # Phases of the run
+    inside: bool | None = None  # Only calls inside others, or only outermost ones; None: both
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of events that it needs."""
+        return tuple({*self.base.columns, "call", "rank", "requested", "moved", "start", "depth", "carried"})
+
+    def mask(self, chunk: Events) -> np.ndarray:
+        """Compute which events of a chunk are selected."""
+        mask = self.base.mask(chunk) & np.isin(chunk.call, self.rows[ROW.index("call")])
+        if self.inside is not None:
+            mask &= chunk.outermost != self.inside
+        at = np.flatnonzero(mask)
+        phase = phases_of_calls(self.phases, chunk)[at]
+        parts = (
+            phase,
+            chunk.rank[at],
+            chunk.call[at],
+            size_classes(classed_bytes(chunk)[at]),
+            ~chunk.outermost[at],
+        )
+        rows = dict(zip(ROW, self.rows, strict=True))
+        wanted, mine, _ = numbered_together(ROW, rows, dict(zip(ROW, parts, strict=True)))
+        mask[at] = np.isin(mine, wanted)
+        return mask

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Finding, NotApplicable
 from ensembles.diagnosis.remedy import Remedy, make_finding
+from ensembles.diagnosis.summed_case import EvidenceOfSums
 from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest
@@ -56,26 +57,6 @@ def every_call_needed(run: Run) -> None:
         raise NotApplicable(str(error)) from None
 
 
-InSums = Callable[["Run"], Finding | None]
-
-
-@dataclass(frozen=True)
-class RuleOfSums:
-    """A rule that finds its cause in what a record has in place of calls, and needs no pass."""
-
-    ID: str
-    find: InSums
-    NEEDS: ClassVar[Mapping[str, SummaryRequest]] = {}
-
-    def preconditions(self, run: Run) -> None:
-        """Check nothing: the rule is made for the run."""
-
-    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule (`Rule.evaluate`)."""
-        found = self.find(run)
-        return [] if found is None else [found]
-
-
 @dataclass(frozen=True)
 class EvidenceRule:
     """A rule whose decision is a function of a `Case`, and perhaps of another filled summary."""
@@ -89,39 +70,51 @@ class EvidenceRule:
     # Raises `NotApplicable` if the metadata of the run show that the summary would be of no use
     check: Callable[[Run], None] | None = None
     # Finds the cause in the counters of a log (`Run.counters`) that lacks calls
-    counted: InSums | None = None
-    # Finds the cause in the recorded sums of a run that lacks calls (`SummedCase`)
-    summed: InSums | None = None
+    counted: Callable[[Run], Finding | None] | None = None
+    # As `find`, of a case whose evidence was recorded as sums; None: sums cannot show the cause
+    summed: Callable[..., Remedy | None] | None = None
     # The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only
     counts_more: bool = False
+
+    # It is made for a run that has counters, or sums, in place of calls, and needs no pass
+    is_of_counters: bool = False
+    is_of_sums: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
         """The shared evidence, and the summary."""
-        return {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns), **(self.summary or {})}
+        evidence = {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns)}
+        return {} if self.is_of_sums or self.is_of_counters else {**evidence, **(self.summary or {})}
 
-    def preconditions(self, run: Run) -> RuleOfSums | None:
+    def preconditions(self, run: Run) -> Rule | None:
         """Check the metadata of a run (`Rule.preconditions`)."""
         is_whole = run.info.has(Holds.ALL_CALLS)
         if run.counters.modules:
-            find = self.counted if self.counts_more or not is_whole else None
-        else:
-            find = None if is_whole or not has_sums(run) else self.summed
-        if find is not None:
-            return RuleOfSums(self.ID, find)
+            if self.counted is not None and (self.counts_more or not is_whole):
+                return replace(self, is_of_counters=True)
+        elif self.summed is not None and not is_whole and has_sums(run):
+            return self.of_sums()
         if self.check is not None:
             self.check(run)
         every_call_needed(run)
         return None
 
+    def of_sums(self) -> EvidenceRule:
+        """Return the rule for runs that have sums in place of calls."""
+        assert self.summed is not None
+        return replace(self, find=self.summed, is_of_sums=True)
+
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`Rule.evaluate`)."""
+        if self.is_of_counters and self.counted is not None:
+            found = self.counted(run)
+            return [] if found is None else [found]
         return self.evaluate_calls(
             case_of(run, summaries[SUMMARY]), *(summaries[name] for name in self.summary or ())
         )
 
     def evaluate_calls(self, case: Case, *summary: Any) -> list[Finding]:
-        """Evaluate the rule on single calls."""
+        """Evaluate the rule on a case."""
         remedy = self.find(case, *summary) if len(case) else None
         return [] if remedy is None else make_finding(case, self.ID, remedy)
 
@@ -129,6 +122,13 @@ class EvidenceRule:
 def has_sums(run: Run) -> bool:
     """Whether there are sums by function, size class and task."""
     return bool(run.summary.durations_known and run.reading.known_ranks)
+
+
+def summaries_of_sums(run: Run, rules: Iterable[Rule]) -> dict[str, Any]:
+    """Return what rules need of a run that has sums in place of calls: other summaries are empty."""
+    mine = [rule for rule in rules if isinstance(rule, EvidenceRule) and rule.is_of_sums]
+    empty = {name: need.make(run) for rule in mine for name, need in (rule.summary or {}).items()}
+    return {SUMMARY: EvidenceOfSums.for_run(run), **empty} if mine else {}
 
 
 def case_of(run: Run, evidence: Evidence) -> Case:

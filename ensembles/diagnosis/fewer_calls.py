@@ -20,56 +20,12 @@ from ensembles.diagnosis.limits import LEAST_CALLS, MOST, SMALL_CLASS
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
-from ensembles.diagnosis.rules.metadata_storm import NO_LOOKUPS
-from ensembles.diagnosis.small_calls import flushed_records
-from ensembles.diagnosis.summed_case import SummedCase, summed_finding
+from ensembles.diagnosis.rules.small_requests import flushed_records
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
-from ensembles.model.units import count_text, seconds_text
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
-
-
-def find_summed(case: SummedCase, findings: Sequence[Finding]) -> list[Finding]:
-    """Find calls of storage without bytes, and small calls of libraries whose storage calls were recorded."""
-    run = case.run
-    cells, layers = run.summary.cells, np.array([call.layer for call in run.summary.calls])
-    inner_ns = np.bincount(cells["call"], cells["inner_ns"], len(layers))
-    stored = [name for name in LIBRARIES if name not in WITH_WAITS and inner_ns[layers == name].any()]
-    of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)
-    if any(each.id == "metadata-storm" for each in findings):
-        of_storage &= (case.op == "seek") | np.isin(case.name, list(NO_LOOKUPS))
-    rows = of_storage | (np.isin(case.layer, stored) & (case.rows["size"] <= SMALL_CLASS))
-    calls, tasks = case.calls_of_tasks(), len(case.ranks)
-    saved_ns = np.where(rows, case.rows["own_ns"], 0.0)
-    saved_ns *= (calls.max(axis=1, initial=0) >= LEAST_CALLS)[case.rows["call"]]
-    saved_ns *= 1 - tasks / np.maximum(calls.sum(axis=1), tasks)[case.rows["call"]]
-    named = costliest(np.bincount(case.rows["call"], saved_ns))
-    saved_ns[~np.isin(case.rows["call"], named)] = 0.0
-    saved_s = case.divided(saved_ns)
-    if not named or not matters(case.gain_s(saved_s), case.run_s):
-        return []
-    sums = [np.bincount(case.rows["call"], case.rows[name] * rows) for name in ("n", "own_ns")]
-    functions = [
-        (call, f"{count_text(int(count), 'call')} of {call.name} take {seconds_text(1e-9 * ns / count)} each")
-        for call, count, ns in ((run.summary.calls[at], sums[0][at], sums[1][at]) for at in named)
-    ]
-    title, checks, advice = told(functions)
-    names = [call.name for call, _ in functions]
-    evidence = {"functions": names, "calls": int(sums[0][named].sum())}
-    found = summed_finding(
-        case,
-        FEWER_CALLS,
-        title,
-        checks,
-        evidence,
-        (np.zeros(tasks), saved_s, saved_s),
-        layer=None,
-        calls=names,
-        advice=advice,
-    )
-    return [] if found is None else [found]
-
+from ensembles.model.units import count_text
+from ensembles.structure.library_time import LIBRARIES
 
 WITHOUT_BYTES = ("open", "meta", "seek")
 """Operations of storage whose cost is none of bytes; a sync or close may have to write some."""
@@ -92,11 +48,7 @@ def with_fewer_calls(
 
 
 def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozenset[str]) -> Remedy | None:
-    """Find calls whose cost is none of bytes, and of which a task makes many in a phase.
-
-    Of the calls of a row, those that other findings leave out are not counted again: `mended_ns` is the usual
-    time of these.
-    """
+    """Find calls whose cost is none of bytes, and of which a task makes many in a phase."""
     table = uses.table.columns()
     of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
     of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from ensembles.diagnosis.limits import FEW
 from ensembles.diagnosis.principles import Cause, cause_of
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -117,7 +118,7 @@ class Where:
         what = kind + (f" ({', '.join(self.calls)})" if self.calls else "")
         parts = [what + (f" {some_spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
-            shown = self.files[:MOST_FILES_SHOWN]
+            shown = self.files[:FEW]
             names = ", ".join(sanitize_text(name) for name in shown)
             others = f" and others ({self.file_count:,} files)" if self.file_count > len(shown) else ""
             parts.append(f"on {names}{others}")
@@ -175,7 +176,7 @@ class Finding:
     saved_ns : ndarray of float64 or None
         Time that the remedy takes off each row of the shared evidence; None: not known.
     rows : ndarray of int64, shape (5, n), or None
-        Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
+        Rows of the shared evidence that it concerns (`ensembles.diagnosis.evidence.ROW`).
     not_inside : tuple of str
         Functions: the finding does not concern what happens inside them.
     habit : Habit or None
@@ -423,8 +424,10 @@ LEAST_SIZE_SHARE = 2 / 3
 """Share of the time of a function from which the size of its calls is named."""
 
 MOST_FILES = 5
-MOST_FILES_SHOWN = 2
-"""Files and spans of ranks that a finding has, and those in its text."""
+"""Files that a finding has."""
+
+MOST_NAMED = 3
+"""Sites of a finding, and sizes of its calls, at most."""
 
 
 def rate_confidence(checks: tuple[Check, ...]) -> float:

@@ -17,6 +17,7 @@ OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "
 RECORDER = "recorder"
 SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"
 CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
+UNTRACED, UNSEEN = "untraced", "unseen"
 """Entries besides those of findings."""
 
 
@@ -246,6 +247,8 @@ CAUSES = {
     IN_LIBRARY: Cause(LIBRARY, words="inside libraries"),
     ABOVE: Cause(UNDECIDED, words="in a library outside of storage calls: waiting, exchange or locks"),
     AT_RATE: Cause(RATE, words="bytes at the best rate of this run"),
+    UNTRACED: Cause(UNDECIDED, words="calls that were counted, and not traced"),
+    UNSEEN: Cause(UNDECIDED, words="I/O or computing, which the record does not show"),
     CALLS: Cause(UNDECIDED, words="calls without bytes"),
     BYTES: Cause(UNDECIDED, words="reads and writes"),
     TURNS: Cause(

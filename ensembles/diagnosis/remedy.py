@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import (
     FROM_SHARE,
     LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
-    SURE,
     WORTH_A_LINE,
     Check,
     Finding,
@@ -64,7 +63,7 @@ SHORTER_QUEUES = (1.0, 1.3)
 Of 64 measured gains of such remedies, 9 in 10 are at most this part of the time saved in the calls.
 """
 
-LEFT_OUT = 1.1
+LEFT_OUT = 1 + MARGIN
 """Part of the upper end that remedies gain which leave calls out or make them smaller.
 
 With a call go its entry into the kernel, its misses in the caches and its part of recording, which are not
@@ -74,16 +73,17 @@ than a tenth.
 
 
 def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
-    """Return the place of the chosen rows: bool, shape (n,)."""
-    return place_of_calls(case.run, {name: column[chosen] for name, column in case.rows.items()}, files)
+    """Return the place of the chosen rows: bool, shape (n,); sums do not show when calls were made."""
+    where = place_of_calls(case.run, {name: column[chosen] for name, column in case.rows.items()}, files)
+    return replace(where, times_s=None) if case.evidence.are_sums else where
 
 
 def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, ...]) -> Where:
     """Return the place of rows with ``call``, ``rank``, ``phase`` (0: none), ``start_ns`` and ``end_ns``."""
     calls = [run.calls[number] for number in np.unique(rows["call"]).tolist()]
     ops, layers = ({getattr(call, name) for call in calls} for name in ("op", "layer"))
-    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if run.phases is not None else ()
-    named = run.phases.names if run.phases is not None else None
+    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist())
+    named = run.phases.names if numbers and run.phases is not None else None
     return Where(
         op=ops.pop() if len(ops) == 1 else None,
         layer=layers.pop() if len(layers) == 1 else None,
@@ -98,9 +98,17 @@ def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, .
     )
 
 
+_NO_ORDER = Check(
+    "order",
+    None,
+    "sums show neither the order of calls nor who waits for whom: record with ensio run --mode trace",
+)
+
+
 def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
-    confidence = rate_confidence(remedy.checks)
+    checks = remedy.checks + (_NO_ORDER,) * case.evidence.are_sums
+    confidence = rate_confidence(checks)
     saved_ns, low, high = (
         case.through_collectives(remedy.saved_ns if bound is None else bound)
         for bound in (None, remedy.low_ns, remedy.high_ns)
@@ -137,13 +145,13 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             confidence=confidence,
             where=where_of(case, remedy.rows, remedy.files),
             evidence=evidence,
-            checks=remedy.checks,
+            checks=checks,
             advice=remedy.advice or cause_of(cause).advice,
             gain_s=interval,
             title=remedy.title,
             saved_ns=saved_ns,
             loop_s=loop_s,
-            rows=np.stack([rows[name] for name in ROW]),
+            rows=None if case.evidence.are_sums else np.stack([rows[name] for name in ROW]),
             not_inside=remedy.not_inside,
         )
     ]
@@ -178,48 +186,3 @@ def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float, ca
     """Rate the least gain, or a third of the likely one if that is more, within what the cause allows."""
     severity = rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
     return min(severity, cause_of(cause).most_severe, key=SEVERITIES.index)
-
-
-def finding_of_bounds(
-    cause: str,
-    run_s: float,
-    bounds_s: tuple[float, float, float],
-    most_s: float,
-    where: Where,
-    title: str,
-    checks: Sequence[Check],
-    evidence: dict[str, Any],
-    advice: str = "",
-) -> Finding | None:
-    """Make a finding from sums or counters."""
-    low, likely, high = bounds_s
-    confidence = rate_confidence(tuple(checks))
-    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
-    if not confidence or interval[1] < WORTH_A_LINE * run_s or interval[1] <= 0:
-        return None
-    return Finding(
-        cause,
-        severity_of(interval, likely, run_s, cause),
-        confidence,
-        where,
-        {**evidence, "run_s": run_s},
-        tuple(checks),
-        advice or cause_of(cause).advice,
-        interval,
-        title,
-    )
-
-
-def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str) -> Finding:
-    """Make the finding ``not-io``: I/O takes `io_s` of the run at most."""
-    return Finding(
-        "not-io",
-        "note",
-        SURE,
-        where,
-        {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
-        (Check("little-io", True, observed),),
-        "look at computation and communication first",
-        (0.0, io_s),
-        title,
-    )

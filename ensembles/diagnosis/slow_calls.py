@@ -13,11 +13,11 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.flushes import flushes_alike
-from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST_RATIO, NEARLY_ALL, NORMAL_90
+from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST, MOST_RATIO, NEARLY_ALL, NORMAL_90
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.summed_case import check_straggler
 from ensembles.diagnosis.target_load import load_of_targets
-from ensembles.model.units import seconds_text, share_text
+from ensembles.model.units import number_text, seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 LEVEL = 0.004
@@ -42,8 +42,6 @@ _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 
 
 _LEAST_P = 1e-9  # no distribution is normal so far out
-_MATES = 0.4
-_MOST_STRIPES = 16
 
 
 class View(NamedTuple):
@@ -221,7 +219,7 @@ def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
 def _loads(case: Case) -> np.ndarray:
     """Compute how much more than usual the targets of each task have to do (logarithm); 0: not known."""
     found = np.zeros(len(case.ranks))
-    parts = load_of_targets(case, _MOST_STRIPES)
+    parts = load_of_targets(case)
     if not len(parts.target):
         return found
     load = parts.of_targets
@@ -256,10 +254,7 @@ def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:
     if node[int(np.argmax(mean))] != worst:
         return False
     mine = np.sort(mean[node == worst])
-    return len(mine) > 1 and len(counts) > 1 and bool(np.median(mine[:-1]) > _MATES * mine[-1] > 0)
-
-
-_MOST_Z = 100
+    return len(mine) > 1 and len(counts) > 1 and bool(np.median(mine[:-1]) > MOST * mine[-1] > 0)
 
 
 def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
@@ -302,9 +297,7 @@ def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
         Check(
             "not-by-chance",
             True,
-            f"{best.z:.1f} standard deviations above the others: p = {p:.2g}"
-            if best.z < _MOST_Z
-            else f"more than {_MOST_Z} standard deviations above the others",
+            f"{number_text(best.z)} standard deviations above the others: p = {p:.2g}",
         ),
         Check(
             "in-most-phases",
@@ -352,12 +345,7 @@ def _find_in(case: Case, view: View, node: np.ndarray | None, by_node: bool, few
 
 
 def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
-    """Compute how long calls of some tasks take, and as many calls of the other tasks.
-
-    Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
-    of fewer than `LEAST_UNITS` tasks are left out, and so are collective calls, calls inside others, and
-    syncs after other bytes.
-    """
+    """Compute how long calls of some tasks take, and as many calls of the other tasks."""
     alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek") & alike
     outermost = alone & (case.rows["depth"] == 0)
     chosen = np.flatnonzero(outermost if (outermost & members[case.task]).any() else alone)

@@ -1,4 +1,4 @@
-"""How many bytes each storage target has to move, by the layouts of the files."""
+"""What bounds savings: bytes of storage targets, by the layouts of files, and processors that tasks share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.limits import NEARLY_ALL
+from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.limits import LEAST_CALLS, NEARLY_ALL
 
 TARGET_BYTES_PER_NS = (0.2, 1.0)
 """Rates of a storage target, for the least and the likely gain: its bytes take time whatever the requests."""
@@ -31,11 +32,11 @@ class TargetLoad(NamedTuple):
         return np.bincount(self.target, self.bytes)
 
 
-def load_of_targets(case: Case, most_stripes: int) -> TargetLoad:
-    """Divide the bytes of files with a known layout, and at most so many stripes, among their targets."""
+def load_of_targets(case: Case) -> TargetLoad:
+    """Divide the bytes of files with a known layout among their targets."""
     uses, stripes = case.evidence.uses.columns(), case.evidence.stripes
     _, count, first, listed = stripes[np.minimum(uses["file"], len(stripes) - 1)].T
-    known = np.flatnonzero((listed > 0) & (count > 0) & (count <= most_stripes))
+    known = np.flatnonzero((listed > 0) & (count > 0) & (count <= MOST_STRIPES))
     count, first, listed = count[known], first[known], listed[known]
     number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     target = (np.repeat(first, count) + number) % np.maximum(np.repeat(listed, count), 1)
@@ -45,7 +46,7 @@ def load_of_targets(case: Case, most_stripes: int) -> TargetLoad:
 
 def busiest_share(case: Case) -> float | None:
     """Return the share of all bytes that is on the target with most of them; None: it is not known."""
-    load, moved = load_of_targets(case, MOST_STRIPES), float(case.evidence.uses.columns()["bytes"].sum())
+    load, moved = load_of_targets(case), float(case.evidence.uses.columns()["bytes"].sum())
     known = float(load.bytes.sum())
     return float(load.of_targets.max()) / known if known > NEARLY_ALL * moved > 0 else None
 
@@ -62,3 +63,52 @@ def within_targets(case: Case, saved_ns: np.ndarray, rate: float) -> np.ndarray:
     part = np.minimum(np.divide(room, most, out=np.ones_like(most), where=most > 0), 1.0)
     limited: np.ndarray = saved_ns * case.of_cells(np.repeat(part[:, None], len(case.ranks), axis=1))
     return limited
+
+
+def on_crowded_nodes(case: Case) -> np.ndarray:
+    """Return the number of the node of each task that shares processors; -1: others. Shape (tasks,)."""
+    names = sorted(case.run.info.oversubscribed)
+    hosts = {process.rank: process.host for process in case.run.info.processes}
+    numbers = {name: number for number, name in enumerate(names)}
+    return np.array([numbers.get(hosts.get(int(rank), ""), -1) for rank in case.ranks], np.int64)
+
+
+def with_shared_processors(case: Case, saved_ns: np.ndarray) -> np.ndarray:
+    """Let the tasks of a node save its processor time: what they save in all, over its processors.
+
+    A saving is time of a processor. Tasks that take turns on fewer processors wait for each other's calls, in
+    calls and between them. No row saves more than its time.
+    """
+    node = on_crowded_nodes(case)
+    if not (node >= 0).any():
+        return saved_ns
+    saved = case.by_cell(saved_ns)
+    factor = np.ones_like(saved)
+    processors = case.run.info.processors
+    for number, name in enumerate(sorted(case.run.info.oversubscribed)):
+        mine = node == number
+        shared = saved[:, mine].sum(axis=1, keepdims=True) / processors[name]
+        own = saved[:, mine]
+        factor[:, mine] = np.maximum(np.divide(shared, own, out=np.ones_like(own), where=own > 0), 1.0)
+    found: np.ndarray = np.minimum(saved_ns * case.of_cells(factor), case.rows["time_ns"])
+    return found
+
+
+def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) -> np.ndarray:
+    """Take means in place of usual durations where tasks lose their processor in calls, again and again.
+
+    Which call loses it is random, so that the mean is that of all tasks on crowded nodes, by function and
+    size.
+    """
+    shared = rows & (on_crowded_nodes(case) >= 0)[case.task]
+    if not shared.any():
+        return usual_ns
+    duration_ns, weight = case.durations_of(shared)
+    if weight[duration_ns > OUTLIER * case.median_ns(shared)].sum() < LEAST_CALLS:
+        return usual_ns
+    if case.effective_count(shared) < LEAST_CALLS:
+        return usual_ns
+    _, kind = np.unique(case.rows["call"] * 128 + case.rows["size"], return_inverse=True)
+    time_ns, count = (np.bincount(kind, np.where(shared, case.rows[name], 0)) for name in ("time_ns", "n"))
+    found: np.ndarray = np.where(shared, (time_ns / np.maximum(count, 1))[kind], usual_ns)
+    return found

@@ -8,11 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.accounting import Mended
-from ensembles.diagnosis.calls_of_findings import ROW
+from ensembles.diagnosis.accounting import Mended, divide
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.collective_calls import collective_calls
-from ensembles.diagnosis.division import divide
+from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import (
     DOUBT,
     FROM_SHARE,
@@ -35,10 +33,12 @@ from ensembles.diagnosis.principles import (
     RECORDER,
     SLOW_TASK,
     TURNS,
+    UNTRACED,
     cause_of,
 )
 from ensembles.diagnosis.remedy import severity_of, where_of
-from ensembles.diagnosis.small_calls import formatted_calls, small_calls
+from ensembles.diagnosis.rules.collective import collective_calls
+from ensembles.diagnosis.rules.small_requests import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
@@ -94,8 +94,13 @@ def make_account(
     slow = _of_task(SLOW_TASK, path.slow_s, case)
     waiting = _of_task(LATE_TASK, path.late_s * (not in_turns_s), case)
     exchanged = messages_s(case.run.reading.known_ranks)
-    exchanged = exchanged if len(exchanged) == case.run.tasks else np.zeros(0)
-    if exchanged.any() and waiting.rank is not None:
+    exchanged = exchanged if len(exchanged) == case.run.tasks > 1 else np.zeros(0)
+    if case.evidence.are_sums:  # tasks wait as long as their messages show
+        most_s = float(np.median(exchanged) - exchanged.min()) if len(exchanged) else 0.0
+        slow = replace(slow, time_s=min(slow.time_s, most_s))
+        rank = int(np.argmin(exchanged)) if len(exchanged) else None
+        waiting = Entry(LATE_TASK, most_s - slow.time_s, rank=rank)
+    elif exchanged.any() and waiting.rank is not None:
         most_s = _awaited_s(waiting.rank, exchanged, case) + left_late_s
         waiting = replace(waiting, time_s=min(waiting.time_s, most_s))
     if late is not None and not late.is_of_io and late.late_s > waiting.time_s and not in_turns_s:
@@ -113,15 +118,17 @@ def make_account(
     if late is not None and awaited_s > slow.time_s:
         slow = replace(slow, rank=late.rank)
     slow = replace(slow, time_s=slow.time_s + awaited_s)
+    counters = case.run.counters
+    untraced_s = 0.0 if counters.overlaps else max(counters.slowest_task_s - io_s, 0.0)
     account = divide(
         case.run_s,
-        io_s,
+        io_s + untraced_s,
         [each for each in findings if each.share_s is not None],
-        [slow, *inside],
+        [slow, *inside, Entry(UNTRACED, untraced_s)],
         outside,
-        case.model.is_of_run,
+        case.model.is_of_run and not untraced_s,
     )
-    return replace(account, tasks=len(np.unique(case.rows["rank"][path.rows])))
+    return replace(account, tasks=1 if untraced_s else len(np.unique(case.rows["rank"][path.rows])))
 
 
 def _recorder(case: Case, path: Path) -> Entry:

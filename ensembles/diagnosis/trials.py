@@ -42,10 +42,7 @@ def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _changes(found: Accesses, remedy: str, functions: Sequence[tuple[str, str]]) -> bool:
-    """Whether a remedy can be applied and changes calls of some functions, given as (layer, name).
-
-    Calls of libraries above those that a replay makes are changed by changes of any calls.
-    """
+    """Whether a remedy can be applied and changes calls of some functions, given as (layer, name)."""
     from ensembles.workloads.recorded.accesses import MADE_AS
     from ensembles.workloads.recorded.remedies import remedy_named
 

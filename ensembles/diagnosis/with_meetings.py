@@ -371,3 +371,34 @@ class WithMeetings:
         highest = np.maximum(self.gains_s(high_ns), gains)
         high = middle + float(np.hypot(highest.sum() - middle, least))
         return max(low, 0.0), min(high, float(self._cells.length_s[highest > 0].sum()), self._span_s)
+
+
+class OfSums(WithMeetings):
+    """The model of time of a run of sums: the tasks wait for the one with most I/O, as far as is known."""
+
+    waiting_s = late_outside = None
+
+    def __init__(
+        self, cells: Cells, rows: dict[str, np.ndarray], ranks: np.ndarray, span_s: float, meet: bool
+    ) -> None:
+        super().__init__(cells, rows, ranks, span_s, np.ones(1, bool), None)
+        self.shows_waiting, self.is_of_run = meet, len(ranks) == 1
+
+    @cached_property
+    def io_s(self) -> float:
+        """Bound the time in I/O: tasks that do not meet may do theirs one after the other."""
+        each_s = 1e-9 * self._busy_ns
+        return float(each_s.max() if self.shows_waiting else each_s.sum()) if each_s.size else 0.0
+
+    def is_last_by_habit(self, rank: int) -> bool:
+        """Tell nothing: no phases show it."""
+        return False
+
+    def interval_s(
+        self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
+    ) -> tuple[float, float]:
+        """Every task saves the least, whichever comes last; and none saves more than the most."""
+        low_s, high_s = (1e-9 * self._most_ns(each) for each in (low_ns, high_ns))
+        likely_s = self.likely_s(saved_ns)
+        most_s = max(float(high_s.max(initial=0.0)), (1 + MARGIN) * likely_s)
+        return min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely_s), min(most_s, self._span_s)

@@ -280,11 +280,7 @@ _Groups: TypeAlias = tuple[np.ndarray, np.ndarray, Callable[[Events], np.ndarray
 
 
 def _groups_of(phases: Phases) -> _Groups:
-    """Return cuts, phases and keys of the groups in which calls are counted.
-
-    Keys map events to groups; None: groups are divided by start times. If there are too many phases, several
-    successive ones form a group, which has the number of the first.
-    """
+    """Return cuts, phases and keys of the groups in which calls are counted."""
     if phases.named is not None:
         first = np.arange(1, phases.count + 1)
         if phases.count > MOST_PHASES:

@@ -62,9 +62,6 @@ def note_left_out(ensemble: Ensemble, notes: Sequence[str]) -> None:
     ensemble.left_out = tuple(notes)
 
 
-_MOST_SHARE = 0.5
-
-
 def why_not_split(run: Run, selection: Selection) -> str | None:
     """Say why a part of these calls would take as long as a whole one."""
     found = call_groups(run, selection)
@@ -76,7 +73,7 @@ def why_not_split(run: Run, selection: Selection) -> str | None:
     if small is not None:
         return small
     share, flags = _waiting_for_device(run, selection, {group.op for group in groups})
-    if share > _MOST_SHARE:
+    if share > 0.5:
         return (
             f"{share_text(share)} of the time of these writes is in files opened with {flags}: each waits "
             "for the device, whatever its size, so that k of them may take k times as long"

@@ -22,6 +22,7 @@ WORDS = {
     "ordinals.trend": "Trend: {trend}.",
     "totals.sums": (
         "{count} · {calls:n call}[ · {read:bytes} read][ · {written:bytes} written] · {io_time_s:s} in I/O"
+        "[is_wrong?: implausible]"
     ),
     "files.above": (
         "Bytes {word} are those of the program, before compression and caches of its libraries: these moved "
@@ -89,8 +90,11 @@ WORDS = {
     "info.no_call_of_configure": (
         "No call was recorded: set ENSIO_DISABLE=1 while configure runs its test programs."
     ),
-    "info.run": "{run_s:s}; from the first call to the end of the last {span_s:s}",
-    "info.io_time": "{io_time_s:s} summed over tasks[is_partial?, without the I/O that was not seen]",
+    "info.run": "{run_s:s}; from the first call to the end of the last {span_s:s}[is_wrong?: implausible]",
+    "info.io_time": (
+        "{io_time_s:s} summed over tasks[is_partial?, without the I/O that was not seen][is_wrong?: "
+        "implausible]"
+    ),
     "info.critical_path": (
         "critical path {critical_path_s:s}[ ({critical_path_share:share to 0.1 %} of the run)]"
     ),

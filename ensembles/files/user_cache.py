@@ -124,10 +124,7 @@ _size_bytes: dict[tuple[int, int], int] = {}
 
 
 def _make_room(folder: int, length: int, most_bytes: int) -> bool:
-    """Remove the oldest files until there is room for another one.
-
-    The files, which can be thousands, are listed once and then whenever they may be too large.
-    """
+    """Remove the oldest files until there is room for another one."""
     if length > most_bytes:
         return False
     status = os.fstat(folder)

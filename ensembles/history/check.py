@@ -41,9 +41,6 @@ LEVEL = 0.02
 less than 1 % of the nights of an unchanged experiment give an alarm (docs/reference/calibration/history.md).
 """
 
-FALSE_SHARE = 0.05
-"""Greatest expected share of false alarms among the experiments that one check reports."""
-
 
 @dataclass(frozen=True)
 class Check:
@@ -388,7 +385,7 @@ def _listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + more
 
 
-def control_false_alarms(found: Sequence[Check], share: float = FALSE_SHARE) -> list[Check]:
+def control_false_alarms(found: Sequence[Check], share: float = COMPARED_LEVEL) -> list[Check]:
     """Keep the changes whose experiments stand out among all that were checked.
 
     References

@@ -14,7 +14,7 @@ import numpy as np
 from ensembles.comparison.call_groups import ComparedCalls
 from ensembles.comparison.compare import read_run
 from ensembles.comparison.difference import ReadRun
-from ensembles.comparison.totals import ComparedSums
+from ensembles.comparison.times import ComparedSums
 from ensembles.files.untrusted import inflate
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import storable_text
@@ -104,7 +104,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         Start of the run.
     tasks, nodes : int
     totals : dict of str to float
-        As in `ensembles.comparison.totals.Total`.
+        As in `ensembles.comparison.times.Total`.
     rates_bytes_per_s : dict of str to float
         Mean rate of ``read`` and ``write`` while bytes move; without those that are not known.
     kinds : list of KindRecord

@@ -15,8 +15,8 @@ import numpy as np
 from ensembles.comparison.call_groups import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT
+from ensembles.comparison.hypothesis_tests import FIRST_TESTED
 from ensembles.comparison.model import is_alike
-from ensembles.comparison.run_tests import FIRST_TESTED
 from ensembles.comparison.times import LEAST_SHARE, MARGIN
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
@@ -224,10 +224,7 @@ def _rates(records: Sequence[RunRecord], baseline: Sequence[int]) -> list[Column
 
 
 def _drawn_of_means(records: Sequence[RunRecord], op: str) -> np.ndarray:
-    """Return the variance of the log2 of mean durations, with the durations of all runs.
-
-    Of the layers with this operation, that with most time counts.
-    """
+    """Return the variance of the log2 of mean durations, with the durations of all runs."""
     layer = next((layer for layer, of_kind in kinds_of(records) if of_kind == op), None)
     middles_s = 0.5 * (bin_edges_s()[:-1] + bin_edges_s()[1:])
     runs = [one.kind(layer, op) for one in records]

@@ -77,6 +77,11 @@ class SqliteFile:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     @property
+    def needs_writer(self) -> bool:
+        """Whether a failure to read may end with a user who may write: additions are in the journal only."""
+        return self._has_journal and not self.is_writable
+
+    @property
     def _has_journal(self) -> bool:
         """Whether additions may be in the journal only: of a running or killed program."""
         try:

@@ -217,6 +217,12 @@ class History:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0) & 0xFF
             if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                if self._file is not None and self._file.needs_writer:
+                    raise EnsioError(
+                        f"{self.name} was left by a program that ended while it wrote ({reason}), and opens "
+                        "again once a user who may write it has read it: ask its owner for ensio history "
+                        f"list --db {shlex.quote(self.name)}"
+                    ) from None
                 raise EnsioError(f"{self.name}: the database says: {reason}") from None
         except UnicodeDecodeError:  # of a message of SQLite about the damage
             reason = "its tables have damaged names"

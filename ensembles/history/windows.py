@@ -10,8 +10,7 @@ import numpy as np
 from ensembles.comparison.components import TAIL, TAIL_PLACE, WEIGHT
 from ensembles.comparison.hypothesis_tests import LEVEL as ALIKE_LEVEL
 from ensembles.comparison.model import LEAST_ERROR, holm
-from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN
-from ensembles.comparison.totals import make_total
+from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN, make_total
 from ensembles.history.series import CALLS, COMMON, TIME, Series
 
 WINDOWS = (1, 3, 7)
@@ -188,10 +187,7 @@ def _binomial_p(series: Series, at: int, before: Sequence[int], rows: np.ndarray
 
 
 def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:
-    """Draw few far values in to `_FAR` standard deviations of the others, by their median deviation.
-
-    `least` is the standard deviation that so few calls have at least.
-    """
+    """Draw few far values in to `_FAR` standard deviations of the others, by their median deviation."""
     if len(values) < _LEAST_RUNS:
         return values
     middle = float(np.median(values))

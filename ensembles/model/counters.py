@@ -141,3 +141,16 @@ class Counters:
         for module in self.modules.values():
             layers.setdefault(module.layer, []).append(module)
         return max(layers.values(), key=lambda each: sum(module.time_s for module in each), default=[])
+
+    @property
+    def slowest_task_s(self) -> float:
+        """Time in I/O of the slowest task, in the main layer, s; of the mean task, if that is not known."""
+        main = self.main_layer
+        if any(module.slowest_is_bound for module in main):
+            return sum(module.time_s for module in main) / max(self.tasks, 1)
+        return sum(module.slowest_rank_s for module in main)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether calls of threads overlap, or a timer was wrong: tasks are longer in I/O than they ran."""
+        return self.slowest_task_s > self.run_time_s + 1  # older logs have whole seconds

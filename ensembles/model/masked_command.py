@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from functools import lru_cache
 
 MASK = "***"
 
@@ -29,15 +29,15 @@ _WITHIN = re.compile(
 """The same inside of a word, which may be a line of a shell, a header of HTTP, JSON or an address."""
 
 
-def mask_command(words: Iterable[str]) -> tuple[str, ...]:
+@lru_cache  # the processes of a job have one command, mostly
+def mask_command(words: tuple[str, ...]) -> tuple[str, ...]:
     """Replace the secrets of a command line by ``***``.
 
     A value is masked if its name says that it is a secret, or if it stands before the ``@`` of an address.
     Such a name ends in password, passwd, passphrase, token, secret, credential, authorization or api-key
     (access-, secret-, private-, auth-key; with ``-``, ``_`` or nothing between), has pw, pwd, pass or auth as
     its last part, or begins with ``AWS_``; values follow ``=``, ``:`` or the option. Of ``user:password@``
-    the user is kept, of ``scheme://token@`` nothing. Short options such as ``-pSECRET`` are not masked: the
-    letter means something else in most programs.
+    the user is kept, of ``scheme://token@`` nothing. Short options such as ``-pSECRET`` are not masked.
     """
     masked: list[str] = []
     option = False

@@ -93,7 +93,7 @@ class Process:
 
     def __post_init__(self) -> None:
         # Here all readers come by; the recorder's own files have the words as the program got them.
-        object.__setattr__(self, "command", mask_command(self.command))
+        object.__setattr__(self, "command", mask_command(tuple(self.command)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,8 @@ class KernelBytes:
     # ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
     # ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a process
     # was seen with a context of libaio, or rings of io_uring; ``piped-in``, ``piped-out``: the standard
-    # input, or output, of a process without a launcher was a pipe.
+    # input, or output, of a process without a launcher was a pipe; ``inline-stdio``: inline functions of
+    # stdio moved bytes of files; ``children``: a process has waited for children.
     facts: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()  # File names of shared libraries of a relinked program that may do I/O
     # Why a program among the processes could not be recorded, and what to do.

@@ -445,7 +445,7 @@ class RunInfo:
         gave to ``ensio run``; where that is not known, the command of the process that started the others.
         """
         own = self.task_command
-        given = mask_command(filter(None, self.environment.get(_COMMAND, "").split("\x1f")))
+        given = mask_command(tuple(filter(None, self.environment.get(_COMMAND, "").split("\x1f"))))
         if not given or (len(self.programs) < 2 and _ends_with(given, own)):
             return own
         return given

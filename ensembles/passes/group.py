@@ -155,10 +155,7 @@ class _Prepared:
 
 
 def _read_all(readers: list[_Prepared | _Stream]) -> None:
-    """Step the readers until all have read everything.
-
-    The reader that is furthest behind goes next, so that few chunks are held; of equals the first.
-    """
+    """Step the readers until all have read everything."""
     while readers:
         reader = max(readers, key=lambda each: len(each.waiting))
         if not reader.step():

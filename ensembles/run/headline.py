@@ -144,7 +144,7 @@ def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInI
 def counted_time_in_io(run: Run) -> TimeInIo:
     """Return the time in I/O by the counters of another tool, which include calls that are not traced."""
     main, threads = run.counters.main_layer, run.info.threads_of_tasks
-    mean_s, slowest_s = run.info.counted_io_s / run.tasks, sum(module.slowest_rank_s for module in main)
+    mean_s, slowest_s = run.info.counted_io_s / run.tasks, run.counters.slowest_task_s
     # Tasks that are longer in I/O than the time of their threads have some that the tool does not count.
     whole_s = run.length_s * float(threads.mean())
     shares = [each_s / whole_s if each_s <= whole_s > 0 else None for each_s in (mean_s, slowest_s)]

@@ -82,6 +82,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         **_headline(run, found),
         **({} if unseen is None else {"unseen": unseen.to_json()}),
         **({"lacks": run.reading.lacks} if run.reading.lacks else {}),
+        **({"implausible": run.reading.implausible} if run.reading.implausible else {}),
         **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
@@ -146,12 +147,16 @@ def share_of_tasks(information: Mapping[str, Any], whose: str = "its") -> str:
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
-    from ensembles.run.headline import TimeInIo, counted_time_in_io, find_headline
+    from ensembles.run.headline import TimeInIo, Transfer, counted_time_in_io, find_headline
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
     headline = find_headline(run, moved, found.sums)
-    if run.reading.lacks:
-        headline = replace(headline, time_in_io=TimeInIo())
+    if run.reading.lacks or (run.unseen and run.unseen.hides_time):
+        transfers = {
+            op: Transfer(each.bytes) if run.reading.implausible else each
+            for op, each in headline.transfers.items()
+        }
+        headline = replace(headline, transfers=transfers, time_in_io=TimeInIo())
     elif run.info.counted_io_s:
         headline = replace(headline, time_in_io=counted_time_in_io(run))
     return headline.to_json()

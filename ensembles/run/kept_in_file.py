@@ -120,10 +120,7 @@ class KeptInFile:
         return kept | self._sealed_levels(identity, min(most_bytes, pyramid_bytes))
 
     def _sealed_levels(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
-        """Return the raster of the run and the levels of the pyramid, the coarse ones first, that fit.
-
-        There is no raster if the finest level is as fine, and fits. What a trace diagram shows comes last.
-        """
+        """Return the raster of the run and the levels of the pyramid, the coarse ones first, that fit."""
         if _PYRAMID not in self._requests:
             return {}
         finest = self._group[_PYRAMID]

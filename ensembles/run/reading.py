@@ -18,13 +18,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.model.calls import STORAGE
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
 from ensembles.model.regions import KINDS
 from ensembles.model.spans import find_spans
-from ensembles.model.units import HALF_INT64, share_text
+from ensembles.model.units import (
+    DAY_S,
+    HALF_INT64,
+    NS_PER_S,
+    bytes_text,
+    count_text,
+    seconds_text,
+    share_text,
+)
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -57,6 +66,15 @@ NO_CALLS = (
     "causes"
 )
 _NOT_SHOWN = "it does not show where the time of the run went, copy it again or record the run again"
+
+
+_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
+_MOST_BUSY = 1.01
+"""Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
+_COPIES = ("copy_file_range", "sendfile", "splice")
+"""Calls that may share blocks or pages instead of moving bytes."""
+_LONG_S, _SELDOM_S = 30 * DAY_S, 600
+"""Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
 class RunReading:
@@ -168,17 +186,97 @@ class RunReading:
     def lacks(self) -> str:
         """A sentence if the record does not stand for the whole run; ``""``: it does.
 
-        No call was recorded, a hundredth of the calls is missing, or the kernel counted much I/O that was not
-        recorded.
+        It is doubtful (`doubt`), or the kernel counted much I/O that was not recorded.
         """
         return self.lacking(little=False)
 
     def lacking(self, *, little: bool = True) -> str:
         """Return the same; `little`: also where the kernel counted little I/O that was not recorded."""
-        if not self.has_calls or self.missing:  # in this order: sums that are read may be damaged
-            return self.missing or NO_CALLS
+        if self.doubt:
+            return self.doubt
         unseen = self._run.unseen
         return unseen.sentence if unseen and (little or unseen.is_much) else ""
+
+    @property
+    def doubt(self) -> str:
+        """A sentence if times and sums of the record are not those of the run; ``""``: they are.
+
+        No call was recorded, a hundredth of the calls is missing, or a number cannot be so.
+        """
+        if not self.has_calls or self.missing:  # in this order: sums that are read may be damaged
+            return self.missing or NO_CALLS
+        return "; ".join(self.implausible.values())
+
+    @property
+    def life(self) -> tuple[int, bool]:
+        """Time from the start of the first process to the end of the last, ns, and whether both are known."""
+        processes = self._run.info.processes
+        lives = [
+            (each.start_unix_ns, each.end_unix_ns)
+            for each in processes
+            if 0 < each.start_unix_ns < each.end_unix_ns
+        ]
+        life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
+        is_exact = bool(lives) and all(end % NS_PER_S for _, end in lives)
+        return life_ns, is_exact and all(each.ended for each in processes)
+
+    @property
+    def implausible(self) -> dict[str, str]:
+        """Sentences about numbers that cannot be so: ``io_time_s``, ``span_s`` and ``bytes``.
+
+        No other number may rest on them. Formats without checksums show damage only here.
+        """
+        return self._checked[1]
+
+    @property
+    def caveats(self) -> list[str]:
+        """Sentences about times that mean something else than those of other records."""
+        return self._checked[0]
+
+    @cached_property
+    def _checked(self) -> tuple[list[str], dict[str, str]]:
+        """Compare sums: sentences about what differs from other records, and about what cannot be so."""
+        from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
+
+        run = self._run
+        known = {number for number, call in enumerate(run.calls) if call.name.startswith(_NON_BLOCKING)}
+        if self.source.is_checked and (run.info.flights or not known):
+            return [], {}
+        names = sorted({run.calls[n].name for n in known & set(run.summary.cells["call"].tolist())})
+        if self.source.is_checked and not names:
+            return [], {}
+        table = table_from_cells(run.summary, run.files)
+        io_s = totals_from_cells(run.summary).io_time_ns / NS_PER_S
+        span_s, threads = table.span_ns / NS_PER_S, max(run.info.threads, 1)
+        life_ns, is_exact = self.life
+        most_s = life_ns / NS_PER_S if is_exact else run.length_s
+        caveats: list[str] = []
+        found: dict[str, str] = {}
+        if names and not run.info.flights and io_s > _MOST_BUSY * span_s * threads:
+            caveats.append(
+                f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
+                "completion, as an older recorder or another tool stored them: times in I/O include what was "
+                "hidden behind other work"
+            )
+        elif not names and io_s > _MOST_BUSY * most_s * threads:
+            found["io_time_s"] = (
+                f"{seconds_text(io_s)} in I/O calls of {count_text(threads, 'thread')} within "
+                f"{seconds_text(most_s)}: a time is damaged, or the record lacks threads; copy it again"
+            )
+        if span_s > _LONG_S and table.events * _SELDOM_S < span_s:
+            found["span_s"] = (
+                f"{count_text(table.events, 'call')} in {span_s / DAY_S:,.0f} days: a time is "
+                "probably damaged; copy the record again, or choose the calls by --time"
+            )
+        for call, sums in table.totals.items():
+            # No thread copies 1 TiB/s, not even in its caches; other tools count microseconds.
+            most_bytes = (sums.time_ns / NS_PER_S + 1e-6 * sums.count) * (1 << 40)
+            if call.layer in STORAGE and not call.name.startswith(_COPIES) and sums.bytes > most_bytes:
+                found["bytes"] = (
+                    f"{bytes_text(sums.bytes)} in {count_text(sums.count, 'call')} of {call.name} that took "
+                    f"{seconds_text(sums.time_ns / NS_PER_S)}: a size is damaged; copy the record again"
+                )
+        return caveats, {name: f"implausible: {sentence}" for name, sentence in found.items()}
 
     @property
     def missing(self) -> str:

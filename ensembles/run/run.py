@@ -12,7 +12,6 @@ from ensembles.model.metadata import KernelBytes
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
-from ensembles.model.units import DAY_S, NS_PER_S, count_text, seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import ReadRequest
 from ensembles.passes.start_order import sort_by_rank_and_start
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Filters, Selection
     from ensembles.structure.phases.result import Phases
     from ensembles.structure.unseen import Unseen
-
-_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
-_MOST_BUSY = 1.01
-"""Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
-_LONG_S, _SELDOM_S = 30 * DAY_S, 600
-"""Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
 class Run:
@@ -77,7 +70,8 @@ class Run:
         """Data-quality warnings: sentences about what is partial or doubtful in this run."""
         unseen = [self.unseen.sentence] if self.unseen else []
         missing = [self.reading.missing] if self.reading.missing else []
-        return list(dict.fromkeys([*self.info.notes, *missing, *unseen, *self._implausible]))
+        found = [*missing, *unseen, *self.reading.caveats, *self.reading.implausible.values()]
+        return list(dict.fromkeys([*self.info.notes, *found]))
 
     @property
     def counters(self) -> Counters:
@@ -267,60 +261,12 @@ class Run:
         >>> en.open("ensio-ior").length_s
         12.0
         """
-        life_ns, is_exact = self._life
+        life_ns, is_exact = self.reading.life
         # Where the events would have to be read for it, exact lives are enough.
         cells = self.summary.cells if self.reading.has_summary or not is_exact else {}
         if len(cells.get("end_ns", ())):
             life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
         return life_ns * 1e-9
-
-    @property
-    def _life(self) -> tuple[int, bool]:
-        """Time from the start of the first process to the end of the last, ns, and whether both are known."""
-        processes = self.info.processes
-        lives = [
-            (each.start_unix_ns, each.end_unix_ns)
-            for each in processes
-            if 0 < each.start_unix_ns < each.end_unix_ns
-        ]
-        life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
-        is_exact = bool(lives) and all(end % NS_PER_S for _, end in lives)
-        return life_ns, is_exact and all(each.ended for each in processes)
-
-    @cached_property
-    def _implausible(self) -> list[str]:
-        """Sentences about what cannot be so: without checksums, damaged times are seen only here."""
-        from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
-
-        known = {number for number, call in enumerate(self.calls) if call.name.startswith(_NON_BLOCKING)}
-        if self.reading.source.is_checked and (self.info.flights or not known):
-            return []
-        names = sorted({self.calls[n].name for n in known & set(self.summary.cells["call"].tolist())})
-        if self.reading.source.is_checked and not names:
-            return []
-        table = table_from_cells(self.summary, self.files)
-        io_s = totals_from_cells(self.summary).io_time_ns / NS_PER_S
-        span_s, threads = table.span_ns / NS_PER_S, max(self.info.threads, 1)
-        life_ns, is_exact = self._life
-        most_s = life_ns / NS_PER_S if is_exact else self.length_s
-        notes = []
-        if names and not self.info.flights and io_s > _MOST_BUSY * span_s * threads:
-            notes.append(
-                f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their "
-                "completion, as an older recorder or another tool stored them: times in I/O include what was "
-                "hidden behind other work"
-            )
-        elif not names and io_s > _MOST_BUSY * most_s * threads:
-            notes.append(
-                f"implausible: {seconds_text(io_s)} in I/O calls of {count_text(threads, 'thread')} within "
-                f"{seconds_text(most_s)}: a time is damaged, or the record lacks threads; copy it again"
-            )
-        if span_s > _LONG_S and table.events * _SELDOM_S < span_s:
-            notes.append(
-                f"implausible: {count_text(table.events, 'call')} in {span_s / DAY_S:,.0f} days: a time is "
-                "probably damaged; copy the record again, or choose the calls by --time"
-            )
-        return notes
 
 
 def _empty_summary(run: PassRun) -> CellSummary:

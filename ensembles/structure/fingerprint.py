@@ -188,10 +188,7 @@ def _files_text(files: list[dict[str, int]]) -> str:
 
 
 def _in_order_of_use(file: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the files of a task in the order of their first use, and the place of each call's file in it.
-
-    Calls without a file have the place -1.
-    """
+    """Return the files of a task in the order of their first use, and the place of each call's file in it."""
     if not file.all():
         files, known = _in_order_of_use(file[file > 0])
         every = np.full(len(file), -1, np.int64)

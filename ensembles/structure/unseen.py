@@ -46,6 +46,7 @@ class Unseen:
     dirtied_bytes: int
     sentence: str  # What was not seen, why, and what to do
     is_much: bool  # Whether the times of the recorded calls say little about the I/O of the run
+    hides_time: bool  # Whether its time is in no recorded call, so that the share of I/O has no upper bound
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes, without the sentence, which is among the notes."""
@@ -62,10 +63,11 @@ def find_unseen(
     writes are among what became dirty, as in many small processes and on tmpfs, that is not known, and they
     are not much. Neither are those that may have come from a pipe. What is fetched from storage may be
     read-ahead, or the loading of the program: it counts only where something was seen that fetches without
-    calls.
+    calls. Requests of io_uring and libaio hide their time, however few bytes they move.
 
     None: what is not explained is less than 512 KiB. Of several processes it may also be less than 10 % of
-    what the kernel counted, of bytes made dirty or fetched always.
+    what the kernel counted, of bytes made dirty or fetched always. A page that was written by calls, and a
+    tenth of all, counts where the recorder sees all libraries: programs write nothing at their start.
     """
     linked = "linked" in kernel.facts
     libraries = [name for name in kernel.libraries if not _MPI.match(name)]
@@ -79,7 +81,9 @@ def find_unseen(
     written = kernel.written - recorded["write"] - kernel.excluded_written
     most = _LEAST_BYTES * processes
     read = read if comparable and read >= max(_LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
-    least: float = 1 if linked and libraries and not has_io else _LEAST_BYTES
+    least: float = _PAGE_BYTES
+    if linked:
+        least = 1 if libraries and not has_io else _LEAST_BYTES
     least = max(least, min(most, _LEAST_SHARE * kernel.written))
     written = written if comparable and written >= least else 0
     edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
@@ -121,6 +125,7 @@ def find_unseen(
             "recorded" + ("" if parts else f": {advice}")
         )
     hidden = {call.name: count for call, (count, _) in calls.items() if call.name in HIDING and count}
+    by_kernel = [name for name in ways if name in ("libaio", "io_uring")]
     if hidden:
         hiding = f"{count_text(sum(hidden.values()), 'call')} of {' and '.join(sorted(hidden))}"
         parts.append(
@@ -128,21 +133,26 @@ def find_unseen(
             "with ensio run, which compares with the kernel's counters, or use read and write calls to see "
             "this I/O"
         )
+    elif by_kernel and not parts:
+        parts.append(
+            f"requests of {' and '.join(by_kernel)} are not recorded, nor how long the program waited for "
+            "them: use read and write calls to see this I/O"
+        )
     elif not parts and "unchecked" in kernel.facts:
         parts.append(f"the bytes of a process cannot be checked: {_why(kernel, linked, libraries, False)}")
     elif not parts:
         return None
-    by_kernel = fetched and {"libaio", "io_uring"} & set(ways)
     read_files = read and not scans and "piped-in" not in kernel.facts
     is_much = bool(
         (written and not perhaps_piped)
         or dirtied
         or read_files
-        or by_kernel
+        or (fetched and by_kernel)
         or hidden
         or "unchecked" in kernel.facts
     )
-    return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much)
+    hides_time = is_much or fetched > 0 or bool(by_kernel)
+    return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much, hides_time)
 
 
 def _is_considerable(missing: int, of: int, least: int = _LEAST_BYTES) -> bool:
@@ -185,7 +195,7 @@ def _why(
         return "the bytes of fscanf are not counted"
     piped = "may have come through a pipe, or " if "piped-in" in kernel.facts else ""
     piped = "may have gone through a pipe, or " if piped_out else piped
-    return (
-        f"the rest {piped}went through raw system calls, static child programs or inline stdio "
-        f"(getc_unlocked, putc_unlocked); {STRACE}"
-    )
+    is_inline = "inline-stdio" in kernel.facts
+    ways = "inline stdio (getc_unlocked, putc_unlocked)" if is_inline else "raw system calls"
+    ways += " or child programs that are not recorded" * ("children" in kernel.facts)
+    return f"the rest {piped}went through {ways}; {STRACE}"

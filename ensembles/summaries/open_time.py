@@ -194,11 +194,7 @@ def _closing_releases(chunk: Events, edge: np.ndarray, releases: np.ndarray) -> 
 
 
 def _uses(chunk: Events) -> np.ndarray:
-    """Join successive transfers of a thread on a file: rows of `_COLUMNS`.
-
-    The calls of a thread are in the order of completion, so that no open or close can lie between them. Most
-    events disappear here, before anything is sorted. A sync too is a use of the file.
-    """
+    """Join successive transfers of a thread on a file: rows of `_COLUMNS`."""
     edge_of, releases, direction_of, bits = _marks(chunk.calls)
     call = chunk.call
     if releases[compute_call_sums(chunk).present].any():

@@ -204,13 +204,6 @@ void ensio_spawned(void)
     ensio_unlock(held);
 }
 
-void ensio_ring_made(void)
-{
-    struct ensio_held held = ensio_lock();
-    ensio_account_ring();
-    ensio_unlock(held);
-}
-
 int ensio_hand_over(void)
 {
     if (!ensio_owns_memory())

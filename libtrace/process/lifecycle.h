@@ -9,9 +9,6 @@ void ensio_end(void);
 /* Another process now shares this process's open files. */
 void ensio_spawned(void);
 
-/* The process has made a ring of io_uring. */
-void ensio_ring_made(void);
-
 /* The next call replaces this process by another program or a child, so the recording ends here unless the call fails.
  * Returns whether ensio_take_back must be called then. */
 int ensio_hand_over(void);

@@ -255,9 +255,9 @@ uint32_t ensio_encode_summed_text(struct ensio_encoder *encoder, const uint8_t *
 uint32_t ensio_sum_words(const void *numbers, uint64_t bytes)
 {
     const uint64_t *first = numbers, *number = first + bytes / sizeof *first;
-    uint64_t tail = 0, sum = 0; /* tails added up: number i counts i + 1 times */
+    uint64_t tail = 0, sum = 0; /* tails added up: number i counts i + 1 times; at the end 2i + 3 times */
     while (number > first)
         sum += tail += *--number;
-    sum = 2 * sum - tail;
+    sum = 2 * sum + tail;
     return (uint32_t)(sum ^ sum >> 32) | 1;
 }

@@ -1,5 +1,6 @@
 #include "spool.h"
 
+#include "encode.h"
 #include "mounts.h"
 #include "process_facts.h"
 #include "run_directory.h"
@@ -15,6 +16,7 @@
 
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -510,6 +512,8 @@ static int store_in(char *first, uint64_t room, uint32_t *used, const struct ens
     entry->id = head->id;
     memcpy(entry + 1, text, head->length);
     __atomic_store_n(&entry->kind, head->kind, __ATOMIC_RELEASE);
+    const uint64_t summed = sizeof *entry - offsetof(struct ensio_text, id) + head->length;
+    __atomic_store_n(&entry->sum, ensio_checksum(&entry->id, summed) ^ head->kind, __ATOMIC_RELEASE);
     for (uint32_t before = at; before < at + needed;)
         if (__atomic_compare_exchange_n(used, &before, at + (uint32_t)needed, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             break;

@@ -321,24 +321,25 @@ void ensio_account_sample(const struct ensio_surroundings *row)
     set(row, has_waited ? ENSIO_ACCOUNT_CHILDREN : 0);
 }
 
-void ensio_account_ring(void)
+void ensio_account_saw(uint64_t fact)
 {
-    facts_of_program |= ENSIO_ACCOUNT_URING;
+    __atomic_fetch_or(&facts_of_program, fact, __ATOMIC_RELAXED);
 }
 
-static int add_mechanism(char *line, void *facts)
+static int add_mechanism(char *line, void *unused)
 {
+    (void)unused;
     if (strstr(line, " /[aio]"))
-        *(uint64_t *)facts |= ENSIO_ACCOUNT_AIO;
+        ensio_account_saw(ENSIO_ACCOUNT_AIO);
     if (strstr(line, " anon_inode:[io_uring]"))
-        *(uint64_t *)facts |= ENSIO_ACCOUNT_URING;
+        ensio_account_saw(ENSIO_ACCOUNT_URING);
     return 0;
 }
 
 int64_t ensio_account_look(void *unused)
 {
     (void)unused;
-    ensio_private_each_line("/proc/self/maps", add_mechanism, &facts_of_program);
+    ensio_private_each_line("/proc/self/maps", add_mechanism, NULL);
     return 0;
 }
 

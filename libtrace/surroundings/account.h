@@ -5,7 +5,10 @@
 
 #include <ensio/event.h>
 
-/* The caller of these functions holds the lock. */
+/* ENSIO_ACCOUNT_...: a way to do I/O without calls that are recorded was seen. */
+void ensio_account_saw(uint64_t fact);
+
+/* The caller of the following functions holds the lock. */
 
 /* Before the process makes a spool. A forked child counts from 0. */
 void ensio_account_prepare(int forked);
@@ -18,9 +21,6 @@ void ensio_account_begin(void);
  * same holds for threads that begin meanwhile, where their calls are not seen. */
 void ensio_account_suspend(void);
 void ensio_account_resume(void);
-
-/* The process has made a ring of io_uring. */
-void ensio_account_ring(void);
 
 /* Takes the counters of a process from a sample. */
 void ensio_account_sample(const struct ensio_surroundings *row);

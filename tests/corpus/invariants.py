@@ -22,24 +22,24 @@ def invariant(function: Invariant) -> Invariant:
     return function
 
 
-def leaves(value: Any, place: str = "$") -> Iterator[tuple[str, Any]]:
-    """All values of a JSON text with their places."""
-    if isinstance(value, dict):
-        for key, below in value.items():
-            yield from leaves(below, f"{place}.{key}")
-    elif isinstance(value, list):
-        for number, below in enumerate(value):
-            yield from leaves(below, f"{place}[{number}]")
-    else:
-        yield place, value
+def within(value: Any) -> Iterator[Any]:
+    """A value of JSON and all that it holds."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        yield value
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
 
 
 @invariant
 def numbers_are_finite(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
     """JSON knows neither NaN nor infinity."""
-    for place, value in leaves(answer.out):
+    for value in within(answer.out):
         if isinstance(value, float) and not math.isfinite(value):
-            yield f"{place} is {value}"
+            yield f"there is {value}"
 
 
 @invariant
@@ -67,7 +67,7 @@ _INTERNAL = re.compile(
 @invariant
 def sentences_have_no_internal_values(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
     """A reader never meets the values by which the program says "none" or "unknown"."""
-    texts = [value for _, value in leaves(answer.out) if isinstance(value, str) and " " in value]
+    texts = [value for value in within(answer.out) if isinstance(value, str) and " " in value]
     for text in (*texts, *answer.messages):
         found = _INTERNAL.search(text)
         if found:
@@ -77,19 +77,15 @@ def sentences_have_no_internal_values(run: Declared | Several, line: str, answer
 @invariant
 def intervals_hold_their_places(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
     """Where something has a place and an interval, the place lies in it."""
-    for place, entry in _objects(answer.out):
+    for entry in _objects(answer.out):
         for name in ("t_s", "median_s"):
             values = [entry.get(key) for key in ("low_s", name, "high_s")]
             if all(isinstance(value, int | float) for value in values) and sorted(values) != values:
-                yield f"{place}: {name} is {values[1]}, and its interval {values[0]} to {values[2]}"
+                yield f"{name} is {values[1]}, and its interval {values[0]} to {values[2]}"
 
 
-def _objects(value: Any, place: str = "$") -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(value, dict):
-        yield place, value
-    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, entry in below:
-        yield from _objects(entry, f"{place}.{key}")
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    return (each for each in within(value) if isinstance(each, dict))
 
 
 @invariant
@@ -250,10 +246,10 @@ def a_run_has_one_length(run: Declared | Several, line: str, answer: Answer) -> 
             time_s, share = (answer.out["time_in_io"].get(f"{name}_{what}") for what in ("s", "share"))
             if time_s and not math.isclose(share, time_s / length_s, rel_tol=1e-9):
                 yield f"{name}: {time_s} s of {length_s} s is not {share}"
-    for place, entry in _objects(answer.out):
+    for entry in _objects(answer.out):
         other_s = entry.get("run_s")
         if isinstance(other_s, float) and not math.isclose(other_s, length_s, rel_tol=1e-9):
-            yield f"{place}.run_s is {other_s}, and in info {length_s}"
+            yield f"run_s is {other_s}, and in info {length_s}"
 
 
 @invariant

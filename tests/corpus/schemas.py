@@ -14,12 +14,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from jsonschema import Draft202012Validator
+from typing import TYPE_CHECKING, Any
 
 from .answers import ANSWERS, ROOT, Answer, NotThereError
 from .declared import RUNS, SEVERAL
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 FOLDER = ROOT / "docs" / "reference" / "schemas"
 HISTORY = "--db made-history.db --json"
@@ -38,7 +39,7 @@ FURTHER = (
     f"history check --last 1 {HISTORY}",
     f"history context 2 {HISTORY}",
     "replay ior --tasks 2 --set block_bytes=64KiB -o made-replayed --json",
-    "try made-replayed --with split=2 --json",
+    "try made-replayed --with split=2 --time 1 --json",
     "predict made-replayed --with split=2 --json",
     f"history show --predictions {HISTORY}",
     "pfs run --fs franklin -- sh made-copy.sh",
@@ -145,6 +146,10 @@ def answered() -> Iterator[tuple[str, Any]]:
 @cache
 def validator(name: str) -> Draft202012Validator:
     """The published schema of a command."""
+    from jsonschema import (
+        Draft202012Validator,  # which takes seconds: not in every process that collects tests
+    )
+
     return Draft202012Validator(json.loads((FOLDER / f"{name}.json").read_text()))
 
 

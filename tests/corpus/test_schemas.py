@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from ensembles.cli.main import build_parser
 
@@ -39,6 +38,8 @@ def test_every_command_with_json_has_a_schema() -> None:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_schemas_are_schemas(path: Any) -> None:
+    from jsonschema import Draft202012Validator
+
     Draft202012Validator.check_schema(json.loads(path.read_text()))
 
 

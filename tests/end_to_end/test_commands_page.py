@@ -42,12 +42,6 @@ def test_every_command_and_option_is_in_the_man_page():
     assert set(re.findall(r"(?<![\w-])--[a-z][\w-]+", PAGE)) == named | {"--help"}
 
 
-def test_the_man_page_is_installed(tmp_path):
-    command = [sys.executable, "setup.py", "-q", "install_data", "--install-dir", tmp_path]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    assert (tmp_path / "share" / "man" / "man1" / "ensio.1").exists()
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_the_help_is_on_the_page(command):
     options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", help_of(command))) - {"--help"}

@@ -39,6 +39,21 @@ def test_all_declarations_of_a_function_have_one_type(tmp_path):
     assert "mismatch" not in done.stderr
 
 
+@pytest.mark.long  # configures a build
+def test_archives_of_a_build_with_lto_are_for_any_compiler(tmp_path):
+    """Programs are linked with them by other compilers and linkers, which read machine code only."""
+    subprocess.run(
+        ["cmake", "-S", ROOT, "-B", tmp_path, "-DCMAKE_C_FLAGS=-flto"], check=True, capture_output=True
+    )
+    subprocess.run(
+        ["cmake", "--build", tmp_path, "--target", "ensio-regions"], check=True, capture_output=True
+    )
+    archive = tmp_path / "lib/libensio-regions.a"
+    sections = subprocess.run(["readelf", "-SW", archive], check=True, capture_output=True, text=True).stdout
+    assert ".text" in sections
+    assert ".gnu.lto" not in sections
+
+
 def test_a_static_program_is_not_linked_by_lld(tmp_path):
     """It would crash: from static libraries, lld brings nothing for ``__real_`` names."""
     (tmp_path / "app.c").write_text("int main(void) { return 0; }\n")

@@ -56,9 +56,9 @@ OF_A_RUN = (
 ONCE = (
     "collect REAL -o real.h5",
     "anonymise REAL -o hidden.h5",
-    "try REAL --with split=2",
+    "try REAL --with split=2 --time 1",
     "predict REAL --with split=2",
-    "calibrate-fs calibrated --tasks 1 -o calibration",
+    "calibrate-fs calibrated --tasks 1 --set repetitions=1 --set most_bytes=4MiB -o calibration",
     "compare REAL SIMULATED",
     "scaling REAL SIMULATED",
     "history list --db runs.db",

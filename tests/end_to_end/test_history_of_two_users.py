@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -57,6 +58,34 @@ def test_a_history_is_private_until_its_owner_shares_it(folder):
     refused = ensio(READER, folder, "history", "remove", "1")
     assert refused.returncode == 2
     assert "cannot be changed by this user" in refused.stderr
+
+
+_KILLED = """
+import os, sqlite3, sys
+writer = sqlite3.connect(sys.argv[1], isolation_level=None)
+writer.execute("UPDATE experiment SET name = 'renamed'")
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_what_a_killed_writer_left_is_read_or_its_reader_learns_who_can(folder, has_index):
+    program = ["sh", "-c", "echo x > out; cat out"]
+    assert ensio(OWNER, folder, "run", "-o", "run", "--", *program).returncode == 0
+    assert ensio(OWNER, folder, "history", "add", "run", "--experiment", "nightly").returncode == 0
+    place, journal, index = (folder / f"runs.db{suffix}" for suffix in ("", "-wal", "-shm"))
+    subprocess.run([sys.executable, "-c", _KILLED, place], umask=0o022, timeout=PATIENCE_S)
+    for path in (place, journal, index):
+        path.chmod(0o644)
+    if not has_index:
+        index.unlink()
+    listed = ensio(READER, folder, "history", "list")
+    assert ("renamed" in listed.stdout) == has_index, listed.stderr
+    if not has_index:
+        assert (listed.returncode, listed.stderr.count("\n")) == (2, 1)
+        assert "ask its owner for ensio history list" in listed.stderr
+    assert "renamed" in ensio(OWNER, folder, "history", "list").stdout
+    assert "renamed" in ensio(READER, folder, "history", "list").stdout
 
 
 @pytest.mark.parametrize("name", ["runs.db", "runs.db-wal", "runs.db-shm"])

@@ -1,5 +1,6 @@
 """A process that is killed loses no call that had returned."""
 
+import os
 import random
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 import ensembles
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.units import count_text
-from ensembles.readers.native.spool import read_spool
+from ensembles.readers.native.spool import TEXT_BYTES, read_spool
 from ensembles.writers.spool import HEAD_BYTES
 
 BLOCK = 4096
@@ -76,6 +77,21 @@ def test_a_block_of_zeros_in_its_spool_costs_no_call_in_silence(recorder, tmp_pa
         np.testing.assert_array_less(-1, run.events.start)
         costly += missing > 0
     assert costly > 0
+
+
+def test_a_changed_bit_of_its_texts_is_said(recorder, tmp_path):
+    killed_after(recorder, tmp_path, seed=2)
+    (path,) = recorder.run.glob("*.spool")
+    content, sound = path.read_bytes(), read_spool(str(path))
+    dice = random.Random(2)
+    assert (sound.files, sound.notes) == ([(1, os.fsencode(tmp_path / "out"))], [])
+    for _ in range(100):
+        changed = bytearray(content)
+        changed[TEXT_BYTES + dice.randrange(sound.head.text_bytes)] ^= 1 << dice.randrange(8)
+        path.write_bytes(changed)
+        found = read_spool(str(path))
+        names = [(spool.files, spool.properties, spool.calls_text, spool.facts) for spool in (found, sound)]
+        assert found.notes or names[0] == names[1]
 
 
 def test_an_ended_process_is_not_called_partial(recorder, tmp_path):

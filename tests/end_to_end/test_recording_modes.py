@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+import commands_here
 import numpy as np
 import pytest
 from test_mpi import compiled
@@ -299,7 +300,7 @@ def test_commands_tell_what_a_mode_has(preload, tmp_path, mode):
 
     def ensio(*arguments):
         command = ["ensio", *map(str, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True)
+        return commands_here.run(command, env=environment, capture_output=True, text=True)
 
     started = ensio("run", "-o", preload.run, "--mode", mode, "--", program, tmp_path, 3000)
     assert started.returncode == 0

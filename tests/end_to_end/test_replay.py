@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import executed
 from places import PATIENCE_S
 
 import ensembles
@@ -49,16 +50,17 @@ def script(folder, body):
 
 
 @pytest.fixture
-def replay(tmp_path, monkeypatch):
-    """Starts ``ensio replay`` in an empty folder; returns what came of it."""
+def replay(tmp_path, monkeypatch, capfd):
+    """Executes ``ensio replay`` in an empty folder; returns what came of it."""
     if not (BUILD / "bin" / "ensio-replay").exists():
         pytest.fail(f"ensio-replay is not built in {BUILD}; run ./dev setup")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
 
     def start(*arguments):
-        command = [str(ENSIO), "replay", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        done = executed("replay", *arguments)
+        done.stderr += capfd.readouterr().err  # of the programs that it started
+        return done
 
     return start
 

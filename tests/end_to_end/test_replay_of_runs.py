@@ -159,7 +159,7 @@ def test_the_documented_trial_is_possible(tmp_path):
     (command,) = re.findall(r"^    \$ ensio (try .*)$", page, re.M)
     (recorded,) = re.findall(r"^    ensio (replay ior .* -o quarters)$", page, re.M)
     ensio(tmp_path, *recorded.split())
-    found = ensio(tmp_path, *command.split(), "--json", status=None)
+    found = ensio(tmp_path, *command.split(), "--time", 1, "--json", status=None)
     assert json.loads(found)["calls"][0] > json.loads(found)["calls"][1]
 
 

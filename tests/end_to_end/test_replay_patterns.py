@@ -22,7 +22,11 @@ PATTERNS = sorted((ROOT / "testbed" / "patterns").glob("*.toml"))
 FINGERPRINTS = (ROOT / "testbed" / "patterns" / "fingerprints").glob("*.json")
 HELD = {json.loads(path.read_text())["pattern"] for path in FINGERPRINTS} - {"ior", "btio"}
 """Patterns whose replays are compared with the program itself (test_fingerprints_of_programs)."""
-SMALLER = {"ior": ["--set", "block_bytes=64KiB"], "madbench": ["--tasks", "2", "--set", "scale=1/1024"]}
+SMALLER = {
+    "ior": ["--set", "block_bytes=64KiB"],
+    "madbench": ["--tasks", "2", "--set", "scale=1/1024"],
+    "calibrate-fs": ["--set", "repetitions=1", "--set", "most_bytes=4MiB"],
+}
 MESSAGES = {"mpi.allgather": "MPI_Allgather", "mpi.allreduce": "MPI_Allreduce"}
 
 

@@ -1,8 +1,8 @@
 """``ensio simulate``: a pattern on a model is a run like any other, and mistakes are told beforehand."""
 
+import functools
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import executed, limited
 from places import BUILD, PATIENCE_S
 
 import ensembles
@@ -26,18 +27,14 @@ targets = 8
 
 @pytest.fixture
 def simulate(tmp_path, monkeypatch):
-    """Starts ``ensio simulate`` in a folder with a model; returns what came of it."""
+    """Executes ``ensio simulate`` in a folder with a model; returns what came of it."""
     if not (BUILD / "bin" / "ensio-simulate").exists():
         pytest.fail(f"ensio-simulate is not built in {BUILD}; run ./dev setup")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
     (tmp_path / "mine.toml").write_text(MODEL)
 
-    def start(*arguments, **options):
-        command = [str(ENSIO), "simulate", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, **options)
-
-    return start
+    return functools.partial(executed, "simulate")
 
 
 def simulated(simulate, *arguments):
@@ -84,7 +81,8 @@ def test_model_says_how_many_tasks_a_node_has_where_the_pattern_does_not(simulat
     assert simulated(simulate, *small_ior("--fs", "./mine.toml"))["nodes"] == 2  # four, as ior.toml says
 
 
-def test_run_says_what_it_is(simulate):
+def test_run_says_what_it_is(simulate, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["ensio", "simulate", "ior"])
     told = simulated(simulate, *small_ior("--fs", "./mine.toml", "--fault", "slow-target=2", "--seed", 7))
     run = ensembles.open(told["run"])
     assert told["faults"] == {"slow-target": 2}
@@ -191,11 +189,7 @@ def test_mistakes_are_told_in_one_sentence(simulate, tmp_path, arguments, senten
 )
 def test_full_disk_is_told_and_leaves_nothing(simulate, tmp_path, mode, most_bytes, sentence):
     """A file may not become longer than this."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
-    result = simulate(*small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"), preexec_fn=limit)
+    result = limited(most_bytes, "simulate", *small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"))
     assert result.returncode == 2
     assert sentence in result.stderr
     assert result.stderr.count("\n") == 1

@@ -188,8 +188,9 @@ def test_hdf5_behind_its_fortran_library_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "column", "reason"),
     [
-        ("raw", "written_bytes", "raw system calls"),
-        ("alias", "written_bytes", "raw system calls"),
+        ("raw", "written_bytes", "through raw system calls"),
+        ("alias", "written_bytes", "through raw system calls;"),
+        ("inline", "written_bytes", "through inline stdio (getc_unlocked, putc_unlocked);"),
         ("mmap", "dirtied_bytes", "through mapped files (1 call of mmap)"),
         ("libaio", "dirtied_bytes", "through libaio,"),  # a map that failed is none
     ],

@@ -10,8 +10,10 @@ import io
 import json
 import os
 import re
+import resource
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,17 @@ def executed(*words: object, folder: Path | None = None) -> subprocess.Completed
             code = end.code if isinstance(end.code, int) else 1
     texts = [stream.buffer.getvalue().decode() for stream in (out, told)]
     return subprocess.CompletedProcess(arguments, code, *texts)
+
+
+def limited(most_bytes: int, *words: object) -> subprocess.CompletedProcess[str]:
+    """Execute a command with a limit on the size of files, which fails as a full disk does."""
+    limits = (most_bytes, resource.RLIM_INFINITY)
+    return subprocess.run(
+        [sys.executable, "-m", "ensembles.cli.main", *map(str, words)],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+    )
 
 
 def told(*words: object) -> dict[str, Any]:

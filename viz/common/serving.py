@@ -6,20 +6,23 @@ import asyncio
 import errno
 import hmac
 import ipaddress
+import logging
 import re
 import secrets
 import socket
+import traceback
 from collections.abc import Awaitable, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
 from bokeh.server.util import bind_sockets
+from bokeh.util.logconfig import basicConfig
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPServerRequest
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
-from tornado.log import access_log, app_log
+from tornado.log import app_log
 from tornado.web import Application, HTTPError, RequestHandler
 
 from ensembles.model.errors import EnsioError
@@ -45,6 +48,19 @@ _POLICY = (
     "form-action 'self'; base-uri 'none'; "
 )
 """Pages load nothing from elsewhere. Bokeh makes functions from the text of its callbacks."""
+
+
+class OneLine(logging.Formatter):
+    """A line for each record: of an exception what it is and where, and not how the server came there."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[2]:
+            kind, error, trace = record.exc_info
+            last = traceback.extract_tb(trace)[-1]
+            text += f": {kind.__name__}: {error} ({last.filename}, line {last.lineno})"
+        return sanitize_text(" ".join(text.split()))[:1000]
 
 
 class Door:
@@ -81,6 +97,9 @@ class Door:
         self.strangers: dict[IOStream, None] = {}
 
     def __enter__(self) -> Door:
+        handler = logging.StreamHandler()
+        handler.setFormatter(OneLine())
+        basicConfig(handlers=[handler])  # which leaves what a program has set up
         return self
 
     def __exit__(self, *reason: object) -> None:
@@ -102,7 +121,7 @@ class Door:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of an application behind this door."""
-        return {"door": self, "log_function": _log}
+        return {"door": self, "log_function": lambda handler: None}  # exceptions have their line
 
 
 class Guarded(RequestHandler):
@@ -149,9 +168,10 @@ class Guarded(RequestHandler):
         self.finish(f"{sanitize_text(str(error)) if isinstance(error, EnsioError) else self._reason}\n")
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Log what is a defect, and nothing that a stranger can repeat at will."""
+        """Log what is a defect, without the path of the cookie, and nothing that a stranger can repeat."""
         if not isinstance(value, HTTPError | EnsioError):
-            super().log_exception(typ, value, tb)
+            path = self.request.path.removeprefix(self.settings["door"].base)
+            app_log.error("%s %s", self.request.method, path, exc_info=(typ, value, tb))
 
 
 class GuardedApplication(Application):
@@ -173,13 +193,6 @@ class GuardedApplication(Application):
 @cache
 def _guarded(handler: type[RequestHandler]) -> type[RequestHandler]:
     return handler if issubclass(handler, Guarded) else type(handler.__name__, (Guarded, handler), {})
-
-
-def _log(handler: RequestHandler) -> None:
-    """Log requests that failed, without the path of the cookie."""
-    if handler.get_status() >= 500:
-        path = handler.request.path.removeprefix(handler.settings["door"].base)
-        access_log.error("%d %s %s", handler.get_status(), handler.request.method, path)
 
 
 class PageServer(HTTPServer):

@@ -117,11 +117,7 @@ class Panel:
         return is_other
 
     def _file_of(self, view: View) -> str:
-        """Return the file whose offsets are shown.
-
-        It is the one that the view names, that of the chosen call, or the busiest one, in this order. If no
-        marked call moves bytes in the busiest one, it is that of the marked calls. Bytes move in it.
-        """
+        """Return the file whose offsets are shown."""
         found, path = self.calls.access_map()
         if found is None:
             return path

@@ -263,10 +263,7 @@ class CallReader:
     def _portions(
         self, requests: dict[str, SummaryRequest], selection: Selection, background: Background
     ) -> Iterator[tuple[float, SummaryGroup | None]]:
-        """Fill summaries portion by portion: yield the share of the run that was read, and the group.
-
-        The group is None where a newer work has to be done before the next portion.
-        """
+        """Fill summaries portion by portion: yield the share of the run that was read, and the group."""
         run = self.run
         count = 1
         if self._events is None:
@@ -394,11 +391,7 @@ class CallReader:
         return min(known)[2] if known else None
 
     def _first_window(self, key: _Asked, around: WindowShown | None, why: str) -> WindowShown:
-        """Return a window before it has been read, in whole rows and cells.
-
-        They are those of the finest of what there is: a window around it, the pyramid, or the picture of the
-        marked calls.
-        """
+        """Return a window before it has been read, in whole rows and cells."""
         selection, window = key.selection, key.what
         source: Any = self._levels if selection.selects_all else self._found.get(selection)
         made_of = source, around

@@ -116,10 +116,7 @@ _IDLE_S = 2.0
 
 
 def _write_ahead(document: Document) -> None:
-    """Write a document while the browser loads its program, so that it need not wait when it asks for it.
-
-    What has been written is given once, if the document has not changed since.
-    """
+    """Write a document while the browser loads its program, so that it need not wait when it asks for it."""
     make: Callable[..., Any] = document.to_json
     written: list[Any] = []
 

@@ -45,10 +45,7 @@ def _labelled_bars(
     columns: Mapping[str, Any],
     tooltips: Sequence[tuple[str, str]],
 ) -> figure:
-    """Draw a row for each label: a text, and below it bars one behind the other.
-
-    `lengths`: by the name of a part its length in each row, and its colour.
-    """
+    """Draw a row for each label: a text, and below it bars one behind the other."""
     rows = len(labels)
     top = max(np.sum([values for values, _ in lengths.values()], axis=0), default=0.0)
     fig = new_figure(

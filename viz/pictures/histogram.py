@@ -443,10 +443,7 @@ def _label(histogram: LogHistogram, call: Call) -> str:
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:
-    """Return the colour of each function that is drawn, in shades of the colour of its class.
-
-    The functions that took the most time come first, I/O before waiting.
-    """
+    """Return the colour of each function that is drawn, in shades of the colour of its class."""
     used: dict[str, int] = {}
     colours = {}
     for call in _by_time(histogram)[:_MOST_CALLS]:

@@ -318,10 +318,7 @@ def _part(
 
 @dataclass(frozen=True)
 class _Shown:
-    """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls.
-
-    Of a run there are facts too. With a layer, single calls are those of this layer.
-    """
+    """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls."""
 
     raster: Raster | DrawnRaster
     present: list[str]

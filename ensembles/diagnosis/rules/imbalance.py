@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import EvidenceRule
@@ -14,13 +13,12 @@ from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.limits import FAR, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.summed_case import SummedCase, summed_finding, without_order
+from ensembles.diagnosis.rules.one_run import refuse_bytes_of_few, transfers
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.late_entry import late_entry
-from ensembles.structure.phases.result import tasks_meet
 from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
@@ -212,26 +210,6 @@ NOBODY_WAITS = (
 )
 
 
-def find_summed(run: Run) -> Finding | None:
-    """Even the bytes of the tasks out, at the time per byte that each has."""
-    case = SummedCase(run)
-    if run.tasks < 2:
-        raise NotApplicable(NO_OTHERS)
-    if not tasks_meet(run.info, None):
-        raise NotApplicable(NOBODY_WAITS)
-    if np.char.endswith(case.name, "_all").any():
-        return None  # aggregators move the bytes of others
-    moved = case.of_tasks("bytes", ("read", "write"), "posix")
-    time_s = case.of_tasks("own_ns", ("read", "write"), "posix") * 1e-9
-    uneven = find_uneven(case.ranks, moved, time_s)
-    if uneven is None:
-        return None
-    saved = time_s * (1 - uneven.left[0])
-    bounds = (np.zeros(len(saved)), saved, saved)
-    checks = (*uneven.checks, without_order("whether the others wait for them"))
-    return summed_finding(case, "imbalance", uneven.title, checks, uneven.evidence, bounds)
-
-
 ENTRIES = "collective-entries"
 """Name of the summary that shows who waits for whom; the diagnosis reads it, too."""
 
@@ -250,5 +228,5 @@ rule = EvidenceRule(
     _find,
     {ENTRIES: SummaryRequest(ignoring_run(CollectiveEntries), CollectiveEntries.columns)},
     counted=find_counted,
-    summed=find_summed,
+    summed=_find,
 )

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.avoidable_calls import KEPT, REWRITE, leave_out_calls, written_anew
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS, LOW, MOST
+from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS
 from ensembles.diagnosis.path_calls import (
-    CHANGING,
-    ON_DESCRIPTORS,
+    KEPT,
     REMOVING,
+    REWRITE,
+    leave_out_calls,
     polled,
     refuse_merged_paths,
+    written_anew,
 )
 from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.summed_case import SummedCase, summed_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
@@ -141,44 +141,6 @@ def find_counted(run: Run) -> Finding | None:
     )
 
 
-NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
-
-
-def find_summed(run: Run) -> Finding | None:
-    """Count what must be repetitions: calls of a task beyond the number of files that the run knows."""
-    case = SummedCase(run)
-    files = len(run.files) - 1
-    refuse_merged_paths(run)
-    saved, again, count, spent = np.zeros(len(case.ranks)), 0, 0, 0.0
-    for op in ("open", "meta"):
-        calls = case.of_tasks("n", (op,), "posix", but=NO_LOOKUPS)
-        repeated = np.maximum(calls - files, 0.0)
-        often = (calls >= LEAST_CALLS) & (repeated >= MOST * calls)
-        time_s = case.of_tasks("own_ns", (op,), "posix", but=NO_LOOKUPS) * 1e-9
-        saved += np.where(often, time_s * repeated / np.maximum(calls, 1), 0.0)
-        again += int(repeated[often].sum())
-        count += int(calls[often].sum())
-        spent += float(time_s[often].sum())
-    if not count:
-        return None
-    check = Check(
-        "more-calls-than-files",
-        True,
-        f"tasks make {count:,} calls on paths, and the run knows {count_text(files, 'file')}: {again:,} "
-        "calls or more ask again",
-    )
-    closes_s = case.of_tasks("own_ns", ("close",), "posix") * 1e-9
-    return summed_finding(
-        case,
-        "metadata-storm",
-        f"{count:,} calls on paths, {again:,} of them or more for the same path again, take "
-        f"{seconds_text(spent / count)} each",
-        (check,),
-        {"repeated": again, "mean_s": spent / count},
-        (LOW * saved, saved, saved + np.where(saved > 0, closes_s, 0.0)),
-    )
-
-
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     refuse_merged_paths(case.run)
     paths, opened = leave_out_calls(case, uses), opened_again(case, uses)
@@ -241,6 +203,6 @@ rule = EvidenceRule(
     _find,
     FILE_USES,
     counted=find_counted,
-    summed=find_summed,
+    summed=_find,
     counts_more=True,
 )

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.diagnosis.cannot_tell import CannotTell, transfers
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
+from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.shared_processors import on_crowded_nodes
+from ensembles.diagnosis.rules.one_run import CannotTell, transfers
+from ensembles.diagnosis.target_load import on_crowded_nodes
 from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.turns import LEAST_UNITS, LEVEL, Turns, largest_chance, p_of_turns, turns_of
@@ -149,9 +150,6 @@ def _in_turns(case: Case, groups: list[np.ndarray], units: np.ndarray, unit: str
     return PhasesInTurns(unit, rows, turns, len(tested), largest_chance(every), p)
 
 
-LEAST_RATIO = 4.0
-"""Other phases move bytes so many times faster: the bytes do not explain how long a turn takes."""
-
 ADVICE = "it moves the same bytes in the same time; ensio modes shows its harmonics"
 
 ADVICE_TURNS = (
@@ -176,7 +174,8 @@ _cannot_tell = CannotTell(_concerned, ADVICE, "one task a node")
 def _find(case: Case) -> Remedy | None:
     found = phases_in_turns(case)
     elsewhere = None if found is None else found.rate_elsewhere(case)
-    if found is None or (elsewhere is not None and elsewhere < LEAST_RATIO * found.rate(case)):
+    # Other phases move bytes so many times faster that these do not explain how long a turn takes.
+    if found is None or (elsewhere is not None and elsewhere < FAR * found.rate(case)):
         _cannot_tell(case)
         return None
     title = found.title(case.run_s)

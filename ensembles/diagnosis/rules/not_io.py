@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Finding, NotApplicable, Where
+from ensembles.diagnosis.finding import FROM_SHARE, SURE, Check, Finding, NotApplicable, Where
 from ensembles.diagnosis.limits import LITTLE
 from ensembles.diagnosis.principles import TURNS
-from ensembles.diagnosis.remedy import little_io
-from ensembles.diagnosis.summed_case import SummedCase
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
-from ensembles.structure.phases.result import tasks_meet
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -50,24 +47,18 @@ def find_counted(run: Run, most_share: float) -> Finding | None:
     )
 
 
-def find_summed(run: Run, most_share: float) -> Finding | None:
-    """Compare the I/O time of the busiest task with the length of the run."""
-    case = SummedCase(run)
-    if not len(case) or case.run_s <= 0:
-        return None
-    # Tasks that do not meet may do their I/O one after the other, and the run waits for all of it.
-    is_summed = not tasks_meet(run.info, None)
-    io_s = float(case.busy_s.sum() if is_summed else case.busy_s.max())
-    if io_s >= most_share * case.run_s:
-        return None
-    return little_io(
-        io_s,
-        case.run_s,
-        Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS)),
-        f"{'all tasks together are' if is_summed else 'no task is'} in I/O for "
-        f"{'' if is_summed else 'more than '}{seconds_text(io_s)} of {seconds_text(case.run_s)}",
-        f"I/O takes at most {share_text(io_s / case.run_s, 1)} of this run in "
-        f"{'all tasks together' if is_summed else 'any task'}",
+def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str) -> Finding:
+    """Make the finding ``not-io``: I/O takes `io_s` of the run at most."""
+    return Finding(
+        "not-io",
+        "note",
+        SURE,
+        where,
+        {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
+        (Check("little-io", True, observed),),
+        "look at computation and communication first",
+        (0.0, io_s),
+        title,
     )
 
 
@@ -95,7 +86,7 @@ class NotIo(EvidenceRule):
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
         title = f"I/O is {share_text(share, 1)} of the critical path of this run"
-        if not case.model.shows_waiting:
+        if case.evidence.are_sums or not case.model.shows_waiting:
             who = "task" if len(case.ranks) > 1 else "thread"
             blocks = f"some {who} is in I/O for at most"
             title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"
@@ -119,15 +110,9 @@ def _refuse_unseen(run: Run) -> None:
         raise NotApplicable(lacks)
 
 
-def _find_summed(run: Run) -> Finding | None:
-    """Find little I/O in sums by task, where they hold it all."""
-    _refuse_unseen(run)
-    return find_summed(run, LITTLE)
-
-
 rule = NotIo(
     "not-io",
     lambda case: None,
     counted=lambda run: find_counted(run, LITTLE),
-    summed=_find_summed,
+    summed=lambda case: None,
 )

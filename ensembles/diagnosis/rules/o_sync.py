@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,11 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable
+from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS
 from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_RATIO, LOW
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.summed_case import SummedCase, refuse, summed_finding
+from ensembles.diagnosis.summed_case import refuse
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
@@ -27,54 +28,28 @@ def flagged_files(run: Run) -> dict[str, str]:
     return {path: facts[OPEN_FLAGS] for path, facts in run.info.file_facts.items() if OPEN_FLAGS in facts}
 
 
-def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
+def find_summed(case: Case, uses: FileUses) -> Remedy | None:
     """Find writes that wait, if each open of the run had flags; else sums do not show which do."""
-    flagged = flagged_files(run)
+    flagged, rows = flagged_files(case.run), case.rows
+    writes = (case.layer == "posix") & (case.op == "write") & (rows["bytes"] > 0)
     if not flagged:
         return None
-    case = SummedCase(run)
-    some = any(OPEN_RANKS in facts for facts in run.info.file_facts.values())
-    opens = case.of_tasks("n", ("open",), "posix")
+    some = any(OPEN_RANKS in facts for facts in case.run.info.file_facts.values())
+    opens = case.by_cell(np.where((case.layer == "posix") & (case.op == "open"), rows["n"], 0))
     # A file has an open with flags in each task that uses it, and further ones may be without.
     some |= opens.sum() > max(len(flagged), np.count_nonzero(opens))
-    if some or len(flagged) < len(run.files) - 1:
+    if some or len(flagged) < len(case.run.files) - 1:
         refuse(
             case,
-            float(case.of_tasks("own_ns", ("write",), "posix").max(initial=0.0)) * 1e-9,
+            case.most_s(np.where(writes, rows["time_ns"], 0.0)),
             f"sums do not show which writes used the opens of {count_text(len(flagged), 'file')} with "
             "O_SYNC, O_DSYNC or O_DIRECT",
         )
         return None
-    rows = case.rows
-    writes = (case.layer == "posix") & (case.op == "write") & (rows["bytes"] > 0)
-    writes &= rows["bytes"] < MOST_BYTES * rows["n"]
-    count = int(rows["n"][writes].sum())
-    if count < LEAST_CALLS:
-        return None
-    saved = case.divided(
-        np.where(writes, np.maximum(rows["own_ns"] - rows["bytes"] / COPIED_BYTES_PER_NS[1], 0), 0)
-    )
-    size, each_s = rows["bytes"][writes].sum() / count, rows["own_ns"][writes].sum() / count * 1e-9
     flags = " and ".join(sorted(set(flagged.values())))
-    checks = (
-        Check(
-            "flags", True, f"{count_text(len(flagged), 'file')}, all that the run knows, opened with {flags}"
-        ),
-        Check("flags-cost", None, "no writes go to files without these flags: the disk may be slow as such"),
-    )
-    return summed_finding(
-        case,
-        "o-sync",
-        f"{count:,} writes of {bytes_text(round(size))} to files opened with {flags} take "
-        f"{seconds_text(each_s)} each",
-        checks,
-        {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_s},
-        # The bytes still have to reach the device: a later flush may take as long as they did.
-        (LOW * saved, saved, saved),
-        op="write",
-        files=tuple(flagged)[:MOST_FILES],
-        advice=advice["SYNC" in flags],
-    )
+    known = f"{count_text(len(flagged), 'file')}, all that the run knows, opened with {flags}"
+    none = np.zeros(len(case), bool)
+    return _remedy(case, rows, writes, none, lambda part: part, tuple(flagged), flags, known)
 
 
 MOST_BYTES = 4 << 20
@@ -116,33 +91,44 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             f"{opened}no event says that its write used such a descriptor: writes used others, or the record "
             "is of an older recorder"
         )
-    chosen = writes & waits & (table["bytes"] < MOST_BYTES * np.maximum(table["n"], 1))
-    count = int(table["n"][chosen].sum())
-    if count < LEAST_CALLS:
-        return None
-    each_ns = float(table["time_ns"][chosen].sum()) / count
-    size = float(table["bytes"][chosen].sum()) / count
-    left = table["bytes"] / COPIED_BYTES_PER_NS[1] / np.maximum(table["time_ns"], 1)
-    share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
-    saved = case.rows["time_ns"] * share
+    chosen = writes & waits
     files = np.unique(table["file"][chosen])
     names = case.paths(np.bincount(table["file"][chosen], table["time_ns"][chosen]))
     flags = " and ".join(sorted({facts[number] for number in files.tolist()}))
-    sync = "SYNC" in flags
+    known = f"{len(files)} of {len(facts) - 1} files were opened with {flags}"
+    to_rows = partial(share_of_rows, case, table, np.ones(len(chosen), bool))
+    return _remedy(case, table, chosen, writes & ~waits, to_rows, names, flags, known)
+
+
+def _remedy(
+    case: Case,
+    table: dict[str, np.ndarray],
+    chosen: np.ndarray,
+    others: np.ndarray,
+    to_rows: Callable[[np.ndarray], np.ndarray],
+    files: tuple[str, ...],
+    flags: str,
+    known: str,
+) -> Remedy | None:
+    """Take what is beyond copying off writes of a table; `to_rows` gives each row of the case its part."""
+    chosen = chosen & (table["bytes"] < MOST_BYTES * np.maximum(table["n"], 1))
+    count = int(table["n"][chosen].sum())
+    if count < LEAST_CALLS:
+        return None
+    each_ns, size = (float(table[name][chosen].sum()) / count for name in ("time_ns", "bytes"))
+    left = table["bytes"] / COPIED_BYTES_PER_NS[1] / np.maximum(table["time_ns"], 1)
+    saved = case.rows["time_ns"] * to_rows(chosen * np.maximum(1 - left, 0))
     return Remedy(
-        share_of_rows(case, table, chosen) > 0,
+        to_rows(chosen * 1.0) > 0,
         saved,
         f"{count:,} writes of {bytes_text(round(size))} to files opened with {flags} take "
         f"{seconds_text(each_ns * 1e-9)} each",
-        (
-            Check("flags", True, f"{len(files)} of {len(facts) - 1} files were opened with {flags}"),
-            _compared(table, writes & ~waits, size, each_ns),
-        ),
+        (Check("flags", True, known), _compared(table, others, size, each_ns)),
         {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_ns * 1e-9},
         # The bytes still have to reach the device: a later flush may take as long as they did.
         LOW * saved,
-        files=names,
-        advice=ADVICE[sync],
+        files=files,
+        advice=ADVICE["SYNC" in flags],
     )
 
 
@@ -161,4 +147,4 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     return Check("flags-cost", LEAST_RATIO * usual_ns < each_ns, sentence)
 
 
-rule = EvidenceRule("o-sync", _find, FILE_USES, summed=partial(find_summed, advice=ADVICE))
+rule = EvidenceRule("o-sync", _find, FILE_USES, summed=find_summed)

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.collective_calls import counted_writes
+from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
-from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, NotApplicable, Where, rate_confidence
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.fixed_cost import SHARED_MEMORY_BYTES_PER_NS
-from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.limits import AGAIN, MARGIN
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rules.collective import counted_writes
+from ensembles.diagnosis.rules.hdf5 import other_data_calls
 from ensembles.model.units import bytes_text, number_text
 
 if TYPE_CHECKING:
@@ -68,14 +69,14 @@ def find_counted(run: Run) -> Finding | None:
         return None
     if "POSIX" not in modules:
         raise NotApplicable("the log has counters of MPI-IO and none of POSIX: record both modules")
-    above, below = modules["MPI-IO"].by_file, modules["POSIX"].by_file
-    files, mine, theirs = np.intersect1d(above["file"], below["file"], return_indices=True)
+    case, below = counted_case(run, "MPI-IO"), modules["POSIX"].by_file
+    above = case.files
+    _, mine, theirs = np.intersect1d(above["file"], below["file"], return_indices=True)
     asked, written = above["bytes_written"][mine], below["bytes_written"][theirs]
     read = below["bytes_read"][theirs] - above["bytes_read"][mine]
     sieved = (asked > 0) & (read >= MARGIN * asked) & (written >= (1 + MARGIN) * asked)
     if not sieved.any():
         return None
-    names = tuple(run.files[number] for number in files[sieved].tolist())
     asked_bytes, written_bytes, read_bytes = (int(each[sieved].sum()) for each in (asked, written, read))
     # Nothing says when the reads were made, or by whom: at most the time of the slowest task is gained. What
     # a write of MPI-IO takes outside of POSIX may be the lock of its range, or waiting for other tasks.
@@ -90,24 +91,19 @@ def find_counted(run: Run) -> Finding | None:
         ),
         Check("same-range", None, "counters have no offsets: record with ensio to see the calls"),
     )
-    return Finding(
+    chosen = np.zeros(len(above["file"]), bool)
+    chosen[mine[sieved]] = True
+    return counted_finding(
+        case,
         "read-modify-write",
-        "note",
-        rate_confidence(checks),
-        Where(
-            op="write",
-            layer="mpiio",
-            files=names[:MOST_FILES],
-            file_count=len(names),
-            tasks=run.tasks,
-            ranks=((0, run.tasks - 1),),
-        ),
-        {"asked_bytes": asked_bytes, "written_bytes": written_bytes, "read_bytes": read_bytes},
-        checks,
-        _advice(*counted_writes(run)),
-        (0.0, most_s),
         f"POSIX wrote {number_text(written_bytes / asked_bytes)} times the bytes of MPI-IO, and read "
         f"{bytes_text(read_bytes)} for it (data sieving)",
+        checks,
+        {"asked_bytes": asked_bytes, "written_bytes": written_bytes, "read_bytes": read_bytes},
+        (0.0, 0.0, most_s),
+        chosen,
+        "write",
+        advice=_advice(*counted_writes(run)),
     )
 
 

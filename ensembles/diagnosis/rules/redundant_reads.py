@@ -16,7 +16,7 @@ from ensembles.diagnosis.file_uses import (
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.limits import FAR, FEW, LOW
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.small_calls import DENSE
+from ensembles.diagnosis.rules.small_requests import DENSE
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.units import bytes_text, count_text, number_text, share_text

@@ -2,32 +2,252 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.counted_case import counted_case, counted_finding
+from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import FEW, LEAST_UNITS, LEVEL
+from ensembles.diagnosis.limits import FEW, LEAST_RATIO, LEAST_UNITS, LEVEL, LITTLE, MOST
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
-from ensembles.diagnosis.target_residuals import (
-    LEAST_FACTOR,
-    OUTLIER,
-    find_slow_target,
-    share_on_target,
-)
 from ensembles.model.units import number_text, share_text
+from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
+LEAST_TARGETS = 6
+"""Of one file with fewer stripes, targets are the same as call indices: tasks in step use them in turn."""
+
+OUTLIER = 2.0
+
+
+class SlowTarget(NamedTuple):
+    """A slow target."""
+
+    target: int
+    factor: float  # By which its calls take longer than the same calls on others
+    p: float  # Of a permutation of targets among pairs of task and target
+    shortest: float  # The same factor, of the shortest call of each task
+    slow_users: float  # Share of the tasks that are slow there
+    # users, pairs, targets: Tasks that use it, and pairs and targets that were compared
+    users: int
+    pairs: int
+    targets: int
+
+
+def find_slow_target(case: Case) -> SlowTarget | None:
+    """Return the slowest target, if it is slower than load, tasks and chance explain."""
+    table = case.evidence.targets.columns()
+    if not len(table["n"]):
+        raise NotApplicable(
+            "no call is known to lie on one target: the layout of the files is unknown, or each "
+            "call has stripes on many "
+            "targets; record file by file on Lustre, or with a small stripe count"
+        )
+    residual = _residuals(table)
+    targets, target = np.unique(table["target"], return_inverse=True)
+    if len(targets) < LEAST_TARGETS:
+        raise NotApplicable(
+            f"calls lie on {len(targets)} targets alone, and {LEAST_TARGETS} are needed to compare"
+        )
+    # A pair of task and target is one observation: its calls share what happens to them.
+    pair, where = np.unique(table["rank"] * (1 << 32) + table["target"], return_inverse=True)
+    weight = np.bincount(where, table["time_ns"])
+    value = np.bincount(where, residual * table["time_ns"]) / np.maximum(weight, 1)
+    of = np.searchsorted(targets, pair % (1 << 32))
+    value = value - _of_tasks(value, pair >> 32)
+    value = value - _explained_by_load(table, target, np.bincount(of))[of]
+    score = _scores(value, of, len(targets))
+    worst = int(np.argmax(score))
+    p = p_of_chance(score[worst], lambda rng: _scores(rng.permutation(value), of, len(targets)).max())
+    # A target that more tasks use at once serves each of them later: that is load, not slowness.
+    mine = of == worst
+    factor, users = float(np.exp(np.median(value[mine]))), int(mine.sum())
+    slow_users = float(np.mean(value[mine] > 0.5 * np.log(factor)))
+    medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
+    next_worst = float(np.max(np.delete(medians, worst)))
+    if p > LEVEL or factor < LEAST_RATIO or users < 2 or slow_users < MOST:
+        return None
+    if np.log(factor) < OUTLIER * next_worst:
+        return None
+    # Tasks in step queue up at the target where all of them begin; the first of a queue shows its own speed.
+    shortest = _shortest(table, int(targets[worst]))
+    if shortest < MOST * np.log(factor):
+        return None
+    return SlowTarget(
+        int(targets[worst]), factor, p, float(np.exp(shortest)), slow_users, users, len(pair), len(targets)
+    )
+
+
+def share_on_target(case: Case, target: int) -> np.ndarray:
+    """Estimate which share of the time of each row was spent on a target."""
+    table = case.evidence.targets.columns()
+    rank, call, size = (case.rows[name] for name in ("rank", "call", "size"))
+    on = table["target"] == target
+    width = int(rank.max(initial=0)) + 1
+    keys = (table["call"] * 128 + table["size"]) * width + table["rank"]
+    names, where = np.unique(keys, return_inverse=True)
+    whole = np.bincount(where, table["time_ns"], len(names))
+    part = np.bincount(where, table["time_ns"] * on, len(names))
+    wanted = (call * 128 + size) * width + rank
+    at = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
+    found: np.ndarray = np.where(names[at] == wanted, part[at] / np.maximum(whole[at], 1), 0.0)
+    return found
+
+
+def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
+    """Compute how much longer than the median of its function and size class each row takes (logarithm)."""
+    key = table["call"] * 128 + table["size"]
+    mean = table["log_ns"] / table["n"]
+    result = np.zeros(len(mean))
+    for name in np.unique(key):
+        chosen = key == name
+        result[chosen] = mean[chosen] - np.median(mean[chosen])
+    return result
+
+
+def _shortest(table: dict[str, np.ndarray], target: int) -> float:
+    """Compute how much longer the shortest calls of the tasks are on a target (logarithm).
+
+    Functions and size classes count by their time on the target.
+    """
+    key, mine = table["call"] * 128 + table["size"], table["target"] == target
+    least = np.log(np.maximum(table["least_ns"], 1))
+    total = weight = 0.0
+    for name in np.unique(key[mine]):
+        there, elsewhere = (key == name) & mine, (key == name) & ~mine
+        if elsewhere.any():
+            others = [
+                np.median(least[elsewhere & (table["target"] == n)]) for n in _targets(table, elsewhere)
+            ]
+            time_ns = float(table["time_ns"][there].sum())
+            total += time_ns * float(np.median(least[there]) - np.median(others))
+            weight += time_ns
+    return total / weight if weight else 0.0
+
+
+def _targets(table: dict[str, np.ndarray], rows: np.ndarray) -> list[int]:
+    found: list[int] = np.unique(table["target"][rows]).tolist()
+    return found
+
+
+def _of_tasks(value: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the median of each task that uses several targets: a slow task is slow on all of them."""
+    ranks, where, count = np.unique(rank, return_inverse=True, return_counts=True)
+    typical = np.array([np.median(value[where == number]) for number in range(len(ranks))])
+    found: np.ndarray = np.where(count >= LEAST_TARGETS, typical, 0.0)[where]
+    return found
+
+
+def _explained_by_load(table: dict[str, np.ndarray], target: np.ndarray, users: np.ndarray) -> np.ndarray:
+    """Compute what more bytes, or more tasks, than usual explain of the time of each target (logarithms)."""
+    load = np.bincount(target, table["bytes"]).astype(float)
+    more = [np.log(np.maximum(values, 1) / np.median(values)) for values in (load, users.astype(float))]
+    # A target that is asked for more than it can serve falls behind by more than in proportion.
+    found: np.ndarray = 2 * np.maximum(np.maximum(*more), 0)
+    return found
+
+
+def _scores(value: np.ndarray, target: np.ndarray, targets: int) -> np.ndarray:
+    count = np.bincount(target, minlength=targets)
+    return np.bincount(target, value, targets) / np.sqrt(np.maximum(count, 1))
+
+
+MOST_STRIPES = 4
+"""Targets of a file, of which one slow one is a notable part."""
+
+
+class SlowFiles(NamedTuple):
+    """Files on a slow target."""
+
+    target: int
+    factor: float  # By which they take longer than other files of the same size in the same phase
+    p: float  # Of a permutation of files
+    files: np.ndarray  # int64, shape (k,): Their numbers
+    # compared, targets: Files and targets that were compared
+    compared: int
+    targets: int
+    rows: np.ndarray  # bool, shape (m,): Of `FileUses.table`: their transfers, syncs and closes
+
+
+def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
+    """Return the files of the slowest target, if load and chance do not explain that they are slower."""
+    table, stripes = uses.table.columns(), case.evidence.stripes
+    calls = case.run.calls
+    waits = np.array([c.layer == "posix" and c.op in ("read", "write", "sync", "close") for c in calls])
+    at = stripes[np.minimum(table["file"], len(stripes) - 1)]
+    known = waits[table["call"]] & (at[:, 3] > 0) & (at[:, 1] > 0) & (at[:, 1] <= MOST_STRIPES)
+    files, slower, moved = _slowness(table, known)
+    if len(files) < LEAST_UNITS:
+        return None
+    _, count, first, listed = stripes[files].T
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    file = np.repeat(np.arange(len(files)), count)
+    targets, of = np.unique(
+        (np.repeat(first, count) + number) % np.repeat(listed, count), return_inverse=True
+    )
+    if len(targets) < LEAST_UNITS:
+        return None
+    load = np.bincount(of, (moved / count)[file])
+    busiest = np.zeros(len(files))
+    np.maximum.at(busiest, file, np.log(np.maximum(load[of], 1) / max(np.median(load), 1)))
+    users = np.bincount(of)
+    score = np.bincount(of, (slower - busiest)[file]) / np.sqrt(users)
+    worst = int(np.argmax(score))
+    mine = np.zeros(len(files), bool)
+    mine[file[of == worst]] = True
+    value = slower - _slope(busiest[~mine], slower[~mine]) * busiest
+    score = np.bincount(of, value[file]) / np.sqrt(users)
+    factor = float(np.exp(np.median(value[mine]) - np.median(value)))
+    if mine.sum() < FEW or mine.all() or factor < LEAST_RATIO:
+        return None
+    p = p_of_chance(
+        score[worst], lambda rng: (np.bincount(of, rng.permutation(value)[file]) / np.sqrt(users)).max()
+    )
+    elsewhere = ~mine[file]
+    others = [np.median(value[file[elsewhere & (of == each)]]) for each in np.unique(of[elsewhere])]
+    if p > LEVEL or np.log(factor) < OUTLIER * max(others):
+        return None
+    rows = known & np.isin(table["file"], files[mine])
+    return SlowFiles(int(targets[worst]), factor, p, files[mine], len(files), len(targets), rows)
+
+
+def _slope(load: np.ndarray, slower: np.ndarray) -> float:
+    """Estimate how much slower files are where their busiest target has more bytes (logarithms).
+
+    Between 0 and 2: a target that is asked for more than it serves falls behind by more than in proportion.
+    """
+    spread = load - load.mean() if len(load) else load
+    square = float((spread**2).sum())
+    return float(np.clip((spread * slower).sum() / square, 0.0, 2.0)) if square > 0 else 1.0
+
+
+def _slowness(table: dict[str, np.ndarray], known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compare the time in each file with that in others of the same phase and size class."""
+    rows = np.flatnonzero(known)
+    cell, first = groups_of_rows([table["file"][rows], table["phase"][rows]])
+    time_ns, moved = (np.bincount(cell, table[name][rows]) for name in ("time_ns", "bytes"))
+    file, phase = table["file"][rows][first], table["phase"][rows][first]
+    group = groups_of_rows([phase, size_classes(moved)])[0]
+    value = np.log(np.maximum(time_ns, 1))
+    alike = np.bincount(group)[group] >= LEAST_UNITS
+    median, length = np.zeros(len(value)), np.zeros(len(value))
+    for each in np.unique(group[alike]):
+        mine = group == each
+        median[mine], length[mine] = np.median(value[mine]), np.median(time_ns[mine])
+    files, where = np.unique(file[alike], return_inverse=True)
+    weight = np.bincount(where, length[alike], len(files))
+    slower = np.bincount(where, ((value - median) * length)[alike], len(files)) / np.maximum(weight, 1)
+    return files, slower, np.bincount(where, moved[alike], len(files))
+
+
 _PARTS = (0.7, 1.0, 1.1)
-_FASTEST = 0.05
 
 
 def find_counted(run: Run) -> Finding | None:
@@ -55,7 +275,7 @@ def find_counted(run: Run) -> Finding | None:
     )
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     factor, next_worst = float(np.exp(medians[worst])), float(np.max(np.delete(medians, worst)))
-    if p > LEVEL or count[worst] < FEW or factor < LEAST_FACTOR:
+    if p > LEVEL or count[worst] < FEW or factor < LEAST_RATIO:
         return None
     if np.log(factor) < OUTLIER * next_worst:
         return None
@@ -64,7 +284,7 @@ def find_counted(run: Run) -> Finding | None:
     lost_s = np.where(chosen, time_s * (1 - 1 / factor), 0.0)
     # Elsewhere a file takes at least as long as the fastest ones of its size do.
     others = known & ~chosen
-    least_s = moved * np.quantile(time_s[others] / moved[others], _FASTEST)
+    least_s = moved * np.quantile(time_s[others] / moved[others], LITTLE)
     room_s = np.where(chosen, np.maximum(time_s - least_s, 0.0), 0.0)
     low_s, likely_s, high_s = (case.gain_s(np.minimum(part * lost_s, room_s)) for part in _PARTS)
     checks = (

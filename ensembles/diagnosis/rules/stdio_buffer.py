@@ -13,7 +13,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, NEARLY_ALL, SMALL_BYTES
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.small_calls import flushed_records, formatted_calls, join_calls
+from ensembles.diagnosis.rules.small_requests import flushed_records, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
 

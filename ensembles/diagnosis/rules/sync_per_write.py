@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.cannot_tell import refuse_syncs_of_steps
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_PHASES, LOW
+from ensembles.diagnosis.finding import Check, NotApplicable
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_PHASES
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.summed_case import SummedCase, summed_finding
+from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, number_text, seconds_text
 
 if TYPE_CHECKING:
-    from ensembles.run.run import Run
+    pass
 
 
 def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
@@ -53,36 +52,6 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     before = syncs & (moved > 0) & (synced <= moved) & ~anew
     rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
     return rows
-
-
-def find_summed(run: Run, advice: str) -> Finding | None:
-    """Find tasks that sync after at most four writes, or at most 1 MiB, on average."""
-    case = SummedCase(run)
-    syncs, writes = case.of_tasks("n", ("sync",), "posix"), case.of_tasks("n", ("write",), WRITERS)
-    moved = case.of_tasks("bytes", ("write",), WRITERS)
-    few = (writes <= MOST_WRITES * syncs) | (moved <= LARGE_BYTES * syncs)
-    often = (syncs >= LEAST_SYNCS_WITHOUT_PHASES) & (writes > 0) & few
-    if not often.any():
-        return None
-    time_s = case.of_tasks("own_ns", ("sync",), "posix") * 1e-9
-    saved = np.where(often, time_s * (1 - 1 / np.maximum(syncs, 1)), 0.0)
-    total, ratio = int(syncs[often].sum()), float(writes[often].sum() / syncs[often].sum())
-    each_s = float(time_s[often].sum()) / total
-    often_text = how_often(ratio)
-    checks = (
-        Check("after-few-writes", True, often_text),  # the title says it, and how many
-        Check("bytes-stay", None, "the bytes still have to be written by the last sync"),
-    )
-    return summed_finding(
-        case,
-        "sync-per-write",
-        f"{often_text}: {total:,} syncs, {seconds_text(each_s)} each",
-        checks,
-        {"syncs": total, "writes_per_sync": ratio},
-        (LOW * saved, saved, saved),
-        op="sync",
-        advice=advice,
-    )
 
 
 def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> str:
@@ -174,6 +143,4 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = EvidenceRule(
-    "sync-per-write", _find, FILE_USES, summed=lambda run: find_summed(run, ADVICE.format(RECORDS))
-)
+rule = EvidenceRule("sync-per-write", _find, FILE_USES, summed=_find)

@@ -36,7 +36,7 @@ def account_of_spool(beginning: bytes) -> Any | None:
 def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
     """Read the account of a process from its properties in a job file; None: as for `account_of_spool`."""
     words = properties.get(ACCOUNT_PROPERTY, b"").split()
-    if len(words) != _NUMBERS or not all(word.isdigit() and len(word) < 20 for word in words):
+    if len(words) != _NUMBERS or not all(word.isdigit() and len(word) <= 20 for word in words):
         return None
     return _sound_account(
         ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words))
@@ -65,7 +65,7 @@ def sum_words(numbers: np.ndarray) -> Any:
     """Sum numbers (u8, shape (..., n)) as the recorder does (``ensio_sum_words``): u4, shape (...)."""
     import numpy as np
 
-    total = (numbers * np.arange(1, 2 * numbers.shape[-1], 2, dtype="u8")).sum(axis=-1, dtype="u8")
+    total = (numbers * np.arange(3, 2 * numbers.shape[-1] + 3, 2, dtype="u8")).sum(axis=-1, dtype="u8")
     return (total ^ total >> np.uint64(32)).astype("u4") | np.uint32(1)
 
 

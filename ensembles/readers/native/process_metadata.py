@@ -88,7 +88,7 @@ def distinct_properties(spools: Iterable[Spool]) -> list[dict[bytes, bytes]]:
 
 def _environment(properties: dict[bytes, bytes]) -> dict[str, str]:
     return {
-        os.fsdecode(key[len(_VARIABLE) :]): "\x1f".join(mask_command(os.fsdecode(value).split("\x1f")))
+        os.fsdecode(key[len(_VARIABLE) :]): "\x1f".join(mask_command((*os.fsdecode(value).split("\x1f"),)))
         for key, value in sorted(properties.items())
         if key.startswith(_VARIABLE)
     }
@@ -227,6 +227,8 @@ _FACTS = {
     "io_uring": "URING",
     "piped-in": "PIPED_IN",
     "piped-out": "PIPED_OUT",
+    "inline-stdio": "INLINE",
+    "children": "CHILDREN",
 }
 _TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _REWRITTEN_NS = 30 * 10**9

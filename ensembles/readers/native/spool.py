@@ -19,6 +19,7 @@ from ensembles.model.c_layout import (
     LOSSES,
     SPOOL,
     SURROUNDINGS,
+    TEXT,
     WINDOW,
 )
 from ensembles.model.errors import EnsioError
@@ -353,10 +354,7 @@ def _read(path: str, descriptor: int, known: KnownTexts | None) -> Spool:
     spool.head_bytes = beginning[: SPOOL.size]
     _check_counts(spool, beginning)
     spool.own_flight_sums = sums_of_spool(beginning)
-    wanted = TEXT_BYTES + spool.head.text_bytes
-    if wanted > len(beginning) == _FIRST_READ_BYTES:
-        beginning += os.pread(descriptor, wanted - _FIRST_READ_BYTES, _FIRST_READ_BYTES)
-    read_texts(spool, beginning[TEXT_BYTES:wanted], known)
+    _read_window(spool, descriptor, (TEXT_BYTES, HEAD_BYTES), spool.head.text_bytes, beginning, known)
     _find_windows(spool, descriptor)
     return spool
 
@@ -422,8 +420,25 @@ def _check_counts(spool: Spool, beginning: bytes) -> None:
         )
 
 
-def read_texts(spool: Spool, text: bytes, known: KnownTexts | None = None) -> None:
-    """Parse the text entries of one window into a spool."""
+def _read_window(
+    spool: Spool,
+    descriptor: int,
+    place: tuple[int, int],
+    used: int,
+    beginning: bytes = b"",
+    known: KnownTexts | None = None,
+) -> None:
+    """Read the texts between two bytes of a spool; behind the used ones there is none."""
+    position, end = place
+    end = min(position + min(used, _MOST_TEXT_BYTES) + TEXT.size, end)
+    text = beginning[position:end]
+    if end > len(beginning):
+        text = os.pread(descriptor, end - position, position)
+    read_texts(spool, text[:used], known, any(text[used:]))
+
+
+def read_texts(spool: Spool, text: bytes, known: KnownTexts | None = None, is_cut: bool = False) -> None:
+    """Parse the text entries of one window into a spool; `is_cut`: there are more."""
     texts = (known or KnownTexts()).parsed(text)
     # Texts are shared: more of them make new objects.
     spool.properties = spool.properties | texts.properties if spool.properties else texts.properties
@@ -433,7 +448,7 @@ def read_texts(spool: Spool, text: bytes, known: KnownTexts | None = None) -> No
     spool.region_names = spool.region_names | texts.region_names if spool.region_names else texts.region_names
     spool.facts = _facts_of(spool.facts, texts.facts) if spool.facts else texts.facts
     spool.unknown += texts.unknown
-    if not texts.is_whole:
+    if is_cut or not texts.is_whole:
         spool.notes.append(f"{spool.name} is damaged: a text in it is incomplete, names may be missing")
 
 
@@ -450,6 +465,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         window = WINDOW.unpack(beginning.ljust(WINDOW.size, b"\0"))
         length = window.bytes
         sound = window.magic == _MAGIC_OF_WINDOW and length > 0 and length % UNIT_BYTES == 0
+        sound &= window.kind == _OF_TEXT or not window.text_bytes
         if not sound or position + length > max(told, end):
             is_hole = not window.magic and (is_hole or gap < 0)
             gap = position if gap < 0 else gap
@@ -469,8 +485,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         elif add_window(spool, window, first, room):
             pass
         elif window.kind == _OF_TEXT:
-            used = min(window.text_bytes, present - HEADER_BYTES, _MOST_TEXT_BYTES)
-            read_texts(spool, os.pread(descriptor, used, position + HEADER_BYTES))
+            _read_window(spool, descriptor, (first, position + present), window.text_bytes)
         else:
             spool.unknown += 1
         position += length

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -116,6 +118,8 @@ _FILE, _FILE_FACTS, _REGION, _SITE, _CALLS, _PROPERTIES = (
     for kind in ("FILE", "FILE_FACTS", "REGION", "SITE", "CALLS", "PROPERTIES")
 )
 _MOST_KNOWN = 1 << 10
+_TAKEN = (1).to_bytes(4, sys.byteorder)
+"""What an entry has in the place of its sum, when it is summed."""
 
 
 @dataclass(slots=True)
@@ -155,12 +159,17 @@ class KnownTexts:
         texts = Texts()
         position = 0
         while position + TEXT.size <= len(text):
-            kind, _, number, length, is_taken = TEXT.unpack(text, position)
-            end = position + TEXT.size + length
-            if (kind == 0 and not is_taken) or end > len(text):
+            kind, _, number, length, summed = TEXT.unpack(text, position)
+            begin, end = position + TEXT.size, position + TEXT.size + length
+            if (kind == 0 and not summed) or end > len(text):
                 texts.is_whole = False
                 break
-            body = text[position + TEXT.size : end]
+            body = text[begin:end]
+            position = end + -end % 8
+            found = kind ^ zlib.crc32(body, zlib.crc32(text[begin - 12 : begin - 4] + _TAKEN))
+            if summed not in (0, 1, found):
+                texts.is_whole = False
+                continue
             if kind == _FILE:
                 texts.files.append((number, body))
             elif kind == _FILE_FACTS:
@@ -175,7 +184,7 @@ class KnownTexts:
                 texts.properties = self._joined(texts.properties, body)
             elif kind:
                 texts.unknown += 1
-            position = end + -end % 8
+        texts.is_whole &= position >= len(text)
         return texts
 
     def _joined(self, properties: dict[bytes, bytes], body: bytes) -> dict[bytes, bytes]:

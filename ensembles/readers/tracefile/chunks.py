@@ -236,11 +236,7 @@ class TraceColumns:
         return out
 
     def _whole_chunks(self, spans: Sequence[tuple[int, int]], index: TraceIndex | None) -> np.ndarray | None:
-        """Return the numbers of the chunks of spans; None: they have to be read in another way.
-
-        That is if they contain parts of chunks, or too few for the threads, or if a column was not
-        written by ensio.
-        """
+        """Return the numbers of the chunks of spans; None: they have to be read in another way."""
         if _chunks is None or index is None or set(self._plain_gzip.values()) != {index.rows}:
             return None
         if len(self._plain_gzip) < len(self._datasets):

@@ -14,14 +14,13 @@ import numpy as np
 
 from ensembles.model.fields import Fields
 from ensembles.statistics.extremes.exchangeability import CallAttributes
-from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 from ensembles.statistics.extremes.phase_maxima import drawn_maxima
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks, in_phases
 from ensembles.statistics.extremes.stationarity import time_blocks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.samples.level import FEWEST, FEWEST_IN_TIME, check_level
 from ensembles.summaries.bins import bin_edges_s
 
 
@@ -95,10 +94,7 @@ class Backtest(Fields):
 MOST_FITS = 40
 """Predictions for one kind of parts; each may have many trials."""
 
-_FEWEST_PHASES = 10
 _FEWEST_CALLS = 100
-_RANK_SPLITS = 10
-_LEAST_THINNED = 4
 
 
 def run_backtest(
@@ -161,7 +157,7 @@ def _phases_left_out(
     sample: CountedDurations, rng: np.random.Generator
 ) -> Iterator[tuple[CountedDurations, CountedDurations]]:
     p = len(sample.n)
-    if p < _FEWEST_PHASES:
+    if p < 2 * FEWEST:
         return
     fold = rng.permutation(p) % min(p, MOST_FITS)
     for one in range(fold.max() + 1):
@@ -193,9 +189,9 @@ def _ranks_left_out(
     assert calls.phase is not None
     inside = calls.phase >= 0 if sample.phases_known else np.ones(len(calls.durations_s), bool)
     ranks, place = np.unique(calls.rank, return_inverse=True)
-    if len(ranks) < 4 or len(sample.n) < _FEWEST_PHASES:
+    if len(ranks) < 4 or len(sample.n) < 2 * FEWEST:
         return
-    for _ in range(_RANK_SPLITS):
+    for _ in range(2 * FEWEST):
         left = (rng.permutation(len(ranks)) < len(ranks) // 2)[place.reshape(-1)]
         yield tuple(  # type: ignore[misc]
             CountedDurations.from_durations(calls.durations_s[part], calls.phase[part], sample.resolution_s)
@@ -225,7 +221,7 @@ def _counted(
         if tasks is not None and typical is not None:
             if tasks > typical:
                 seen = _thinned(seen, tasks / typical, rng)
-                if not len(seen.n) or np.median(seen.n) < _LEAST_THINNED:
+                if not len(seen.n) or np.median(seen.n) < FEWEST:
                     reason = f"phases of {typical:,.0f} calls are too small to thin for {tasks:,} tasks"
                     refused += len(sizes)
                     continue
@@ -242,7 +238,7 @@ def _counted(
             inside.append(_place(mine, found, seen.resolution_s))
             widths.append(found.high_s / max(found.low_s, 1e-9))
     if not inside:
-        few = f"at least {_FEWEST_PHASES} phases and 4 ranks are needed"
+        few = f"at least {2 * FEWEST} phases and 4 ranks are needed"
         if kind == "calls":
             few = f"without phases, --tasks and at least {_FEWEST_CALLS} calls are needed"
         return Coverage(kind, refused=refused, reason=reason or few)

@@ -15,10 +15,8 @@ import numpy as np
 from ensembles.model.fields import Fields
 from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import CERTAIN, FEWEST, FEWEST_SLOW
 from ensembles.summaries.bins import bin_edges_s
-
-SIGNIFICANT = 0.01
-"""Level of each test."""
 
 MATTERS = 0.005
 """Share of the variance below which a dependence is irrelevant, however significant."""
@@ -26,7 +24,6 @@ MATTERS = 0.005
 _MOST_CALLS = 50_000
 _TIME_BLOCKS = 32
 _PERMUTATIONS = 99
-_FEWEST_SLOW = 20
 
 DEPTHS = (0.05, 0.01, 0.003, 0.001)
 """Shares of the slowest calls whose concentration in phases is tested, if they are 20 calls or more."""
@@ -81,7 +78,7 @@ class Factor(Fields):
     @property
     def breaks(self) -> bool:
         """Whether the dependence is significant and large enough to matter."""
-        return self.p_value < SIGNIFICANT and (self.share > MATTERS or self.name == SLOW_CALLS)
+        return self.p_value < CERTAIN and (self.share > MATTERS or self.name == SLOW_CALLS)
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,7 @@ def _factor(
     def spread(of_calls: np.ndarray, group: np.ndarray, size: np.ndarray) -> float:
         return float((np.bincount(group, of_calls) ** 2 / size).sum()) / variance
 
-    if variance > 0 and size.mean() >= 5:
+    if variance > 0 and size.mean() >= FEWEST:
         p_value = float(special.chdtrc(len(size) - 1, spread(count * scores, group, size)))
     elif variance > 0:
         part = slice(None, None, max(1, int(n) // _MOST_CALLS))
@@ -220,7 +217,7 @@ def slow_calls_by_phase(sample: CountedDurations, rng: np.random.Generator) -> F
     """
     tested = []
     for depth in DEPTHS:
-        if depth == DEPTHS[0] or depth * sample.total >= _FEWEST_SLOW:
+        if depth == DEPTHS[0] or depth * sample.total >= FEWEST_SLOW:
             p_value, share = _concentration(sample, depth, rng)
             tested.append((1.0 if depth == DEPTHS[0] and share <= MATTERS else p_value, share))
     p_value, share = min(tested, key=lambda one: (one[0], -one[1]))

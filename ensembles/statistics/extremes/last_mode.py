@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import FEWEST_SLOW
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_CALLS = 100
@@ -24,16 +25,14 @@ exceeds the uncertainty of the fit when it is extrapolated to a hundred times th
 """
 
 SHARE = 0.07
-"""Largest share of the last mode's calls in its tail. If that is fewer than ``FEWEST_CALLS``, the tail has up
+"""Largest share of the last mode's calls in its tail. If that is fewer than ``FEWEST_SLOW``, the tail has up
 to half of them.
 """
-
-FEWEST_CALLS = 20
 
 
 def tail_calls(calls: int) -> int:
     """Return how many of the slowest calls of a mode form its tail."""
-    return int(min(MOST_CALLS, max(SHARE * calls, min(FEWEST_CALLS, calls // 2))))
+    return int(min(MOST_CALLS, max(SHARE * calls, min(FEWEST_SLOW, calls // 2))))
 
 
 SIGNIFICANT = 3.6
@@ -44,8 +43,6 @@ widths and distances are tested: about 1 % of samples of 1,000 to 100,000 calls 
 MATTERS = 0.25
 """Logarithm of the least ratio by which calls must be too few; smaller ratios may be due to rounding to bins.
 """
-
-FEWEST_ABOVE = 10
 
 _OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0)
 _SHIFTS = (0.0, 0.33, 0.67)
@@ -91,7 +88,7 @@ def _triples(sample: CountedDurations) -> np.ndarray:
     knots = np.ravel(np.column_stack([low, high]))
     below = np.ravel(np.column_stack([np.cumsum(count) - count, np.cumsum(count)]))
     middle = np.interp(0.5 * sample.total, below, knots)
-    latest = np.interp(sample.total - FEWEST_ABOVE, below, knots)
+    latest = np.interp(sample.total - FEWEST_SLOW // 2, below, knots)
     parts = [np.zeros((7, 0))]
     for width in _OCTAVES:
         for shift in _SHIFTS:

@@ -17,11 +17,7 @@ import numpy as np
 from ensembles.model.fields import Fields
 from ensembles.statistics import special
 from ensembles.statistics.samples.estimate import MOST_WIDTH
-
-FEWEST_BEFORE = 8
-"""Phases before the first one that is predicted."""
-
-FEWEST_PHASES = 2 * FEWEST_BEFORE
+from ensembles.statistics.samples.level import ENOUGH, FEWEST_ALONE, FEWEST_IN_TIME
 
 WINDOW = 100
 """Number of past errors from which an interval is made."""
@@ -94,7 +90,7 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     """
     values = np.asarray(log_s, dtype=np.float64)
     p = len(values)
-    if p < FEWEST_PHASES:
+    if p < FEWEST_IN_TIME:
         return None
     centres = _centres(values)
     errors = values - centres[:, :p]
@@ -102,7 +98,7 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     sides = np.array([side, side])
     ends = np.empty((p + 1, 2))
     places = np.empty(p)
-    for t in range(FEWEST_BEFORE, p + 1):
+    for t in range(FEWEST_ALONE, p + 1):
         past = errors[:, max(1, t - WINDOW) : t]
         widths = np.ptp(np.quantile(past, [side, 1.0 - side], axis=1), axis=0)
         best = int(np.argmin(np.round(widths, 9)))  # of equal ones the first, whatever the last digits are
@@ -115,7 +111,7 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     median_s = float(np.exp(centres[best, p] + np.median(past[best])))
     low_s, high_s = (float(end) for end in np.exp(np.clip(ends[p], -60.0, 60.0)))
     too_wide = high_s > MOST_WIDTH * low_s
-    seen, told = values[FEWEST_BEFORE:], ends[FEWEST_BEFORE:p]
+    seen, told = values[FEWEST_ALONE:], ends[FEWEST_ALONE:p]
     below, above = float(np.mean(seen < told[:, 0])), float(np.mean(seen > told[:, 1]))
     return NextPhase(
         low_s=None if too_wide else min(low_s, median_s),
@@ -127,7 +123,7 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
         above=above,
         width=float(np.exp(np.median(told[:, 1] - told[:, 0]))),
         trials=len(seen),
-        pit=places[FEWEST_BEFORE:],
+        pit=places[FEWEST_ALONE:],
         refused=(
             f"the next phase is known within a factor of {high_s / low_s:,.0f} only: choose one kind of calls"
             if too_wide
@@ -145,7 +141,7 @@ def _quantiles(errors: np.ndarray, levels: np.ndarray) -> np.ndarray:
     outside = np.minimum(levels, 1 - levels) * (n + 1) < 1
     wider = np.where(levels < 0.5, np.minimum(student, ordered[0]), np.maximum(student, ordered[-1]))
     # Of few errors the extreme ones are not quantiles: Student's t alone, as for phases.
-    ends: np.ndarray = np.where(outside, wider if n >= 19 else student, found)
+    ends: np.ndarray = np.where(outside, wider if n >= ENOUGH else student, found)
     return ends
 
 

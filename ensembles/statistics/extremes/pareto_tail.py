@@ -10,10 +10,8 @@ from ensembles.statistics.extremes.last_mode import between_ticks_s, last_should
 from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, compute_posterior
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import FEWEST
 from ensembles.summaries.bins import bin_edges_s
-
-FEWEST_ABOVE = 5
-"""Least number of calls to which a tail is fitted."""
 
 _ANDERSON_DARLING = 0.7
 
@@ -93,7 +91,7 @@ def fit_pareto_tail(
     edges = bin_edges_s()
     first = int(np.searchsorted(edges[:-1], antimode_s)) if antimode_s > 0 else 0
     wanted = tail_calls(int(at_least[first]))
-    if wanted < FEWEST_ABOVE:
+    if wanted < FEWEST:
         return None
     longest = UpperOrderStatistics.from_sample(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
@@ -108,12 +106,10 @@ def fit_pareto_tail(
         if goodness_of_fit(tail, longest):
             break
         wanted, refuted = wanted * 2 // 3, True
-        if wanted < FEWEST_ABOVE:
+        if wanted < FEWEST:
             return tail
     if refuted:  # the rest may still contain calls of the mode below, too few for the test
-        one = _with_calls(
-            sample, exact, max(wanted * 4 // 9, FEWEST_ABOVE), first, antimode_s, longest, at_least
-        )
+        one = _with_calls(sample, exact, max(wanted * 4 // 9, FEWEST), first, antimode_s, longest, at_least)
     return one or tail
 
 
@@ -152,7 +148,7 @@ def _with_calls(
     else:
         begin = int(np.flatnonzero(at_least >= wanted)[-1])
         # The next edge as threshold gives a number of calls nearer to the wanted one.
-        if at_least[begin + 1] >= max(wanted // 2, FEWEST_ABOVE) and at_least[begin] > 2 * wanted:
+        if at_least[begin + 1] >= max(wanted // 2, FEWEST) and at_least[begin] > 2 * wanted:
             begin += 1
         begin = max(begin, first)
         threshold_s = float(edges[begin])

@@ -15,15 +15,16 @@ from ensembles.statistics.extremes.last_mode import last_shoulder_s
 from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
 from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import FEWEST_SLOW
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
 
-FEWEST_SLOW = 20
 _SURE = 5.0
 """Significance of a second kind of calls here. All phases together have many calls, and a false one would
 hide that the variances of phases differ.
 """
 
-_PARTS = 24
+CASES = 24
+"""Equally probable cases of a phase, each with one tail."""
 _UNIT_S = 1e-3
 """Durations relative to a median are counted in bins as if the median were a millisecond."""
 
@@ -50,8 +51,8 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     if tail is None:
         return None
     rng = np.random.default_rng(0)
-    shape = (len(sample.n), _PARTS)
-    strata = (rng.permuted(np.tile(np.arange(_PARTS), (shape[0], 1)), axis=1) + rng.random(shape)) / _PARTS
+    shape = (len(sample.n), CASES)
+    strata = (rng.permuted(np.tile(np.arange(CASES), (shape[0], 1)), axis=1) + rng.random(shape)) / CASES
     chance = -np.expm1(np.log(strata) / tasks)
     share = _shares(number, sample.n, rng)
     log_s = location[:, None] + _log_quantile(mode, tail, np.minimum(chance / share, 1.0)) - np.log(_UNIT_S)
@@ -86,7 +87,7 @@ def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> 
     mean = np.minimum(mean, 0.9)
     slow, fast = np.ravel(mean * _WEIGHTS), np.ravel((1 - mean) * _WEIGHTS)
     chance = _likelihood(number, n, slow, fast) * slow / (slow + fast) ** 1.5
-    place = rng.choice(len(chance), _PARTS, p=chance / chance.sum())
+    place = rng.choice(len(chance), CASES, p=chance / chance.sum())
     a, b = slow[place] + number[:, None], fast[place] + (n - number)[:, None]
     shares: np.ndarray = np.clip(rng.beta(a, b), 1e-12, 1.0 - 1e-9)
     return shares

@@ -17,8 +17,9 @@ import numpy as np
 from ensembles.statistics import special
 from ensembles.statistics.extremes.mean_of_maxima import log_left_out, mean_of_maxima_s
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
-from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
+from ensembles.statistics.extremes.per_phase_exceedance import CASES, maximum_by_share
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import CERTAIN, ENOUGH, FEWEST_ALONE, SIGNIFICANT
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_PHASES = 2000
@@ -27,17 +28,6 @@ MOST_PHASES = 2000
 _MOST_TESTED = 5000
 """Most values of a test of normality: beyond that its p-value is not calibrated."""
 
-_ENOUGH = 19
-"""Number of independent phases from which on a central 90 % interval lies within their range. If there are
-this many phases, but fewer effective ones, the interval is computed for this number: it then misses at most a
-fortieth instead of a twentieth on each side.
-"""
-
-_CONTRADICTED = 0.05
-
-_OUTLIER_LEVEL = 0.01
-"""Level of the test by Grubbs for slow phases, which are left out of the lower end."""
-
 _MOST_OUTLIERS = 1 / 3
 """Part of the phases that may be left out."""
 
@@ -45,7 +35,6 @@ _MORE = 0.05
 """Log ratio of N to the calls of a phase up to which the slowest call is used without extrapolation."""
 
 _PARTS = 16
-_NODES = 24
 _TAIL_SHARE, _TAIL_LEAST, _TAIL_MOST = 0.15, 4, 64
 _CLASSES = 160
 _TINY_S = 1e-10
@@ -85,7 +74,8 @@ class PhaseMaxima:
             quantiles_s: np.ndarray = np.exp(student)
             return quantiles_s
         values = np.sort(self.log_s, axis=None)
-        p = max(self._count, min(len(self.log_s), _ENOUGH))
+        # For fewer effective phases it misses a fortieth instead of a twentieth on each side at most.
+        p = max(self._count, min(len(self.log_s), ENOUGH))
         places = (np.arange(len(values)) + 0.5) / len(values)
         found = np.interp((levels * (p + 1) - 0.5) / p, places, values)
         outside = np.minimum(levels, 1 - levels) * (p + 1) < 1 - 1e-9
@@ -104,14 +94,14 @@ class PhaseMaxima:
 
     @property
     def _without_slow_phases(self) -> PhaseMaxima | None:
-        """The same without phases that are outliers on the slow side; None: there are none."""
+        """The same without slow outliers, by the test of Grubbs, for the lower end; None: there are none."""
         mean = self.log_s.mean(1)
         order = np.argsort(mean)
         kept = len(mean)
         while kept > 3 and len(mean) - kept < int(_MOST_OUTLIERS * len(mean)):
             values = mean[order[:kept]]
             sd = float(values.std(ddof=1))
-            t = float(special.stdtrit(kept - 2.0, np.array([1 - _OUTLIER_LEVEL / kept]))[0])
+            t = float(special.stdtrit(kept - 2.0, np.array([1 - CERTAIN / kept]))[0])
             limit = (kept - 1) / np.sqrt(kept) * np.sqrt(t * t / (kept - 2 + t * t))
             if sd <= 0 or values[-1] - values.mean() <= limit * sd:
                 break
@@ -144,7 +134,7 @@ class PhaseMaxima:
     @property
     def normal(self) -> bool:
         """Whether the log maxima do not contradict a normal distribution."""
-        if self._count <= _ENOUGH:
+        if self._count <= ENOUGH:
             return True
         cases = np.arange(len(self.log_s))
         one_each = self.log_s[cases, 7 * cases % self.log_s.shape[1]]
@@ -153,7 +143,7 @@ class PhaseMaxima:
             return True
         if len(values) > _MOST_TESTED:
             values = np.random.default_rng(0).choice(values, _MOST_TESTED, replace=False)
-        return shapiro_francia_p(values) >= _CONTRADICTED
+        return shapiro_francia_p(values) >= SIGNIFICANT
 
     def mean_s(self) -> float:
         """Return the mean over phases, in seconds."""
@@ -246,7 +236,7 @@ def effective_number(values: np.ndarray) -> float:
     (200.0, True)
     """
     p = len(values)
-    if p < 8 or np.ptp(values) == 0:
+    if p < FEWEST_ALONE or np.ptp(values) == 0:
         return float(p)
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     scores = special.ndtri((np.cumsum(count) - 0.5 * count) / p)[place.reshape(-1)]
@@ -400,4 +390,4 @@ def _shape_of(log_excess: np.ndarray) -> Nodes:
     empty = np.zeros(0)
     low, high, count = places[:-1][used], places[1:][used], count[used]
     raw = Excesses(empty, np.expm1(low), np.expm1(high), count)
-    return kinds_posterior(raw, Excesses(empty, low, high, count), 0.0).thinned(_NODES)
+    return kinds_posterior(raw, Excesses(empty, low, high, count), 0.0).thinned(CASES)

@@ -33,15 +33,14 @@ from ensembles.statistics.moments.quantiles import quantile_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH
-from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.samples.level import FEWEST, FEWEST_SLOW, check_level
 from ensembles.statistics.special import ndtri
 from ensembles.summaries.bins import bin_edges_s
 
 LARGEST = 1000
 """Number of longest calls whose exact durations are used, if they are known."""
 
-FEWEST_CALLS = 20
-FEWEST_PHASES = 5
+FEWEST_PHASES = FEWEST
 """From this number on, phases are the sample, whatever the tests of exchangeability say: of few calls in
 each, the tests have little power.
 """
@@ -392,9 +391,9 @@ def _no_answer(sample: CountedDurations) -> str | None:
     """Return why a sample cannot support any prediction; None: it can."""
     if sample.total == 0:
         return "there are no calls"
-    if sample.total < FEWEST_CALLS:
+    if sample.total < FEWEST_SLOW:
         some = count_text(sample.total, "call")
-        return f"{some}: too few for a tail, which needs at least {FEWEST_CALLS}"
+        return f"{some}: too few for a tail, which needs at least {FEWEST_SLOW}"
     low_s, high_s = float(sample.min_s.min()), float(sample.max_s.max())
     if low_s == high_s:
         return f"all {sample.total:,} calls took {seconds_text(high_s)}, so that there is no tail"

@@ -13,12 +13,11 @@ from ensembles.statistics import special
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.phase_maxima import longest_log_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import FEWEST_IN_TIME, SIGNIFICANT
 
 MOST_STEP = 16
 BLOCKS = 20
 """Least number of blocks of time."""
-
-_LEAST = 16
 
 
 def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) -> CountedDurations | None:
@@ -29,8 +28,8 @@ def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) ->
     n = len(calls.durations_s)
     if calls.start_ns is None:
         return None
-    size = min(max(tasks, _LEAST), n // BLOCKS)
-    if size < _LEAST or size * MOST_STEP < tasks:
+    size = min(max(tasks, FEWEST_IN_TIME), n // BLOCKS)
+    if size < FEWEST_IN_TIME or size * MOST_STEP < tasks:
         return None
     order = np.argsort(calls.start_ns, kind="stable")
     # The first calls, which would be no whole block, belong to none.
@@ -40,14 +39,6 @@ def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) ->
     )
 
 
-SIGNIFICANT = 0.05
-"""Level of the test. A false alarm costs a sentence, and a missed change a wrong prediction; therefore it is
-higher than 1 %.
-"""
-
-FEWEST_PHASES = 16
-
-_STRETCHES = 16
 _LAST = (1, 2, 4, 8, 12)
 
 
@@ -59,10 +50,10 @@ def drift_of_calls(sample: CountedDurations, calls: CallAttributes | None) -> st
     """
     inside = sample.phase >= 0
     grouped: CountedDurations | None = None
-    if sample.phases_known and np.count_nonzero(inside) >= FEWEST_PHASES:
+    if sample.phases_known and np.count_nonzero(inside) >= FEWEST_IN_TIME:
         grouped = sample.chosen(inside)
     elif calls is not None:
-        grouped = time_blocks(calls, _LEAST, sample.resolution_s)
+        grouped = time_blocks(calls, FEWEST_IN_TIME, sample.resolution_s)
     if grouped is None:
         return None
     return unsettled(*longest_log_s(grouped, 1 + np.outer(grouped.n - 1.0, [0.5, 0.05])).T)
@@ -74,7 +65,7 @@ def unsettled(*series: np.ndarray) -> str | None:
     Student's t compares the last stretches of time with those before them, and looks for a trend
     (docs/reference/methods/tail.md, Has the run settled?).
     """
-    tested = [one for one in series if len(one) >= FEWEST_PHASES and np.ptp(one) > 0]
+    tested = [one for one in series if len(one) >= FEWEST_IN_TIME and np.ptp(one) > 0]
     chances = np.array([_chances(_means(_ranks(one)), _means(np.arange(len(one)))) for one in tested])
     chances = chances.reshape(-1, len(_LAST) + 1)
     if not chances.size or chances.min() * (len(series) * (len(_LAST) + 1)) >= SIGNIFICANT:
@@ -82,7 +73,7 @@ def unsettled(*series: np.ndarray) -> str | None:
     place = int(chances.min(0).argmin())
     if place == len(_LAST):
         return "the run has not settled: its phases drift, so that the next phases may differ"
-    share = f"{_LAST[place]} of {_STRETCHES}"
+    share = f"{_LAST[place]} of {FEWEST_IN_TIME}"
     return (
         f"the run has not settled: its last phases ({share} stretches of time) differ from the earlier "
         "ones, so that the next phases may differ too"
@@ -98,7 +89,7 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 def _means(values: np.ndarray) -> np.ndarray:
     """Return averages in stretches with equal numbers of phases."""
-    return np.array([part.mean() for part in np.array_split(values, _STRETCHES)])
+    return np.array([part.mean() for part in np.array_split(values, FEWEST_IN_TIME)])
 
 
 def _chances(means: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from ensembles.model.fields import Fields
 from ensembles.statistics.extremes.exchangeability import Factor
 from ensembles.statistics.extremes.next_phase import NextPhase
 from ensembles.statistics.extremes.order_statistics import Equation1
+from ensembles.statistics.samples.level import SIGNIFICANT
 
 METHODS = {
     "within-reach": "order statistics of exchangeable calls, whatever their distribution",
@@ -104,5 +105,5 @@ class Tail(Fields):
         return {name: value for name, value in super().to_json().items() if name != "per"} | more
 
 
-UNSEEN_LEVEL = 0.95
+UNSEEN_LEVEL = 1 - SIGNIFICANT
 """Probability with which a kind of calls that none of the calls shows has at most `Tail.unseen_share`."""

@@ -67,8 +67,6 @@ def chance_of_second_mode(beyond: float) -> float:
 KERNEL_THRESHOLDS = ((2.0, 1.2), (3.0, 1.75), (4.4, 2.4), (6.1, 2.8), (9.0, 3.2), (20.0, 3.8), (60.0, 4.8))
 """Standard errors by which a kernel antimode is low, by the width of the calls in bandwidths."""
 
-_LEAST_IN_CELLS = 0.3
-_MOST_GRID = 512
 _QUARTERS, _FAR = np.array([0.25, 0.75]), 12.0
 
 
@@ -89,12 +87,12 @@ def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tu
     mean = float(counts @ middles) / total
     sigma = min((last - first) / 1.349, float(np.sqrt(counts @ (middles - mean) ** 2 / total)))
     used = np.flatnonzero((middles > first - 3 * sigma) & (middles < last + 3 * sigma) & (counts > 0))
-    widest = float(cells.widths[used].max(initial=0.0))
-    bandwidth = max(0.9 * sigma * total**-0.2, _LEAST_IN_CELLS * widest)
+    even = float(cells.widths[used].max(initial=0.0)) / np.sqrt(12)  # deviation of even calls in a cell
+    bandwidth = max(0.9 * sigma * total**-0.2, even)
     if bandwidth <= 0 or sigma < bandwidth:
         return [span], -np.inf
     ends = max(low, first - _FAR * sigma), min(high, last + _FAR * sigma)
-    at = np.linspace(*ends, int(np.clip(4 * (ends[1] - ends[0]) / bandwidth, 32, _MOST_GRID)))
+    at = np.linspace(*ends, int(np.clip(4 * (ends[1] - ends[0]) / bandwidth, 32, 2 * _MOST_CELLS)))
     smoother = Smoother(cells, at, bandwidth)
     density = smoother(counts)
     left = np.maximum.accumulate(density)

@@ -10,7 +10,8 @@ import numpy as np
 
 from ensembles.statistics import special
 from ensembles.statistics.samples.clock_step import multiples_in_bins
-from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.counted_durations import MOST_DENSE, CountedDurations
+from ensembles.statistics.samples.level import FEWEST
 from ensembles.summaries.bins import bin_low_ns
 
 DEPTH_RATIO = 1.08
@@ -242,8 +243,6 @@ def _cells_of_bins(holding: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
     return cell
 
 
-_GROUPS = 512
-_LEAST_PHASES = 5
 _REACH = 5.0
 
 
@@ -251,12 +250,12 @@ def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.ran
     """Draw counts as another run might have given them: shape (size, cells).
 
     With five or more known phases, whole ones are drawn, because their calls are dependent (Davison and
-    Hinkley 1997, section 3.8); more than 512 are first put into 512 random groups. Otherwise calls are drawn.
+    Hinkley 1997, section 3.8); more than `MOST_DENSE` are put into as many groups. Otherwise calls are drawn.
     """
     phases = resampled_phases(sample)
     if not phases:
         return rng.multinomial(sample.total, cells.counts / sample.total, size=size).astype(np.float64)
-    groups = min(phases, _GROUPS)
+    groups = min(phases, MOST_DENSE)
     counts = by_phase(
         sample, cells, np.arange(phases) if groups == phases else rng.permutation(phases) % groups
     )
@@ -267,7 +266,7 @@ def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.ran
 
 def resampled_phases(sample: CountedDurations) -> int:
     """Return the number of phases that `replicates` draws; 0: it draws calls."""
-    return len(sample.phase) if sample.phases_known and len(sample.phase) >= _LEAST_PHASES else 0
+    return len(sample.phase) if sample.phases_known and len(sample.phase) >= FEWEST else 0
 
 
 def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np.ndarray:

@@ -10,12 +10,13 @@ import numpy as np
 from ensembles.model.fields import Fields
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import A_TENTH
 from ensembles.summaries.bins import bin_edges_s
 
 BEYOND = 10.0
 """Calls that last longer than the slowest mode by this factor are far beyond it."""
 
-LEAST_TIME = 0.1
+LEAST_TIME = A_TENTH
 """Share of the time of all calls from which on they are reported."""
 
 

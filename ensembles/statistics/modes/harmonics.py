@@ -14,6 +14,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
+from ensembles.statistics.samples.level import A_TENTH
 
 ORDERS = (2, 4, 8)
 """Orders that are searched for, in addition to 1."""
@@ -25,7 +26,7 @@ APART = 2.5
 """Modes closer than this multiple of their mean width have no antimode between them, and would be one mode.
 """
 
-TOLERANCE = 0.10
+TOLERANCE = A_TENTH
 """Part of a multiple by which a mode may be off."""
 _LEAST_DEVIATION = 0.002
 _DRAWS = 1999

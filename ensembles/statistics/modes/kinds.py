@@ -19,6 +19,7 @@ from ensembles.statistics.modes.clusters import (
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import CERTAIN, FEWEST, RARE, SIGNIFICANT
 from ensembles.summaries.bins import bin_edges_s
 
 _LEAST_PHASES = 4
@@ -109,12 +110,9 @@ class Spread(Fields):
 
 _LEAST_RANGE = 0.5
 _LEAST_DROP, _LEAST_RISE = 1.2, 1.5
-_CURVED, _SLOPING = 1.64, 2.58
-_TRIMMED = 0.01
-_CHANCE_OF_GAP = 0.01
 _STEEPEST = 1.3
 """Slope of the log density in log time up to which durations may be uniform, whose slope is 1."""
-_LEAST_CELLS, _MANY_CELLS = 5, 16
+_MANY_CELLS = 16
 _MOST_CELLS = 64
 
 
@@ -127,13 +125,13 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     """
     first, last = np.searchsorted(cells.edges, [low, high], side="right") - 1
     counts = cells.counts[first : last + 1]
-    trimmed = max(1.0, _TRIMMED * counts.sum())
+    trimmed = max(1.0, RARE * counts.sum())
     begin, end = int(first + _left_out(counts, trimmed)), int(last + 1 - _left_out(counts[::-1], trimmed))
     if end - begin > _MANY_CELLS:  # a cliff inside of a cell makes it look less dense than its neighbour
         begin, end = begin + 1, end - 1
     begin, end = _without_gaps(cells, begin, end)
     counts, edges = cells.counts[begin:end], cells.edges[begin : end + 1]
-    if end - begin < _LEAST_CELLS or edges[-1] - edges[0] < _LEAST_RANGE or not counts.sum():
+    if end - begin < FEWEST or edges[-1] - edges[0] < _LEAST_RANGE or not counts.sum():
         return None
     mine = LogCells(edges, counts, cells.cell_of_bin - begin, cells.step_s)
     coarse = cells_to_look_at(mine, _MOST_CELLS)
@@ -146,15 +144,16 @@ def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) ->
     likelihood = [_log_likelihood(fit, u, width, counts) for fit in (flat, line, parabola)]
     vertex = -parabola[1] / (2 * parabola[2]) if parabola[2] < 0 else np.inf
     drop = -parabola[2] * (1 - min(abs(vertex), 1)) ** 2
-    if 2 * (likelihood[2] - likelihood[1]) > _CURVED**2 and abs(vertex) < 1 and drop > np.log(_LEAST_DROP):
+    curved, sloping = (float(special.ndtri(level)) ** 2 for level in (SIGNIFICANT, CERTAIN / 2))
+    if 2 * (likelihood[2] - likelihood[1]) > curved and abs(vertex) < 1 and drop > np.log(_LEAST_DROP):
         return None
     bell = -2 * u**2
     width_of_bell = width * np.exp(bell)
     tilted = fit_log_density(u, width_of_bell, counts[None, :], 1)[0][0]
     of_bell = _log_likelihood(tilted, u, width_of_bell, counts) + float(counts @ bell)
-    if 2 * (likelihood[1] - of_bell) < _SLOPING**2:
+    if 2 * (likelihood[1] - of_bell) < sloping:
         return None
-    slopes = 2 * (likelihood[1] - likelihood[0]) > _SLOPING**2 and 2 * abs(line[1]) > np.log(_LEAST_RISE)
+    slopes = 2 * (likelihood[1] - likelihood[0]) > sloping and 2 * abs(line[1]) > np.log(_LEAST_RISE)
     if alone:
         return "even" if not slopes else "rising" if line[1] > 0 else "falling"
     return "rising" if slopes and 0 < line[1] < 0.5 * _STEEPEST * (edges[-1] - edges[0]) else None
@@ -176,7 +175,7 @@ def _without_gaps(cells: LogCells, begin: int, end: int) -> tuple[int, int]:
         lows, highs = cells.edges[used[1:]], cells.edges[used[:-1] + 1]
         at, calls = int(np.argmax(lows - highs)), cells.counts[begin:end].sum()
         part = float((lows - highs)[at] / (cells.edges[used[-1] + 1] - cells.edges[used[0]]))
-        if calls * (1 - part) ** (calls - 1) >= _CHANCE_OF_GAP:
+        if calls * (1 - part) ** (calls - 1) >= CERTAIN:
             break
         below = cells.counts[begin : used[at] + 1].sum()
         begin, end = (begin, int(used[at]) + 1) if 2 * below >= calls else (int(used[at + 1]), end)

@@ -18,11 +18,11 @@ from ensembles.statistics.modes.density import (
     shortest_span,
 )
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import FEWEST
 
 _DEGREE = 3
 _REACH = 1.3
 _MOST_CALLS_AT_FULL_REACH = 1e5
-_LEAST_CELLS = 10
 _STEPS = 12
 _TOP_GRID = 201
 
@@ -41,7 +41,7 @@ def fitted_tops(
     middle = 0.5 * (cells.edges[1:] + cells.edges[:-1])
     for _ in range(3):
         near = (np.abs(middle - top) <= reach) & (middle > low) & (middle < high)
-        if near.sum() < _LEAST_CELLS:
+        if near.sum() < 2 * FEWEST:
             return None
         u = (middle[near] - top) / reach
         at = np.linspace(max(u[0], -1), min(u[-1], 1), _TOP_GRID)

@@ -28,10 +28,9 @@ from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
 from ensembles.statistics.modes.time_slices import TimeSlices, find_time_slices
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.samples.level import FEWEST, RARE, check_level
 
-_LEAST_N = 5
-_RANGE = np.array([0.01, 0.99])
+_RANGE = np.array([RARE, 1 - RARE])
 
 
 @dataclass(frozen=True)
@@ -238,9 +237,9 @@ def fit_modes(
     """
     level = check_level(level)
     n = sample.total
-    if n < _LEAST_N:
+    if n < FEWEST:
         calls = count_text(n, "call") if n else "no calls"
-        return Modes(n, (), level, refused=f"{calls}: too few for modes, which need at least {_LEAST_N}")
+        return Modes(n, (), level, refused=f"{calls}: too few for modes, which need at least {FEWEST}")
     if sample.counts[0] == n:
         return Modes(n, (), level, refused="all durations are zero, shorter than the step of the clock")
     if resolution_s is None:

@@ -8,12 +8,12 @@ import numpy as np
 
 from ensembles.model.fields import Fields
 from ensembles.model.units import seconds_text, share_text
+from ensembles.statistics.modes.clusters import THRESHOLD
 from ensembles.statistics.modes.density import LogCells
 
 _WINDOWS = (0.35, 0.5, 0.7, 1.0)
 """Lengths of windows, in widths of the cluster."""
 _LEAST_CELLS_IN_WINDOW = 2.0
-_SIGNIFICANT = 1.6
 _LEAST_CONVEX = 1.15
 _LEAST_SHARE = 0.02
 
@@ -53,8 +53,8 @@ def find_shoulders(
         edges = at[:, None] + window * np.array([-1.5, -0.5, 0.5, 1.5])
         calls = np.diff(np.interp(edges, cells.edges, before), axis=1)
         bend, evidence = _bends(calls, total)
-        convex = (evidence >= _SIGNIFICANT) & (bend > 2 * np.log(_LEAST_CONVEX))
-        concave = -_bends(calls, total)[0] / _error(calls) - _penalty(calls, total) >= _SIGNIFICANT
+        convex = (evidence >= THRESHOLD) & (bend > 2 * np.log(_LEAST_CONVEX))
+        concave = -_bends(calls, total)[0] / _error(calls) - _penalty(calls, total) >= THRESHOLD
         for side in (-1, 1):
             beyond = side * (at - place) > 0
             bends = np.flatnonzero(convex & beyond)

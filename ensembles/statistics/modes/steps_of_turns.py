@@ -8,9 +8,6 @@ from typing import Any
 from ensembles.model.fields import Fields
 from ensembles.model.units import count_text, seconds_text, share_text
 
-LEAST_SHARE = 0.5
-"""Share of the calls in such phases from which the steps explain the modes of all calls."""
-
 
 @dataclass(frozen=True)
 class StepsOfTurns(Fields):
@@ -32,7 +29,7 @@ class StepsOfTurns(Fields):
     @property
     def explain_modes(self) -> bool:
         """Whether most calls are in such phases."""
-        return self.share >= LEAST_SHARE
+        return self.share >= 0.5
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields, and whether they explain the modes."""

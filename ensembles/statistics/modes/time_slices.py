@@ -11,15 +11,13 @@ import numpy as np
 from ensembles.model.fields import Fields
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.harmonics import LARGEST_CHANCE, TOLERANCE
+from ensembles.statistics.samples.level import CERTAIN
 
 TICKS_S = (0.001, 0.004, 0.010)
 """Ticks of Linux: 1 / CONFIG_HZ for 1,000, 250 and 100 Hz. Time slices are whole numbers of them."""
 
 MOST_MULTIPLES = 8
 """Multiples that are searched for: those of later modes are closer than the modes are wide."""
-
-LARGEST_CHANCE_ALONE = 0.01
-"""Largest p-value where each task has a processor, or nothing is known about them; else `LARGEST_CHANCE`."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def find_time_slices(
         if len(set(multiples)) < 2:
             continue
         chance = min(len(TICKS_S) * _upper_gamma(len(within), float(-np.log(2 * seen).sum())), 1.0)
-        if chance <= (LARGEST_CHANCE if crowded else LARGEST_CHANCE_ALONE):
+        if chance <= (LARGEST_CHANCE if crowded else CERTAIN):
             modes = tuple(within[near].tolist())
             found.append(
                 TimeSlices(slice_s, tuple(multiples), modes, float(off[near].max()), chance, crowded)

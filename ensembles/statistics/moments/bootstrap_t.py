@@ -13,13 +13,12 @@ from math import comb
 
 import numpy as np
 
+from ensembles.statistics.samples.level import FEWEST_ALONE
+
 NAMES = ("mean", "sd", "cv")
 
 SIZE = 599
 """Number of bootstrap samples."""
-
-LEAST_UNITS = 8
-"""With fewer phases (or calls), the studentised estimate is assumed to follow Student's t."""
 
 _MOST_LEFT_OUT = 100_000
 
@@ -58,7 +57,7 @@ class ResamplingUnits:
         of the smoothed bootstrap.
         """
         error = self._error()
-        if self.units < LEAST_UNITS:
+        if self.units < FEWEST_ALONE:
             from scipy.stats import t
 
             end = float(t.ppf(0.5 + level / 2, max(self.units - 1, 1)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.statistics.samples.level import FEWEST_ALONE, RARE
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 
 LEAST_STEP_NS = 4.0
@@ -15,7 +16,6 @@ LEAST_STEP_NS = 4.0
 _MOST_MULTIPLE = 24
 _LEAST_MULTIPLES = 6
 _LEAST_IF_EXACT = 4
-_LEAST_VALUES = 8
 _LEAST_BESIDE = 30
 """Number of calls that are not at the commonest multiple."""
 _MOST_VALUES = 512
@@ -30,8 +30,6 @@ _ROUNDING = 1.05
 _CHANCE = 1e-4
 _LEAST_EVIDENCE = 12.0
 _STRAY = 0.02
-_ZEROS = 0.01
-_MOST_MULTIPLES_IN_A_BIN = 24
 
 
 def clock_step_s(durations_s: np.ndarray) -> float:
@@ -67,7 +65,7 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
     used = np.flatnonzero(counts[1:]) + 1
     if not len(used):
         return 0.0
-    if counts[0] > _ZEROS * counts.sum():
+    if counts[0] > RARE * counts.sum():
         found = clock_step_of_counts_s(np.where(np.arange(BIN_COUNT) > 0, counts, 0))
         return found or float(bin_low_ns()[used[0]]) * 1e-9  # zeros are shorter than this
     near = np.unique(np.clip(np.add.outer(used, [-1, 0, 1]).reshape(-1), 1, BIN_COUNT - 3))
@@ -80,7 +78,7 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
         if _is_comb(counts, used, first, multiples):
             return float(step_ns * 1e-9)
         here, around = multiples[near], multiples[near - 1] + multiples[near + 1]
-        told = (here + around > 0) & (here < _MOST_MULTIPLES_IN_A_BIN)
+        told = (here + around > 0) & (here < _MOST_MULTIPLE)
         share = np.clip(here[told] / (here[told] + around[told]), _STRAY, 1 - _STRAY)
         gain, loss = np.log(share / fine[told]), np.log((1 - share) / (1 - fine[told]))
         terms = calls[told] * gain + sides[told] * loss
@@ -193,7 +191,7 @@ def _tick(values: np.ndarray, counts: np.ndarray) -> float:
     values, counts = values[values <= _LONGEST_NS], counts[values <= _LONGEST_NS]
     often = np.sort(np.argsort(-counts, kind="stable")[:_MOST_VALUES])
     values, counts = values[often], counts[often]
-    if len(values) < _LEAST_VALUES:
+    if len(values) < FEWEST_ALONE:
         return 0.0
     middle = float(np.median(values))
     apart = values - middle  # the angle of the middle is free, so that a coarse grid of ticks suffices

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.counted_durations import MOST_DENSE, CountedDurations
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_EXACT = 2048
 """Up to this number of distinct durations, each is an atom."""
 
-MOST_GROUPS = 1024
+MOST_GROUPS = MOST_DENSE
 """More phases are put into this number of random groups before resampling."""
 
 _NARROW_BINS = 48

@@ -1,10 +1,37 @@
-"""The one check of the level of an interval."""
+"""Levels and least numbers that all estimates share, and the one check of the level of an interval."""
 
 from __future__ import annotations
 
 import numbers
 
 from ensembles.model.errors import EnsioError
+
+SIGNIFICANT = 0.05
+"""Level at which a sentence is said, as of a run that drifts: a false one costs a sentence."""
+
+CERTAIN = 0.01
+"""Level at which an answer changes its kind, as of calls that depend on each other."""
+
+RARE = 0.01
+"""Share of the calls that does not decide what an ensemble is."""
+
+A_TENTH = 0.1
+"""Part below which a difference is irrelevant."""
+
+FEWEST = 5
+"""Fewest values, calls, phases or cells from which anything is estimated."""
+
+FEWEST_ALONE = 8
+"""Fewest values whose distribution is used; of fewer, Student's t is."""
+
+FEWEST_IN_TIME = 2 * FEWEST_ALONE
+"""Fewest phases, or stretches of time, in whose order anything is seen."""
+
+FEWEST_SLOW = 20
+"""Fewest calls of a kind from which its share (to a quarter) and its tail are estimated."""
+
+ENOUGH = round(1 / SIGNIFICANT) - 1
+"""Number of values from which on a central 90 % interval lies within their range."""
 
 
 def check_level(level: float) -> float:

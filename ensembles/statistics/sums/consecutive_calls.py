@@ -8,16 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from ensembles.statistics import special
-from ensembles.statistics.extremes.exchangeability import SIGNIFICANT
+from ensembles.statistics.samples.level import CERTAIN
 
 MOST_CALLS = 1 << 19
 """Of more calls, runs of consecutive ones are taken, from each task in each phase."""
 
-_LEAST_PHASES = 64
-"""Phases that are taken at least."""
-
-_LEAST_RUN = 64
-"""Calls of a run at least; tasks with fewer calls in a phase keep them all, in fewer phases."""
+_LEAST = 64
+"""Calls of a run at least; tasks with fewer calls in a phase keep them all, in as many phases at least."""
 
 
 def _runs_of_calls(rank: np.ndarray, phase: np.ndarray, start_ns: np.ndarray | None) -> np.ndarray | slice:
@@ -27,10 +24,10 @@ def _runs_of_calls(rank: np.ndarray, phase: np.ndarray, start_ns: np.ndarray | N
         return slice(None)
     ranks, phases = int(rank.max()) + 2, int(phase.max()) + 2
     share = MOST_CALLS / n
-    if share * n < _LEAST_RUN * ranks * phases:
+    if share * n < _LEAST * ranks * phases:
         kept = np.zeros(phases, bool)
         kept[np.linspace(0, phases - 1, max(int(share * phases), 1)).astype(np.int64)] = True
-        return np.flatnonzero(kept[phase + 1]) if share * phases >= _LEAST_PHASES else slice(None)
+        return np.flatnonzero(kept[phase + 1]) if share * phases >= _LEAST else slice(None)
     cell = (phase + 1) * ranks + rank + 1
     time = np.arange(n) if start_ns is None else start_ns
     first = np.full(ranks * phases, np.iinfo(np.int64).max)
@@ -110,7 +107,7 @@ class ConsecutiveCalls:
         of_task = np.bincount(task, mean * calls) / np.bincount(task, calls)
         between = float((calls * (mean - of_task[task]) ** 2).sum()) / cells
         ratio = between / within if within > 0 else np.inf
-        return bool(special.betainc(free / 2, cells / 2, free / (free + cells * ratio)) < SIGNIFICANT)
+        return bool(special.betainc(free / 2, cells / 2, free / (free + cells * ratio)) < CERTAIN)
 
     def mean_times_s(self, values_s: np.ndarray, group: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Draw the mean of k calls for as many tasks as a new phase has calls.

@@ -26,6 +26,7 @@ from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.sums.consecutive_calls import MOST_CALLS as MOST_TAKEN
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 from ensembles.summaries.bins import bin_edges_s
 
@@ -102,10 +103,10 @@ class Split(Fields):
         return {name: value for name, value in super().to_json().items() if name != "per"}
 
 
-MOST_CALLS = 1 << 18
+MOST_CALLS = MOST_TAKEN // 2
 """Calls from which the times of k calls are formed; of more, as many are drawn."""
 
-_DRAWS, _DRAWN_CALLS = 9, 1 << 17
+_DRAWS, _DRAWN_CALLS = 9, MOST_CALLS // 2
 """Number of random orders, each of all calls, of which the typical answer is given, and calls in all of them.
 
 Of few phases with few calls, a single order may give each the same slowest task, by luck, and so an interval

@@ -103,10 +103,7 @@ def _by_place(part: Part, file: np.ndarray) -> list[Part]:
 
 
 def _keeps_its_files(loop: Loop, file: np.ndarray, order: np.ndarray) -> bool:
-    """Whether the file changes at the same calls of the body each time, or never, and all have one order.
-
-    Of a body that changes it, each call stays in its file.
-    """
+    """Whether the file changes at the same calls of the body each time, or never, and all have one order."""
     period = sum(count for _, count in loop.body)
     if not period:
         return True

@@ -166,10 +166,7 @@ def _ends(points: np.ndarray, first: int, last: int) -> tuple[int, int, float]:
 
 
 def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[int, bool]:
-    """Find the first point after a clear step that follows two or more equal points.
-
-    Returns the point, or `first` if there is no step, and whether it is a jump: larger than later steps.
-    """
+    """Find the first point after a clear step that follows two or more equal points."""
     for begin in range(first + 2, end + 1):
         before = points[first:begin]
         step = float(points[begin : end + 1].min() - before.max())

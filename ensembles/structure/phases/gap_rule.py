@@ -156,10 +156,7 @@ def cuts_in(gap_from: np.ndarray, gap_to: np.ndarray) -> np.ndarray:
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Find the times in which no rank is in I/O.
-
-    If a time with at most `few` ranks in I/O holds no such moment, its part with the fewest ranks counts.
-    """
+    """Find the times in which no rank is in I/O."""
     reach = np.maximum.accumulate(end)
     at = np.flatnonzero(start[1:] >= reach[:-1])
     gap_from, gap_to = reach[at], start[at + 1]
@@ -297,10 +294,7 @@ def _counted(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Walk:
-    """A walk through stretches that ends phases where the ranks are in lockstep.
-
-    If no phase in lockstep follows an irregular one, the walk starts again behind wide gaps.
-    """
+    """A walk through stretches that ends phases where the ranks are in lockstep."""
 
     def __init__(self, stretches: _Stretches) -> None:
         self._stretches = stretches

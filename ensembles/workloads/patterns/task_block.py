@@ -436,10 +436,7 @@ def _for_each_box(boxes: Expression, values: dict[str, Number]) -> dict[str, Num
 
 
 def _with_further_boxes(operation: Operation, values: Mapping[str, Number], part: np.ndarray) -> np.ndarray:
-    """Drop empty boxes, except of calls without data, and mark all boxes of a call but its first.
-
-    The boxes of a call are in the order of the file, as the views of MPI-IO demand.
-    """
+    """Drop empty boxes, except of calls without data, and mark all boxes of a call but its first."""
     box, filled = np.asarray(values["box"]), part[_BYTES] > 0
     call = np.cumsum(box == 0)
     if "offset" not in operation.values:  # the shape of a variable

@@ -203,10 +203,7 @@ def _microseconds(times_ns: np.ndarray) -> list[str]:
 
 
 def _overlapping(events: Events) -> np.ndarray:
-    """Test which events partially overlap earlier events of their thread: bool, shape (n,).
-
-    Events are sorted by rank, thread, start and depth.
-    """
+    """Test which events partially overlap earlier events of their thread: bool, shape (n,)."""
     key = events.rank.astype(np.int64) << 16 | events.thread
     found = np.zeros(len(events), bool)
     found |= _crossing(key, events, whole=False)
@@ -217,10 +214,7 @@ def _overlapping(events: Events) -> np.ndarray:
 
 
 def _crossing(key: np.ndarray, events: Events, whole: bool) -> np.ndarray:
-    """Test which events begin before and end after the latest end of earlier events with their key.
-
-    With `whole`, also those that end before it.
-    """
+    """Test which events begin before and end after the latest end of earlier events with their key."""
     start, end = events.start, events.end
     latest = np.full(len(events), -LARGEST_NS * 2)
     edges = np.flatnonzero(np.diff(key, prepend=-1, append=-1)) if len(key) else np.empty(0, np.int64)

@@ -246,10 +246,7 @@ class _Runs:
         }
 
     def _up_to(self, bound: int, of_run: int) -> Iterator[_Piece]:
-        """Yield the events that start before `bound`, and those at `bound` in the runs up to `of_run`.
-
-        These runs have all their events at `bound` in memory, and those of later runs come after them.
-        """
+        """Yield the events that start before `bound`, and those at `bound` in the runs up to `of_run`."""
         parts = []
         for number, run in enumerate(self._runs):
             if run.block is None:

@@ -186,6 +186,7 @@ struct ensio_losses {
 /* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
 #define ENSIO_ACCOUNT_PIPED_IN 128
 #define ENSIO_ACCOUNT_PIPED_OUT 256
+#define ENSIO_ACCOUNT_INLINE 512 /* inline stdio filled or emptied a buffer of a file */
 
 /* Counters of /proc/self/io: those of the process, and of the children that it has waited for. */
 struct ensio_kernel_bytes {
@@ -348,11 +349,12 @@ struct ensio_surroundings {
 
 /* The head of a text entry; its text follows, and the next entry begins at the next multiple of eight bytes. */
 struct ensio_text {
-    uint16_t kind; /* stored last; 0: the entry was never completed */
+    uint16_t kind; /* stored when all but the sum is; 0: the entry was never completed */
     uint16_t reserved;
     uint32_t id;
     uint32_t length; /* bytes of text, without a closing NUL; stored first, with the next member */
-    uint32_t is_taken;
+    /* 1, and at last the CRC-32 from `id` to the text, with this 1, exclusive-or `kind`; 0 or 1: unknown */
+    uint32_t sum;
 };
 
 #endif

@@ -12,6 +12,7 @@
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
 #include <sites/sites.h>
+#include <surroundings/account.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,7 @@ static void made(int fd)
     { \
         const int result = ENSIO_REAL(symbol) ? ENSIO_REAL(symbol) arguments : -ENOSYS; \
         if (result >= 0 && ensio_ready(&ensio_thread)) \
-            ensio_ring_made(); \
+            ensio_account_saw(ENSIO_ACCOUNT_URING); \
         return result; \
     }
 

@@ -12,6 +12,7 @@
 #include <layers/recording.h>
 #include <layers/wrapping.h>
 #include <core/recorder.h>
+#include <surroundings/account.h>
 
 #include <errno.h>
 #include <stdarg.h>
@@ -135,8 +136,12 @@ enum {
         const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base; \
         const int result = ENSIO_REAL(symbol) arguments, fd = ensio_stream_descriptor(stream); \
         (void)waiting; \
-        if (result != EOF && fd >= 0 && ensio_ready(&ensio_thread) && ensio_descriptor(fd) <= ENSIO_LEFT_OUT) \
+        if (result == EOF || fd < 0 || !ensio_ready(&ensio_thread)) \
+            return result; \
+        if (ensio_descriptor(fd) <= ENSIO_LEFT_OUT) \
             ensio_leave_out_bytes(directions, moved); \
+        else if (!ensio_thread.depth) \
+            ensio_account_saw(ENSIO_ACCOUNT_INLINE); \
         return result; \
     }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import executed as ensio
 
 import ensembles as en
 from ensembles.model.events import COLUMNS, OPS
@@ -35,11 +36,6 @@ INFO_KEYS = {
     "calls",
     "frequent_sizes",
 }
-
-
-def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def refused(*arguments: str | Path) -> str:
@@ -196,18 +192,6 @@ def test_wrong_usage_and_unreadable_input_are_one_sentence(
     assert "-o FILE" in refused("events", folder, "--format", "parquet")
     assert "RUN" in refused("info")
     assert "unknown" in refused("unknown") or "invalid choice" in refused("unknown")
-
-
-@pytest.mark.parametrize("heavy", ["numpy", "h5py", "bokeh", "scipy", "pandas"])
-def test_help_imports_nothing_heavy(heavy: str) -> None:
-    program = (
-        "import contextlib, sys\n"
-        "from ensembles.cli.main import main\n"
-        "with contextlib.suppress(SystemExit):\n"
-        "    main(['--help'])\n"
-        f"sys.exit({heavy!r} in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
 def test_operations_in_events_are_those_of_the_dictionary(folder: Path, made: SyntheticRun) -> None:

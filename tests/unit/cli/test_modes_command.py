@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from commands_here import executed
+from commands_here import executed as ensio
 
 from ensembles.faces.words import cell
 from ensembles.workloads.synthetic import synthetic_run
@@ -13,10 +13,6 @@ pytestmark = pytest.mark.slow
 TASKS = 16
 FAIR_SHARE_S = 1 / 64
 """Of a call of 1 MiB in the synthetic runs; some tasks have twice that, or four times."""
-
-
-def ensio(*arguments):
-    return executed(*arguments)
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,16 @@
 """``ensio split``, started as a person starts it."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
-from commands_here import executed
+from commands_here import executed as ensio
 
 import ensembles as en
 from ensembles.statistics.sums.split import predict_split
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
-
-
-def ensio(*arguments) -> subprocess.CompletedProcess[str]:
-    return executed(*arguments)
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands_here import executed
+from commands_here import executed as ensio
+from commands_here import told
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
@@ -22,16 +22,6 @@ pytestmark = pytest.mark.slow
 TASKS, EVENTS, PHASES = 12, 62, 5
 OPEN, PREAD, PWRITE = 1, 5, 6
 MIB = 1 << 20
-
-
-def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return executed(*arguments)
-
-
-def told(*arguments: str | Path) -> dict:
-    done = ensio(*arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def refused(*arguments: str | Path) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from commands_here import executed
+from commands_here import executed as ensio
 
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -19,10 +18,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run")
     synthetic_run(path, 8, 400, seed=3)
     return path
-
-
-def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return executed(*arguments)
 
 
 def test_json_tells_the_slowest_of_n_and_equation_1(folder: Path) -> None:

@@ -8,7 +8,6 @@ import scipy.stats
 from compared_runs import autoregression, run_of_phases
 
 from ensembles.comparison.components import component_shares, compute_scores, quantile_octaves
-from ensembles.comparison.dependent_blocks import block_memory, lost_spread, make_blocks, merged, unit_counts
 from ensembles.comparison.hypothesis_tests import (
     dunn_test,
     kolmogorov_smirnov,
@@ -19,8 +18,16 @@ from ensembles.comparison.hypothesis_tests import (
 )
 from ensembles.comparison.mode_partition import bin_octaves, fit_partition
 from ensembles.comparison.model import holm
-from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.shifts import matched
+from ensembles.comparison.units import (
+    RunCalls,
+    block_memory,
+    lost_spread,
+    make_blocks,
+    merged,
+    sliced,
+    unit_counts,
+)
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT
 

@@ -13,8 +13,7 @@ from ensembles.comparison.call_groups import ComparedCalls, Key
 from ensembles.comparison.compare import ReadRun, compare_read_runs
 from ensembles.comparison.gate import gate
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.times import time_changes
-from ensembles.comparison.totals import ComparedSums
+from ensembles.comparison.times import ComparedSums, time_changes
 from ensembles.faces.words import cell, sentence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 

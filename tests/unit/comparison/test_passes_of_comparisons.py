@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ensembles as en
-from ensembles.comparison.totals import sums_of_run
+from ensembles.comparison.times import sums_of_run
 from ensembles.run.headline import find_time_in_io
 from ensembles.run.reading import RunReading
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensembles.comparison.hypothesis_tests import rank_statistic
-from ensembles.comparison.run_tests import compute_run_tests, make_run_test
+from ensembles.comparison.hypothesis_tests import compute_run_tests, make_run_test, rank_statistic
 
 TIED_S = [[12.1, 14.0, 13.3, 12.9, 13.3], [15.0, 14.0, 16.2, 15.5, 17.1], [12.9, 13.3, 12.0, 12.5, 14.1]]
 """Three groups of five, with ties within and between groups."""

@@ -10,7 +10,7 @@ from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.account import Entry
-from ensembles.diagnosis.summed_case import SummedCase
+from ensembles.diagnosis.diagnose import RULES, diagnose
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -53,9 +53,9 @@ def test_calls_on_a_folder_that_no_call_wrote_to_are_named_with_their_time(tmp_p
 def test_threads_together_are_in_calls_for_no_longer_than_the_run(tmp_path: Path) -> None:
     """Sums of a task add up what its threads do at the same time."""
     run = io_run(tmp_path / "run", [[Made("pwrite", 900_000, MIB, 0), Made("open", 100_000)]] * 2)
-    case = SummedCase(run)
-    case.run_s = 0.5
-    account = case.account()
+    run.__dict__["length_s"] = 0.5
+    account = diagnose(run, [rule.of_sums() for rule in RULES if getattr(rule, "summed", None)]).account
+    assert account is not None
     assert [entry.time_s for entry in account.entries] == pytest.approx([0.05, 0.45, 0.0])
     assert [entry.call for entry in account.entries] == ["open", "pwrite", ""]
 

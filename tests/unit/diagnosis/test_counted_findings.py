@@ -238,8 +238,11 @@ def test_the_bound_of_a_traced_log_holds_what_was_only_counted(tmp_path):
         log.count("POSIX", FILE + rank, rank, OPENS=3000, STATS=3000, READS=10, BYTES_READ=10 * MIB, **times)
         reads = [Segment(i * MIB, MIB, 1 + 5 * i, 1.001 + 5 * i) for i in range(10)]
         log.trace("DXT_POSIX", FILE + rank, rank, [], reads)
-    found = {each.id: each for each in diagnosed(log, tmp_path).findings}
+    diagnosis = diagnosed(log, tmp_path)
+    found = {each.id: each for each in diagnosis.findings}
     assert found["not-io"].gain_s == (0.0, pytest.approx(2.51))
+    assert diagnosis.account is not None
+    assert diagnosis.account.io_s == pytest.approx(2.51)
     assert found["metadata-storm"].gain_s[1] <= found["not-io"].gain_s[1]
     assert "6,000 for each task and file" in found["metadata-storm"].title
 
@@ -259,6 +262,8 @@ def test_calls_that_dxt_does_not_trace_are_not_called_little_io():
     assert counted_s > 7 * run.counters.run_time_s
     diagnosis = en.diagnose(run)
     assert "not-io" not in [finding.id for finding in diagnosis.findings]
+    assert diagnosis.account is not None
+    assert diagnosis.account.io_low_s < 1 < diagnosis.account.io_s == diagnosis.run_s
     reason = {each.id: each.reason for each in diagnosis.not_examined}["not-io"]
     assert reason.startswith("the counters hold 3 h 07 min")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands_here import executed
+from commands_here import executed as ensio
 from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
@@ -21,10 +20,6 @@ from ensembles.viz.report.page import write_report
 pytestmark = pytest.mark.slow
 
 FAULTY = FileSystem(fault=1.0)
-
-
-def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return executed(*arguments)
 
 
 def told(*arguments: str | Path) -> dict:

@@ -372,7 +372,7 @@ def test_data_sieving_shows_in_counters_of_mpi_io_and_posix(name, sieves):
     for each in named:
         # MPIIO_BYTES_WRITTEN, POSIX_BYTES_WRITTEN and POSIX_BYTES_READ of the shared file, by PyDarshan.
         expected = {"asked_bytes": 13286360, "written_bytes": 54579416, "read_bytes": 39816960}
-        assert dict(each.evidence) == expected
+        assert expected.items() <= each.evidence.items()
         assert (each.severity, each.gain_s[0]) == ("note", 0.0)
 
 

@@ -253,7 +253,8 @@ def test_what_was_not_recorded_stands_in_the_place_of_no_finding(
         assert ("may have moved bytes of files" in told) == bool(hiding)
         assert "No finding that matters" not in told or not hiding
     assert ("lacks" in found.to_json()) == bool(hiding)
-    assert (found.account is None) == bool(hiding)
+    assert found.account is not None
+    assert (found.account.io_low_s < found.account.io_s == found.run_s) == bool(hiding)
     add = ["history", "add", "--db", str(tmp_path / "runs.db"), "--experiment", "e", str(log)]
     gate = ["compare", str(log), "--with", str(log), "--fail-on", "slower"]
     for command in ["diagnose", str(log), "--fail-on", "warning"], gate, add:

@@ -12,9 +12,8 @@ from arrays_of import arrays_of
 
 import ensembles as en
 from ensembles.diagnosis.call_sites import with_sites
-from ensembles.diagnosis.calls_of_findings import ROW, CallsOfRows
 from ensembles.diagnosis.diagnose import DiagnosisPass
-from ensembles.diagnosis.evidence import Evidence
+from ensembles.diagnosis.evidence import ROW, CallsOfRows, Evidence
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.model.calls import OPS
 from ensembles.run.selection import Selection

@@ -16,6 +16,7 @@ from ensembles.answers.diagnose import gain_of
 from ensembles.answers.info import answer_info
 from ensembles.cli.main import main
 from ensembles.diagnosis.call_sites import symbol_hint, with_sites
+from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.faces.words import cell
 from ensembles.run.information import collect_information
@@ -75,8 +76,9 @@ def test_the_same_calls_in_a_short_run_are_critical(tmp_path: Path) -> None:
 def test_sums_have_the_same_denominator(tmp_path: Path) -> None:
     from ensembles.diagnosis.rules import not_io, sync_per_write
 
+    rules = [module.rule.of_sums() for module in (not_io, sync_per_write)]
     run = io_run(tmp_path / "run", [SYNCED], starts_us=[LATE_US], head=LONG)
-    found = [rule.rule.summed(run) for rule in (not_io, sync_per_write)]
+    found = [diagnose(run, [rule]).findings[0] for rule in rules]
     assert [each.severity for each in found] == ["note", "note"]
     assert [each.evidence["run_s"] for each in found] == [pytest.approx(20.0, rel=1e-3)] * 2
 

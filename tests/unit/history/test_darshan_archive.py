@@ -13,8 +13,8 @@ if importlib.util.find_spec("darshan") is None or importlib.util.find_spec("cffi
 
 import ensembles as en
 from ensembles.cli.main import main
+from ensembles.history.additions import AT_ONCE, add_logs, experiment_of, find_logs
 from ensembles.history.check import check
-from ensembles.history.darshan import AT_ONCE, add_logs, experiment_of, find_logs
 from ensembles.history.store import History
 from ensembles.readers.foreign.darshan.source import CountedLog, read_counters
 

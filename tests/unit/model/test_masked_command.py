@@ -36,8 +36,8 @@ from ensembles.model.masked_command import mask_command
 )  # fmt: skip
 def test_the_rule(given: str, shown: str) -> None:
     words = given.split(" ") if "a&b" not in given else [given]
-    assert " ".join(mask_command(words)) == shown
-    assert mask_command(shown.split(" ")) == tuple(shown.split(" "))
+    assert " ".join(mask_command(tuple(words))) == shown
+    assert mask_command(tuple(shown.split(" "))) == tuple(shown.split(" "))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_rule(given: str, shown: str) -> None:
     ],
 )
 def test_lines_of_shells(given: str, shown: str) -> None:
-    assert mask_command(["sh", "-c", given]) == ("sh", "-c", shown)
+    assert mask_command(("sh", "-c", given)) == ("sh", "-c", shown)
 
 
 def test_answers_reports_and_files_of_a_run_have_no_secret(tmp_path: Path, capsys) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles.answers.info import answer_info
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.run.information import collect_information
 from ensembles.workloads.synthetic import synthetic_events, synthetic_run
@@ -116,17 +117,27 @@ STRACE = """\
 
 
 @pytest.mark.parametrize(
-    ("change", "note"),
+    ("change", "name", "note"),
     [
-        (("", ""), ""),
-        (("1 <0.000010>", "1 <3.000010>"), "6.00 s in I/O calls of 1 thread within 3.20 s"),
-        (("7 1700000000.3", "7 1713000000.3"), "4 calls in 150 days"),
+        (("", ""), "", ""),
+        (("1 <0.000010>", "1 <3.000010>"), "io_time_s", "6.00 s in I/O calls of 1 thread within 3.20 s"),
+        (("7 1700000000.3", "7 1713000000.3"), "span_s", "4 calls in 150 days"),
+        (('"x", 1) = 1', '"x"..., 99000000000) = 99000000000'), "bytes", "184 GiB in 2 calls of write"),
     ],
 )
-def test_what_is_implausible_is_noted(tmp_path: Path, change: tuple[str, str], note: str) -> None:
+def test_what_is_implausible_is_noted_and_no_headline(
+    tmp_path: Path, change: tuple[str, str], name: str, note: str
+) -> None:
     """One thread cannot spend 6 s in calls within 3.2 s, and few programs last for months."""
     (tmp_path / "log").write_text(STRACE.replace(*change))
     notes = [each for each in collect_information(en.open(tmp_path / "log"))["notes"] if "impl" in each]
     assert len(notes) == bool(note)
     assert all(note in each for each in notes)
     assert [each for each in en.open(tmp_path / "log").notes if "impl" in each] == notes
+    run = en.open(tmp_path / "log")
+    information, found = collect_information(run), en.diagnose(run)
+    assert [*information.get("implausible", {})] == [name] * bool(name)
+    assert (information["time_in_io"]["mean_s"] is None) == bool(name)
+    assert (information["transfers"]["write"]["active_s"] is None) == bool(name)
+    assert (found.account is None, found.findings == ()) == (bool(name), bool(name))
+    assert (": implausible" in str(answer_info(run))) == bool(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ensembles.diagnosis.account import Account, Entry
 from ensembles.model.events import Call
 from ensembles.model.metadata import KernelBytes
 from ensembles.structure.unseen import Unseen, find_unseen
@@ -99,7 +100,9 @@ def of_mib(mib: int, **more: int) -> KernelBytes:
         (("io_uring",), {}, "through io_uring,"),
         (("libaio",), {}, "through libaio,"),
         ((), {MMAP: (2, 0)}, "through mapped files (2 calls of mmap),"),
-        ((), {}, "raw system calls"),
+        ((), {}, ": the rest went through raw system calls; "),
+        (("children",), {}, "through raw system calls or child programs"),
+        (("inline-stdio",), {}, ": the rest went through inline stdio (getc_unlocked, putc_unlocked); "),
         (("go",), {}, "written in Go"),
     ],
 )
@@ -157,3 +160,21 @@ def test_in_many_small_processes_dirty_pages_do_not_show_that_bytes_went_to_a_pi
     assert not unseen.is_much
     on_pipes = KernelBytes(0, 3 * MIB, 0, MIB, facts=facts)
     assert find_unseen(on_pipes, {WRITE: (300, MIB)}, processes=200) is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "calls"),
+    [
+        (KernelBytes(0, 0, 9 * MIB, 0), {MMAP: (1, 0)}),  # a cold file that is mapped
+        (KernelBytes(0, 0, 0, 0, facts=("io_uring",)), {OPEN: (1, 0)}),  # requests of few bytes
+        (KernelBytes(0, 9_000, 0, 0), {OPEN: (1, 0)}),  # raw calls of few bytes
+    ],
+)
+def test_io_that_took_time_in_no_recorded_call_bounds_its_share(
+    kernel: KernelBytes, calls: dict[Call, tuple[int, int]]
+) -> None:
+    unseen = find_unseen(kernel, calls)
+    assert unseen is not None
+    assert unseen.hides_time
+    whole = Account(10.0, 1.0, (Entry("calls", 1.0), Entry("outside", 9.0)), True).with_unseen()
+    assert (whole.io_low_s, whole.io_s, whole.to_json()["entries"][1]["low_s"]) == (1.0, 10.0, 0.0)

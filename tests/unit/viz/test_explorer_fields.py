@@ -58,29 +58,31 @@ def test_fields_show_what_a_rectangle_marks_and_change_it(opened) -> None:
     assert shown(document) == {"marked-ranks": "0"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "view"),
-    [
-        ("marked-time", "0.1..0.6", View(time_s=(0.1, 0.6))),
-        ("marked-time", "0.5..", View(time_s=(0.5, 1.000000001))),
-        ("marked-ranks", "0..1", View(ranks=(0, 1))),
-        ("marked-ranks", "1-63", View(ranks=(1, 1))),
-        ("marked-durations", "15ms..0.1", View(durations_s=(0.015, 0.1))),
-        ("marked-durations", "0.015..", View(durations_s=(0.015, 0.500000001))),
-        ("marked-rates", "1kB/s..2kB/s", View(rates=(1000, 2000))),
-        ("marked-offsets", "1KiB..1MiB", View(offsets=(1 << 10, 1 << 20))),
-        ("shown-time", "0.2..0.3", View(zoom_s=(0.2, 0.3))),
-        ("shown-ranks", "1", View(zoom_ranks=(0.5, 1.5))),
-    ],
+RANGES = (
+    ("marked-time", "0.1..0.6", View(time_s=(0.1, 0.6))),
+    ("marked-time", "0.5..", View(time_s=(0.5, 1.000000001))),
+    ("marked-ranks", "0..1", View(ranks=(0, 1))),
+    ("marked-ranks", "1-63", View(ranks=(1, 1))),
+    ("marked-durations", "15ms..0.1", View(durations_s=(0.015, 0.1))),
+    ("marked-durations", "0.015..", View(durations_s=(0.015, 0.500000001))),
+    ("marked-rates", "1kB/s..2kB/s", View(rates=(1000, 2000))),
+    ("marked-offsets", "1KiB..1MiB", View(offsets=(1 << 10, 1 << 20))),
+    ("shown-time", "0.2..0.3", View(zoom_s=(0.2, 0.3))),
+    ("shown-ranks", "1", View(zoom_ranks=(0.5, 1.5))),
 )
-def test_a_range_is_written_as_in_the_link_or_a_command(opened, name: str, text: str, view: View) -> None:
+
+
+def test_a_range_is_written_as_in_the_link_or_a_command(opened) -> None:
     document, explorer = opened
-    assert type_in(document, name, text) == ""
-    assert explorer.view == view
-    # What is shown now is read as the same view.
     again = add_explorer(Document(), explorer.runs, {})
-    type_in(again.layout, name, shown(document)[name])
-    assert again.view == view
+    for name, text, view in RANGES:
+        assert type_in(document, name, text) == ""
+        assert explorer.view == view, (name, text)
+        # What is shown now is read as the same view.
+        type_in(again.layout, name, shown(document)[name])
+        assert again.view == view, (name, text)
+        for each in (explorer, again):
+            each.look(View())
 
 
 def test_a_window_that_was_typed_is_in_view(opened) -> None:
@@ -101,21 +103,21 @@ def test_a_window_that_was_typed_is_in_view(opened) -> None:
     assert explorer.view.durations_s == (0.0189, 0.2031)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "why"),
-    [
-        ("marked-time", "5", "write it like 10..20"),
-        ("marked-durations", "<b>..1", "&lt;b&gt;"),
-        ("marked-ranks", "7", "the run has ranks 0 to 1"),
-        ("marked-offsets", "2MiB..1MiB", "write the smaller offset first"),
-    ],
+REFUSED = (
+    ("marked-time", "5", "write it like 10..20"),
+    ("marked-durations", "<b>..1", "&lt;b&gt;"),
+    ("marked-ranks", "7", "the run has ranks 0 to 1"),
+    ("marked-offsets", "2MiB..1MiB", "write the smaller offset first"),
 )
-def test_what_is_no_range_is_refused_beside_the_fields(opened, name: str, text: str, why: str) -> None:
+
+
+def test_what_is_no_range_is_refused_beside_the_fields(opened) -> None:
     document, explorer = opened
-    assert why in type_in(document, name, text)
-    assert explorer.view == View()
-    assert shown(document) == {name: text}  # to be mended
-    assert type_in(document, name, "") == ""
+    for name, text, why in REFUSED:
+        assert why in type_in(document, name, text)
+        assert explorer.view == View()
+        assert shown(document) == {name: text}  # to be mended
+        assert type_in(document, name, "") == ""
 
 
 def test_a_mark_outside_of_the_filters_is_refused_beside_the_fields(opened) -> None:

@@ -62,8 +62,9 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict]:
         patch.chdir(folder)
         for command in tool.commands(TEXT):
             assert command.startswith("ensio simulate ")
+            fewer = ["--set", "steps_1=1", "--set", "steps_6=1"] if " gcrm-" in command else []
             with contextlib.redirect_stdout(io.StringIO()):
-                assert main(command.split()[1:]) == 0
+                assert main([*command.split()[1:], *fewer]) == 0
         exec(tool.preparation(TEXT), found)
         yield found  # the runs are named relative to the folder
 
@@ -91,6 +92,7 @@ needs_browser = pytest.mark.skipif(
 )
 
 
+# None of GCRM with remedies, of which `names` simulates two of six steps.
 REFERENCES = [
     *("1a", "1b", "1c", "4c", "5a"),
     *(

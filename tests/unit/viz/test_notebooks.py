@@ -40,7 +40,9 @@ LESS = {
         "58_864: 116, 65_536: 104": "65_536: 40",
     },
     "paper_ensembles": {
-        'simulate", pattern': 'simulate", pattern, *("--tasks", "64") * ("gcrm" not in pattern)',
+        'simulate", pattern': 'simulate", pattern, *(fewer if "gcrm" in pattern else ("--tasks", "64"))',
+        "folder = Path(temporary.name)": "folder = Path(temporary.name)\n"
+        'fewer = ("--set", "steps_1=1", "--set", "steps_6=1")',
     },
     "paper_tapioca": {
         'case for _, _, case in paper.sweep("mira", 1024)': "paper.gains()[:1]",

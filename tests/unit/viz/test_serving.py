@@ -162,6 +162,27 @@ def test_the_log_has_no_token_and_strangers_do_not_fill_it(served: Served) -> No
     assert served.token not in before
 
 
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("ws", {"Sec-WebSocket-Protocol": "chat, x"}),
+        ("ws", {"Sec-WebSocket-Protocol": "bokeh, eyJ4Ijp9.abc"}),
+        ("ws", {"Origin": "http://[::1"}),
+        ("static/%00", {}),
+    ],
+)
+def test_a_request_that_no_page_makes_is_a_line_in_the_log(
+    served: Served, path: str, headers: dict[str, str]
+) -> None:
+    before = served.printed()
+    served.ask(served.base + path, Cookie=served.cookie, **(WEBSOCKET if path == "ws" else {}), **headers)
+    assert served.ask(served.base, Cookie=served.cookie)[0] == 200
+    logged = served.printed().removeprefix(before)
+    assert logged.count("\n") <= 1
+    assert "Traceback" not in logged
+    assert served.base not in logged
+
+
 @pytest.mark.parametrize(("kind", "files"), [("run", 0), ("history", MOST_STRANGERS)])
 def test_connections_of_strangers_keep_no_reader_out(places: dict[str, str], kind: str, files: int) -> None:
     with serving(places[kind], files=files) as served, contextlib.ExitStack() as opened:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands_here import executed as ensio
+from commands_here import limited
 from made_spools import UNIX_NS, made_events, spool
 
 import ensembles as en
@@ -22,11 +21,6 @@ from ensembles.readers.native.records import open_run_directory
 pytestmark = pytest.mark.slow
 
 FORMATS = ("hdf5", "parquet", "csv", "perfetto")
-
-
-def ensio(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
 
 
 @pytest.fixture(scope="module")
@@ -215,16 +209,7 @@ def test_perfetto_names_ranks_and_threads_and_counts_bytes(folder: Path, run: en
 @pytest.mark.parametrize("to", FORMATS)
 def test_where_there_is_no_room_it_is_one_sentence_and_no_file(tmp_path: Path, folder: Path, to: str) -> None:
     for limit in (1, 9000):
-        done = ensio(
-            "export",
-            folder,
-            "--to",
-            to,
-            tmp_path / "out",
-            preexec_fn=lambda limit=limit: resource.setrlimit(
-                resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)
-            ),
-        )
+        done = limited(limit, "export", folder, "--to", to, tmp_path / "out")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"ensio: {tmp_path}/out cannot be written: File too large\n"
         assert list(tmp_path.iterdir()) == []

@@ -97,7 +97,7 @@ def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> No
     if not state.lives:
         state.start_ns = start_ns
     state.end_ns, state.after_s = max(state.end_ns, end_ns), (start_ns - state.start_ns) * 1e-9
-    command = " ".join(mask_command(str(job["command"]).split(" ")))
+    command = " ".join(mask_command(tuple(str(job["command"]).split(" "))))
     state.lives[metadata.tasks] = (command, start_ns, end_ns)
     state.version = str(head["version"])
     for module, known in head["modules"].items():

@@ -112,11 +112,7 @@ class Definitions:
         self._name_of = {number: names[name] for number, (name, _) in self._named.items()}
 
     def _set_our_locations(self, facts: dict[str, Any]) -> None:
-        """Assign ranks and threads in an archive of ensio.
-
-        Groups are numbered by rank, locations by group and thread. If ranks share locations, each record has
-        its rank and thread.
-        """
+        """Assign ranks and threads in an archive of ensio."""
         tasks = facts.get("tasks")
         if not isinstance(tasks, int) or not 0 <= tasks <= MOST_TASKS:
             raise self._damaged()

@@ -43,7 +43,7 @@ class RecorderImport(ForeignTrace):
     def __init__(self, path: str) -> None:
         self.path = path
         self._calls, self._files = CallIds(), FileIds()
-        self._left_out = 0
+        self._left_out = self._reversed = 0
         self._without_size: set[str] = set()
         try:
             self._version = _version_of(path)
@@ -162,6 +162,7 @@ class RecorderImport(ForeignTrace):
         which = expand(rules, len(ticks), len(signatures))
         begin = np.cumsum(ticks[:, 0])
         end = begin - ticks[:, 0] + ticks[:, 1]
+        self._reversed += int((end < begin - 1).sum())  # both are rounded
         step_ns = self._step_s * 1e9
         if len(begin) and float(begin[-1]) * step_ns > HALF_INT64:
             raise _Damaged("its times are impossible")
@@ -217,6 +218,11 @@ class RecorderImport(ForeignTrace):
             names = ", ".join(sorted(self._without_size)[:3])
             metadata.note(
                 f"the bytes of some calls are unknown (derived datatypes, arguments not kept): {names}"
+            )
+        if self._reversed:
+            metadata.note(
+                "calls that end before they begin (the clock was set, or the trace is damaged: times may be "
+                f"wrong): {self._reversed:,}"
             )
         if self._left_out:
             metadata.note(f"left out {count_text(self._left_out, 'call')} other than I/O and waiting")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,11 @@ _CALLS = {
 }
 
 
+opened = cache(en.open)
+"""Several tests ask each log; to start Darshan's library takes longest."""
+
+
+@cache
 def frames(path: Path, module: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """All records of a module: counters and timers, with id and rank."""
     log = cffi_backend.log_open(str(path))
@@ -61,8 +67,7 @@ IDS = [f"{path.parent.name}/{path.stem[:24]}-{module}" for path, module in CASES
 @pytest.mark.parametrize(("path", "module"), CASES, ids=IDS)
 def test_totals_by_file_and_rank_are_those_of_pydarshans_records(path: Path, module: str) -> None:
     whole, real = frames(path, module)
-    counters = en.open(path).counters
-    found = counters.modules[module]
+    found = opened(path).counters.modules[module]
     assert (found.records, found.shared_records) == (len(whole), int((whole["rank"] < 0).sum()))
     expected = pd.DataFrame({"id": whole["id"], "rank": whole["rank"]})
     for name, kinds in zip(("reads", "writes"), _CALLS[module], strict=True):
@@ -101,7 +106,7 @@ def test_totals_by_file_and_rank_are_those_of_pydarshans_records(path: Path, mod
 )
 def test_counted_requests_are_those_of_pydarshans_records(path: Path, module: str) -> None:
     whole, _ = frames(path, module)
-    run = en.open(path)
+    run = opened(path)
     layer = run.counters.modules[module].layer
     (found,) = [entry for entry in counted_requests(run.info) if entry["layer"] == layer] or [None]
     calls = int(whole[[name for kinds in _CALLS[module] for name in kinds]].clip(lower=0).sum().sum())
@@ -148,7 +153,7 @@ def test_rate_by_the_slowest_rank_is_that_of_darshans_accumulators(path: Path, m
         "counters": whole.rename(columns=lambda name: name if name in ("id", "rank") else prefix + name),
         "fcounters": real.rename(columns=lambda name: name if name in ("id", "rank") else prefix + name),
     }
-    run = en.open(path)
+    run = opened(path)
     found = run.counters.modules[module]
     derived = cffi_backend.accumulate_records(records, module, run.tasks).derived_metrics
     assert found.slowest_rank_s == pytest.approx(derived.agg_time_by_slowest, rel=1e-6)
@@ -241,7 +246,7 @@ def test_the_text_says_what_took_the_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.stem[:24]}")
 def test_no_answer_on_a_log_of_another_tool_advises_to_record_with_ensio(path: Path) -> None:
-    run = en.open(path)
+    run = opened(path)
     texts = [str(answer_info(run)), *run.notes]
     for ask in (lambda: run.phases, lambda: run.ensemble(op="write"), lambda: run.select(phase="1")):
         try:

@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from commands_here import executed
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from made_darshan_logs import MAGIC, MadeLog, Segment, counted_log, traced_log
@@ -267,8 +268,7 @@ def test_an_archive_is_not_called_damaged_where_the_library_is_missing(
 def test_commands_tell_damage_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(traced_log().bytes()[:-5])
     for command in ("info", "modes", "report"):
-        words = [ENSIO, command, tmp_path / "log", *(["-o", tmp_path / "r"] if command == "report" else [])]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = executed(command, tmp_path / "log", *(["-o", tmp_path / "r"] if command == "report" else []))
         (line,) = done.stderr.splitlines()
         assert done.returncode == 2
         assert str(tmp_path / "log") in line

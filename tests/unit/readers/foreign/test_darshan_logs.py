@@ -6,12 +6,12 @@ import itertools
 import json
 import struct
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands_here import executed
 from made_darshan_logs import START_S, MadeLog, Segment, counted_log, traced_log
 from read_by_pydarshan import events_of, segments_of
 
@@ -22,8 +22,6 @@ from ensembles.model.units import bytes_text
 from ensembles.viz.pictures.counters import counter_pictures
 
 pytestmark = pytest.mark.slow
-
-ENSIO = Path(sys.executable).with_name("ensio")
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -325,9 +323,7 @@ def test_a_call_whose_clock_was_set_back_has_no_duration(tmp_path: Path) -> None
 
 
 def _ensio(*words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-    command = [str(ENSIO), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
+    done = executed(*words)
     assert not check or done.returncode == 0, done.stderr
     return done
 

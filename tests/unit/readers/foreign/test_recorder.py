@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_recorder_traces import MadeCall, MadeTrace
 
@@ -118,3 +119,15 @@ def test_infinite_and_incomplete_grammars_are_refused() -> None:
     ]:
         with pytest.raises(GrammarError, match=problem):
             expand(parse_grammar(data), 3, 2)
+
+
+def test_calls_that_end_before_they_begin_are_said(tmp_path: Path) -> None:
+    calls = [MadeCall("pwrite", ("/data/f", "0x1", "4096", "0"), 100 * i, 100 * i + 50) for i in range(1, 9)]
+    path = MadeTrace(version="2.4", ranks=[calls]).write(tmp_path / "trace")
+    assert not [note for note in en.open(path).notes if "end before" in note]
+    times = np.fromfile(path / "0.ts", "<u4").reshape(-1, 2)
+    times[4, 0] |= 1 << 20
+    times.tofile(path / "0.ts")
+    run = en.open(path)
+    assert run.events.duration.min() == 0
+    assert [note for note in run.notes if note.startswith("calls that end before they begin")]

@@ -12,7 +12,12 @@ import pytest
 import ensembles
 from ensembles.model.c_layout import ACCOUNT, CELL, SPOOL
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native.account import ACCOUNT_POSITION, sum_of_account, sum_words
+from ensembles.readers.native.account import (
+    ACCOUNT_POSITION,
+    account_in_job_file,
+    sum_of_account,
+    sum_words,
+)
 from ensembles.readers.native.spool import LOSSES_POSITION, read_spool
 
 RUNS = Path(__file__).parents[3] / "corpus/runs"
@@ -71,3 +76,12 @@ def test_numbers_of_the_head_that_cannot_be_are_named_or_refused(spool: Path) ->
             assert any(name in note or "damaged" in note for note in answer(spool)[1]), name
         except EnsioError as error:
             assert name in str(error)  # noqa: PT017
+
+
+def test_an_account_is_read_from_a_job_file_whatever_its_sum(spool: Path) -> None:
+    account = ACCOUNT.unpack(spool.read_bytes(), ACCOUNT_POSITION)
+    for read in range(50):
+        account = account._replace(end_read_by_calls=read, facts=1)
+        facts = 1 | sum_of_account(account) << 32
+        words = " ".join(map(str, account._replace(facts=facts)))
+        assert account_in_job_file({b"account": words.encode()}) == account

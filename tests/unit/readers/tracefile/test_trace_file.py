@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from commands_here import limited
 from hypothesis import given
 from hypothesis import strategies as st
 from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
@@ -248,21 +248,10 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def limited(command: list[str], bytes_at_most: int) -> subprocess.CompletedProcess[str]:
-    """Run the command line with a limit on the size of files, which fails as a full disk does."""
-    limits = (bytes_at_most, resource.RLIM_INFINITY)
-    return subprocess.run(
-        [sys.executable, "-m", "ensembles.cli.main", *command],
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
-    )
-
-
 @pytest.mark.parametrize("limit", [1, 100 << 10, 1 << 20])
 def test_a_run_is_read_where_no_trace_file_can_be_written(tmp_path: Path, limit: int) -> None:
     spool(tmp_path / "a.spool", [made_events(200_000)], rank=0)
-    done = limited(["info", str(tmp_path)], limit)
+    done = limited(limit, "info", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert "200,000 calls" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["a.spool"]
@@ -271,7 +260,7 @@ def test_a_run_is_read_where_no_trace_file_can_be_written(tmp_path: Path, limit:
 @pytest.mark.parametrize("limit", [1, 100 << 10, 1 << 20])
 def test_collect_tells_in_one_sentence_that_there_is_no_room(tmp_path: Path, limit: int) -> None:
     spool(tmp_path / "a.spool", [made_events(200_000)], rank=0)
-    done = limited(["collect", str(tmp_path)], limit)
+    done = limited(limit, "collect", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"ensio: {tmp_path}/trace.h5 cannot be written: File too large\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.spool"]

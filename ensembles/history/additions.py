@@ -1,19 +1,22 @@
-"""Add a site's archive of Darshan logs to a history: counters only, experiments by executable and size."""
+"""Add runs to a history: those below folders, and the counters of a site's archive of Darshan logs."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from glob import iglob
 
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.history.store import History
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import bytes_text
 from ensembles.readers.foreign.darshan.source import CountedLog, read_counters
+from ensembles.readers.native.directory import holds_record
+from ensembles.run.anonymise import hash_in_place, site_names
+from ensembles.run.run import Run
 
 AT_ONCE = 200
 """Logs that one transaction adds: so many are read again after an interruption."""
@@ -95,7 +98,7 @@ def experiment_name(program: str, tasks: int, moved_bytes: float) -> str:
 
     Examples
     --------
-    >>> from ensembles.history.darshan import experiment_name
+    >>> from ensembles.history.additions import experiment_name
     >>> experiment_name("/home/user/ior", 8, 1e9)
     'ior, 8 tasks, about 1.00 GiB'
     """
@@ -185,3 +188,59 @@ def record_of(log: CountedLog) -> RunRecord:
         findings=[],
         notes=notes,
     )
+
+
+def find_runs(folder: str) -> Iterator[str]:
+    """Yield the run directories below a folder, sorted; links are not followed."""
+    for path, folders, _ in os.walk(folder):
+        folders.sort()
+        if holds_record(path):
+            folders.clear()
+            yield path
+
+
+def add_folders(
+    history: History,
+    folders: Iterable[str],
+    open_run: Callable[[str], Run],
+    experiment: str | None,
+    labels: Mapping[str, str],
+    jobs: dict[str, None],
+) -> Iterator[Added]:
+    """Add runs to a history, but for those of which it knows the path; yields the same sums each transaction.
+
+    `experiment`: None: that of `experiment_name`. `jobs`: of numbers of jobs, those with a run are removed.
+    """
+    done, names = Added(), site_names()
+    known = {run.path: run.labels.get("job", "") for run in history.runs()}
+    rows: list[tuple[RunRecord, str, Mapping[str, str]]] = []
+    paths = [path for folder in folders for path in find_runs(folder)]
+    while paths:
+        path = paths.pop(0)
+        absolute = os.path.abspath(path)
+        stored = absolute if names is None else names.path(absolute)
+        try:
+            if names is not None and os.path.isdir(path):
+                hash_in_place(path, names)
+            if stored in known:
+                done.known += 1
+                jobs.pop(known[stored].partition(".")[0], None)
+                continue
+            run = open_run(path)
+            job = run.info.job
+            jobs.pop(job.partition(".")[0], None)
+            record = RunRecord.of_run(run)
+        except SeveralRuns as several:
+            paths[:0] = several.paths
+            continue
+        except EnsioError as error:
+            done.damaged.append(str(error))
+            continue
+        moved = record.totals["bytes_read"] + record.totals["bytes_written"]
+        name = experiment or experiment_name(record.program, record.tasks, moved)
+        rows.append((record, name, {**labels, "job": job} if job else labels))
+        if len(rows) == AT_ONCE:
+            done.store(history, rows)
+            yield done
+    done.store(history, rows)
+    yield done
