@@ -25,7 +25,7 @@ def made_events(count: int, seed: int = 0, first_ticks: int = 1000) -> np.ndarra
     gaps = random.integers(0, 10_000, count)
     events["start"] = first_ticks + np.cumsum(gaps) + np.cumsum(events["duration"]) - events["duration"]
     events["offset"] = random.integers(-1, 1 << 40, count)
-    events["requested"] = random.integers(0, 1 << 30, count)
+    events["requested"] = random.integers(0, 1 << 22, count)
     events["moved"] = events["requested"]
     events["file"] = 1
     events["call"] = 6
