@@ -133,18 +133,21 @@ class Counters:
 
     @property
     def main_layer(self) -> list[ModuleCounters]:
-        """The modules of the layer with the most time in I/O; the time of a layer is the sum of its modules.
+        """The modules of the layer with the most time in I/O, and those of streams.
 
-        Calls of a layer contain those of the layers below, so that layers are never added up.
+        Calls of a layer contain those of the layers below, so that layers are never added up. Only what streams
+        do below is not counted again.
         """
         layers: dict[str, list[ModuleCounters]] = {}
         for module in self.modules.values():
             layers.setdefault(module.layer, []).append(module)
-        return max(layers.values(), key=lambda each: sum(module.time_s for module in each), default=[])
+        streams = [module for module in layers.pop("stdio", []) if module.time_s]
+        most = max(layers.values(), key=lambda each: sum(module.time_s for module in each), default=[])
+        return most + streams
 
     @property
     def slowest_task_s(self) -> float:
-        """Time in I/O of the slowest task, in the main layer, s; of the mean task, if that is not known."""
+        """Time in I/O of the slowest task, s; of the mean task, if that is not known."""
         main = self.main_layer
         if any(module.slowest_is_bound for module in main):
             return sum(module.time_s for module in main) / max(self.tasks, 1)

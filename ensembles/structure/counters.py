@@ -65,12 +65,13 @@ def counted_sums(run: RunInfo) -> dict[str, Any]:
 
 
 def _time_in_io(counters: Counters) -> dict[str, Any]:
-    """Return the time in I/O: of all modules of the layer with the most time, and its parts."""
+    """Return the time in I/O: of all modules of the layer with the most time and of streams, and its parts."""
     main = counters.main_layer
     found: dict[str, Any] = {
         name: float(sum(module.total(name) for module in main)) for name in ("read_s", "write_s", "meta_s")
     }
-    found |= {"layer": main[0].layer if main else "", "time_s": sum(found.values())}
+    layer = " + ".join(dict.fromkeys(module.layer for module in main))
+    found |= {"layer": layer, "time_s": sum(found.values())}
     time_s, parts = found["time_s"] or 1, ("read", "write", "meta")
     return found | {f"{part}_share": found[f"{part}_s"] / time_s for part in parts}
 
