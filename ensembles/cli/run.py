@@ -112,7 +112,7 @@ def execute(args: argparse.Namespace) -> int:
         environment = traced_environment(library, directory, args.layers, args.mode)
         environment[b"ENSIO_STARTED"] = os.fsencode(started.absolute())
         environment[b"ENSIO_COMMAND"] = command_text(mask_command(tuple(command)))
-        let_address_sanitizer_start(environment, command)
+        let_sanitizers_run(environment, command)
         status = run_command(command, environment, at_end)
     except OSError as error:
         take_names(started)
@@ -315,14 +315,21 @@ def inherited_environment() -> dict[bytes, bytes]:
     return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
-def let_address_sanitizer_start(environment: dict[bytes, bytes], command: Sequence[str]) -> None:
-    """Let AddressSanitizer start after the recorder in programs that contain the name of its library.
+_SANITIZERS = (
+    (b"\0libasan.so", b"ASAN_OPTIONS", b"verify_asan_link_order=0"),
+    (b"\0libtsan.so", b"TSAN_OPTIONS", b"ignore_noninstrumented_modules=1"),
+)
+"""Libraries of sanitizers, and what lets them start after the recorder, and not report what it does."""
+
+
+def let_sanitizers_run(environment: dict[bytes, bytes], command: Sequence[str]) -> None:
+    """Let sanitizers run beside the recorder in programs that contain the name of their library.
 
     Options that the user has set take precedence.
     """
-    if any(_has_in_it(path, b"\0libasan.so") for word in command if (path := shutil.which(word))):
-        options = [b"verify_asan_link_order=0", *filter(None, [environment.get(b"ASAN_OPTIONS")])]
-        environment[b"ASAN_OPTIONS"] = b":".join(options)
+    for library, name, option in _SANITIZERS:
+        if any(_has_in_it(path, library) for word in command if (path := shutil.which(word))):
+            environment[name] = b":".join([option, *filter(None, [environment.get(name)])])
 
 
 def _has_in_it(path: str, text: bytes) -> bool:

@@ -65,7 +65,7 @@ def counted_sums(run: RunInfo) -> dict[str, Any]:
 
 
 def _time_in_io(counters: Counters) -> dict[str, Any]:
-    """Return the time in I/O: of all modules of the layer with the most time and of streams, and its parts."""
+    """Return the time in I/O, of the layer with the most time and of streams, and its parts."""
     main = counters.main_layer
     found: dict[str, Any] = {
         name: float(sum(module.total(name) for module in main)) for name in ("read_s", "write_s", "meta_s")

@@ -19,6 +19,7 @@
 struct ensio_process {
     uint32_t generation; /* the pid; 0: nothing is recorded in this process, or not yet */
     uint32_t lock;       /* see lock.h; a child must not wait for a thread of its parent */
+    uint64_t facts;      /* ENSIO_ACCOUNT_...: what the process was seen to do */
 };
 extern struct ensio_process *ensio_process;
 
@@ -41,6 +42,12 @@ struct ensio_thread {
     struct ensio_cursor *cursor;  /* state of draining its events into the summary */
 };
 extern _Thread_local struct ensio_thread ensio_thread;
+
+/* A fact that the account of the process states was seen. */
+static inline void ensio_saw(uint64_t fact)
+{
+    __atomic_fetch_or(&ensio_process->facts, fact, __ATOMIC_RELAXED);
+}
 
 /* Where the bytes of calls that are not recorded because of their file are counted: in a spool, once there is one. */
 #define ENSIO_READS 1

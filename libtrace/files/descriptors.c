@@ -279,6 +279,8 @@ uint32_t ensio_descriptor_find(int fd)
             if (open_file > ENSIO_LEFT_OUT)
                 ensio_open_file_flag(&ensio_open_files[open_file], ENSIO_ASK);
         }
+        if (strcmp(path, "anon_inode:[io_uring]") == 0)
+            ensio_saw(ENSIO_ACCOUNT_URING);
         if (*path)
             open_file = bind_unknown(fd, open_file);
     }

@@ -105,6 +105,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     __atomic_store_n(&ensio_process->generation, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&ensio_process->facts, 0, __ATOMIC_RELAXED);
     ensio_unlock(held_over_fork);
 }
 

@@ -25,8 +25,8 @@
 static struct ensio_excluded_bytes before_the_spool;
 struct ensio_excluded_bytes *ensio_excluded_bytes = &before_the_spool;
 static struct ensio_own_bytes own_at_begin;
-static uint64_t facts_of_program;
 static int counts_from_zero;
+static uint64_t facts_of_program; /* those that forked children share */
 
 /* Libraries that most programs have, and those that inspect the machine or talk to a network. */
 static const char left_out[] =
@@ -94,11 +94,15 @@ static uint64_t pipes(void)
     return facts;
 }
 
+static uint64_t known_facts(void)
+{
+    return facts_of_program | __atomic_load_n(&ensio_process->facts, __ATOMIC_RELAXED);
+}
+
+/* Bytes that were cancelled are not taken off: they may have been made dirty before, by others. */
 static struct ensio_kernel_bytes bytes_of(const struct ensio_surroundings *row)
 {
-    const uint64_t written = row->write_bytes, cancelled = row->cancelled_write_bytes;
-    return (struct ensio_kernel_bytes){row->read_by_calls, row->written_by_calls, row->read_bytes,
-                                       written > cancelled ? written - cancelled : 0};
+    return (struct ensio_kernel_bytes){row->read_by_calls, row->written_by_calls, row->read_bytes, row->write_bytes};
 }
 
 /* What a thread, or the process (0), has moved. The counters of one thread, which waits meanwhile, are exact whatever
@@ -293,8 +297,8 @@ void ensio_account_begin(void)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
 #endif
     ensio_excluded_bytes = &ensio_account->excluded;
-    facts_of_program = (facts_of_program & (ENSIO_ACCOUNT_LINKED | ENSIO_ACCOUNT_GO)) | pipes();
-    ensio_account->facts = facts_of_program;
+    ensio_saw(pipes());
+    ensio_account->facts = known_facts();
     if (!counts_from_zero) {
         const struct ensio_surroundings row = counters();
         ensio_account->begin = bytes_of(&row);
@@ -310,7 +314,7 @@ static void set(const struct ensio_surroundings *row, uint64_t facts)
     ensio_account->own_written = ensio_own_bytes.written - own_at_begin.written;
     const uint64_t sum = ensio_sum_words(ensio_account, offsetof(struct ensio_account, excluded)) ^
                          ensio_sum_words(&ensio_account->own_read, 2 * sizeof(uint64_t));
-    facts |= ENSIO_ACCOUNT_TAKEN | facts_of_program | sum << 32;
+    facts |= ENSIO_ACCOUNT_TAKEN | known_facts() | sum << 32;
     __atomic_store_n(&ensio_account->facts, facts, __ATOMIC_RELEASE);
 }
 
@@ -321,18 +325,13 @@ void ensio_account_sample(const struct ensio_surroundings *row)
     set(row, has_waited ? ENSIO_ACCOUNT_CHILDREN : 0);
 }
 
-void ensio_account_saw(uint64_t fact)
-{
-    __atomic_fetch_or(&facts_of_program, fact, __ATOMIC_RELAXED);
-}
-
 static int add_mechanism(char *line, void *unused)
 {
     (void)unused;
     if (strstr(line, " /[aio]"))
-        ensio_account_saw(ENSIO_ACCOUNT_AIO);
+        ensio_saw(ENSIO_ACCOUNT_AIO);
     if (strstr(line, " anon_inode:[io_uring]"))
-        ensio_account_saw(ENSIO_ACCOUNT_URING);
+        ensio_saw(ENSIO_ACCOUNT_URING);
     return 0;
 }
 
@@ -353,7 +352,7 @@ void ensio_account_take(void)
     if (ensio_account->end.read_bytes + ensio_account->end.write_bytes >
         begin->read_bytes + begin->write_bytes + ensio_spool->allocated_bytes + LEAST_BYTES)
         ensio_with_private_files(ensio_account_look, NULL);
-    ensio_account->facts |= facts_of_program;
+    ensio_account->facts |= known_facts();
 }
 
 void ensio_account_store(void)

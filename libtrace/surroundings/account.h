@@ -5,10 +5,7 @@
 
 #include <ensio/event.h>
 
-/* ENSIO_ACCOUNT_...: a way to do I/O without calls that are recorded was seen. */
-void ensio_account_saw(uint64_t fact);
-
-/* The caller of the following functions holds the lock. */
+/* The caller of these functions holds the lock. */
 
 /* Before the process makes a spool. A forked child counts from 0. */
 void ensio_account_prepare(int forked);

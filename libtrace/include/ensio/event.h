@@ -180,8 +180,8 @@ struct ensio_losses {
 #define ENSIO_ACCOUNT_LINKED 2   /* the recorder is linked into the program: shared libraries are not seen */
 #define ENSIO_ACCOUNT_GO 4       /* the program is written in Go */
 #define ENSIO_ACCOUNT_CHILDREN 8 /* the process has waited for children, whose bytes the kernel adds to its own */
-#define ENSIO_ACCOUNT_AIO 16     /* a context of libaio was there at some sample, or at the end */
-#define ENSIO_ACCOUNT_URING 32   /* liburing made a ring of io_uring, or one was there at some sample, or at the end */
+#define ENSIO_ACCOUNT_AIO 16     /* libaio made a context, or one was there at some sample, or at the end */
+#define ENSIO_ACCOUNT_URING 32   /* a ring of io_uring was made or mapped, or was there at some sample, or at the end */
 #define ENSIO_ACCOUNT_EXITED 64  /* the process exited, and its end was read by the process that waited for it */
 /* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
 #define ENSIO_ACCOUNT_PIPED_IN 128
@@ -193,7 +193,7 @@ struct ensio_kernel_bytes {
     uint64_t read_by_calls;    /* rchar */
     uint64_t written_by_calls; /* wchar */
     uint64_t read_bytes;
-    uint64_t write_bytes; /* without cancelled_write_bytes */
+    uint64_t write_bytes;
 };
 
 /* Bytes of calls that are not recorded because of their file, pipes and sockets included. Those of a forked child that

@@ -12,7 +12,6 @@
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
 #include <sites/sites.h>
-#include <surroundings/account.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,14 +48,14 @@ static void made(int fd)
         return result; \
     }
 
-/* Functions of liburing, which calls the kernel without the C library. They return minus an errno. */
-#define RING(symbol, parameters, arguments) \
+/* Functions of liburing and libaio, which call the kernel without the C library. They return minus an errno. */
+#define RING(fact, symbol, parameters, arguments) \
     ENSIO_MAY_BE_MISSING(int, symbol, parameters) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
         const int result = ENSIO_REAL(symbol) ? ENSIO_REAL(symbol) arguments : -ENOSYS; \
         if (result >= 0 && ensio_ready(&ensio_thread)) \
-            ensio_account_saw(ENSIO_ACCOUNT_URING); \
+            ensio_saw(ENSIO_ACCOUNT_##fact); \
         return result; \
     }
 
@@ -313,7 +312,7 @@ void ensio_tracked_only_resolve(void)
 #ifdef ENSIO_PRELOAD
 #undef SYMBOL
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
-#define RING(symbol, parameters, arguments) /* found when it is called: most programs do not have it */
+#define RING(fact, symbol, parameters, arguments) /* found when it is called: most programs do not have it */
 #include <calls/tracked_only.def>
 #endif
 }

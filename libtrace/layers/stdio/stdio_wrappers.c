@@ -12,7 +12,6 @@
 #include <layers/recording.h>
 #include <layers/wrapping.h>
 #include <core/recorder.h>
-#include <surroundings/account.h>
 
 #include <errno.h>
 #include <stdarg.h>
@@ -141,7 +140,7 @@ enum {
         if (ensio_descriptor(fd) <= ENSIO_LEFT_OUT) \
             ensio_leave_out_bytes(directions, moved); \
         else if (!ensio_thread.depth) \
-            ensio_account_saw(ENSIO_ACCOUNT_INLINE); \
+            ensio_saw(ENSIO_ACCOUNT_INLINE); \
         return result; \
     }
 
