@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.answers.predict import LEVEL
 from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement, Table
@@ -150,8 +151,12 @@ class TrialAnswer(Answer):
 
 
 def stands_for(recorded_s: tuple[float, float], control_s: Sequence[float]) -> bool:
-    """Check whether replays take as long as the run could have taken, by the spread of its parts."""
-    return recorded_s[0] <= max(control_s) and min(control_s) <= recorded_s[1]
+    """Check whether replays take as long as the run could have taken, by the spread of its parts.
+
+    Differences that do not matter do not count.
+    """
+    small_s = FROM_SHARE["warning"] * recorded_s[0]
+    return recorded_s[0] - small_s <= max(control_s) and min(control_s) <= recorded_s[1] + small_s
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:

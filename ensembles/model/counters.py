@@ -135,8 +135,8 @@ class Counters:
     def main_layer(self) -> list[ModuleCounters]:
         """The modules of the layer with the most time in I/O, and those of streams.
 
-        Calls of a layer contain those of the layers below, so that layers are never added up. Only what streams
-        do below is not counted again.
+        Calls of a layer contain those of the layers below, so that layers are never added up. What streams do
+        below is counted by them only.
         """
         layers: dict[str, list[ModuleCounters]] = {}
         for module in self.modules.values():

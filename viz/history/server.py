@@ -96,6 +96,8 @@ class _Pages:
         ids = [one.id for one in data.runs]
         if wanted is not None and wanted.id not in ids:
             raise EnsioError(f"run {run} does not have the label {label}")
+        if not ids:
+            raise EnsioError(f"no run of {name} can be read: ensio history check names them")
         chosen = len(ids) - 1 if wanted is None else ids.index(wanted.id)
         form = self._form(label, f"experiment?{urlencode({'name': name})}") | {"hidden": {"name": name}}
         index = f"./?{urlencode({'label': label})}" if label else "./"
