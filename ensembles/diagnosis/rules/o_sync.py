@@ -71,7 +71,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     if not flagged.any():
         posix = case.layer == "posix"
         if ((case.op == "write") & posix).any() and not ((case.op == "open") & posix).any():
-            raise NotApplicable("no open was recorded, and so no flags: record the whole program, with posix")
+            raise NotApplicable("no flags of opens were recorded (streams have none): record all")
         return None
     table = uses.table.columns()
     writes = (case.ops == "write") & (case.layers == "posix")
