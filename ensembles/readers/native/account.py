@@ -16,6 +16,9 @@ ACCOUNT_POSITION = CONSTANTS["ENSIO_SPOOL_ACCOUNT_BYTES"]
 ACCOUNT_PROPERTY = b"account"
 """Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
 
+CANCELLED = b"cancelled"
+"""Property of a launcher: bytes made dirty that were deleted again."""
+
 UNRECORDED = b"unrecorded"
 """Property of a launcher: why a program among those that it started could not be recorded."""
 
@@ -66,8 +69,9 @@ def sum_words(numbers: np.ndarray) -> Any:
     return (total ^ total >> np.uint64(32)).astype("u4") | np.uint32(1)
 
 
-def io_counters(text: bytes) -> dict[str, int]:
-    """Parse /proc/PID/io into members of the account."""
+def io_counters(text: bytes) -> tuple[dict[str, int], int]:
+    """Parse /proc/PID/io into members of the account, and bytes made dirty that were deleted again."""
     io = dict(line.partition(b": ")[::2] for line in text.splitlines())
-    names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes")
-    return {f"end_{counter}": int(io.get(name, b"")) for counter, name in zip(COUNTERS, names, strict=True)}
+    names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes", b"cancelled_write_bytes")
+    *counts, cancelled = (int(io.get(name, b"")) for name in names)
+    return {f"end_{name}": count for name, count in zip(COUNTERS, counts, strict=True)}, cancelled

@@ -228,7 +228,8 @@ def complete_account(path: Path, pid: int, end: tuple[int, int, int]) -> None:
         facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
         file.seek(ACCOUNT_POSITION)
         account = ACCOUNT.unpack(file.read(ACCOUNT.size))
-        account = account._replace(**io_counters(Path(f"/proc/{pid}/io").read_bytes()))
+        counters, _ = io_counters(Path(f"/proc/{pid}/io").read_bytes())
+        account = account._replace(**counters)
         account = account._replace(facts=account.facts & 0xFFFFFFFF | facts | sum_of_account(account) << 32)
         file.seek(ACCOUNT_POSITION)
         file.write(struct.pack(f"={len(account)}Q", *account))

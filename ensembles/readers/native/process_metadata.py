@@ -12,7 +12,7 @@ from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import HALF_INT64, few
-from ensembles.readers.native.account import COUNTERS, UNRECORDED
+from ensembles.readers.native.account import CANCELLED, COUNTERS, UNRECORDED
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.spool import Spool, by_reason
 
@@ -277,6 +277,7 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     for spool in launchers:
         rest = sums[id(spool)]
         rest[1] = min(rest[1], rest[3])
+        rest[3] = max(rest[3] - int(spool.properties[CANCELLED]), rest[1])
     read, written, fetched, dirtied = (
         min(sum(own[place] for own in sums.values()), HALF_INT64) for place in range(4)
     )

@@ -16,7 +16,7 @@ from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import count_text, few
 from ensembles.readers.native import job_file
-from ensembles.readers.native.account import UNRECORDED, io_counters
+from ensembles.readers.native.account import CANCELLED, UNRECORDED, io_counters
 from ensembles.readers.native.directory import choose, chosen_records, lies_elsewhere, record_paths
 from ensembles.readers.native.spool import READABLE, Spool, read_spool
 from ensembles.readers.native.spool_bytes import KnownTexts
@@ -187,12 +187,16 @@ def launchers_in(directory: str) -> list[Spool]:
             facts = {key: value for key, _, value in lines}
             pid, begin, end = (int(facts.get(key, b"")) for key in (b"pid", b"begin", b"end"))
             # A launcher that is recorded has its account in its spool.
-            io = io_counters(facts[b"io"]) if b"io" in facts else {}
+            io, cancelled = io_counters(facts[b"io"]) if b"io" in facts else ({}, 0)
             account = ACCOUNT.unpack(bytes(ACCOUNT.size))._replace(facts=_WAITED if io else 0, **io)
             head = SPOOL.unpack(bytes(SPOOL.size))._replace(
                 pid=pid, first_realtime_ns=begin, last_realtime_ns=end
             )
-            properties = {name: facts.get(name, b"") for name in (b"host", UNRECORDED)}
+            properties = {
+                b"host": facts.get(b"host", b""),
+                CANCELLED: b"%d" % cancelled,
+                UNRECORDED: facts.get(UNRECORDED, b""),
+            }
             found.append(Spool(path, head, os.fstat(file.fileno()), properties, own_account=account))
     return found
 
