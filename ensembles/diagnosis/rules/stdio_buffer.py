@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case, how_long
-from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, NEARLY_ALL, SMALL_BYTES
@@ -36,7 +37,7 @@ def pieces_below(
     return (below / count, count) if count > 0 else None
 
 
-def _find(case: Case) -> Remedy | None:
+def _find(case: Case, uses: FileUses) -> Remedy | None:
     stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(COUNTERS))
     stdio &= ~(flushed_records(case) & (case.op == "write"))
     if not stdio.any():
@@ -68,7 +69,7 @@ def _find(case: Case) -> Remedy | None:
     if not said:
         ops = " and ".join(f"{op}s" for op in COUNTERS if (stdio & (case.op == op)).any())
         what = f"small {ops} through the C library's buffer"
-        return None if known else join_calls(case, "stdio-buffer", what)
+        return None if known else join_calls(case, "stdio-buffer", what, uses)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )
@@ -152,5 +153,5 @@ def _find_formatted(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule("stdio-buffer", _find)
+rule = EvidenceRule("stdio-buffer", _find, FILE_USES)
 formatted = EvidenceRule("formatted-io", _find_formatted)
