@@ -71,6 +71,14 @@ def reads_folders(case: Case) -> bool:
     return read >= AGAIN and read >= MOST * case.rows["n"][looks_up(case.name, case.op)].sum()
 
 
+def habit_of_lookups(case: Case, uses: FileUses) -> str:
+    """Return which advice calls on paths take: ``once`` on each, a ``scan`` of folders, or on a ``path``."""
+    asked = case.rows["n"] * looks_up(case.name, case.op)
+    if len(uses.table.columns()["n"]) and _of_same_paths(case, uses) @ asked < MOST * asked.sum():
+        return "once"
+    return "scan" if reads_folders(case) else "path"
+
+
 class Polled(NamedTuple):
     """Calls on paths that fail and are made again until they succeed."""
 

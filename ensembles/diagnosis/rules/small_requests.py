@@ -39,6 +39,7 @@ from ensembles.diagnosis.target_load import (
     with_shared_processors,
     within_targets,
 )
+from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
@@ -113,7 +114,7 @@ def join_calls(
     """
     rows_of = case.rows
     chosen = small_calls(case)[cause]
-    left_share, further = _further_calls(case, uses, chosen)
+    left_share, further = further_calls(case, uses, chosen)
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
     rows = chosen & case.of_cells(calls >= LEAST_CALLS)
     if not rows.any():
@@ -198,7 +199,7 @@ def join_calls(
     )
 
 
-def _further_calls(case: Case, uses: FileUses, chosen: np.ndarray) -> tuple[np.ndarray, KeyedSums]:
+def further_calls(case: Case, uses: FileUses, chosen: np.ndarray) -> tuple[np.ndarray, KeyedSums]:
     """Leave the slowest call on each file out of the durations; return the share of each row that is left."""
     table, of_sums = uses.table.columns(), case.evidence.durations.columns()
     if len(table["n"]):
@@ -223,6 +224,26 @@ def _further_calls(case: Case, uses: FileUses, chosen: np.ndarray) -> tuple[np.n
     further.add_summed(of_sums | {"n": left})
     share = np.bincount(theirs, left, kinds) / np.maximum(np.bincount(theirs, count, kinds), 1)
     return share[mine], further
+
+
+def first_on_files(case: Case, uses: FileUses) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute which share of each row are the first small calls on a file: of calls, likely and most of time.
+
+    They take at least as long as other calls, and at most as long as the slowest ones.
+    """
+    rows, chosen = case.rows, np.isin(case.layer, STORAGE) & np.isin(case.op, ("read", "write"))
+    chosen &= (rows["size"] <= SMALL_CLASS) & (rows["bytes"] > 0) & (rows["depth"] == 0)
+    if not chosen.any() or not len(uses.table.columns()["n"]):
+        return np.zeros(len(case)), np.zeros(len(case)), np.zeros(len(case))
+    left, further = further_calls(case, uses, chosen)
+    mean_ns, further_ns = (np.maximum(case.usual_ns(of, np.inf), 1.0) for of in (None, further))
+    first, slowest = 1 - left, 1 - left * further_ns / mean_ns
+    copying = first * rows["bytes"] / (rows["n"] * mean_ns)
+    likely, most = (
+        np.where(chosen, np.clip(share - copying, 0.0, 1.0), 0.0)
+        for share in ((first + slowest) / 2, slowest)
+    )
+    return np.where(chosen, first, 0.0), likely, most
 
 
 def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[str, bool]:

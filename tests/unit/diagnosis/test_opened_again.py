@@ -271,3 +271,20 @@ def test_files_made_and_removed_again_are_counted_without_others(tmp_path: Path)
     title = findings(io_run(tmp_path / "run", [many + large], paths))["metadata-storm"].title
     assert title.startswith("files are made and removed again and again, which takes 36")
     assert "10 times, a task removes a path that it makes again (1 of them)" in title
+
+
+def test_what_the_first_read_of_each_file_waits_for_is_a_cost_of_files(tmp_path: Path) -> None:
+    """As of tar: the first of a few records of a file waits for the disk, and no buffer helps."""
+    files = {number: f"/srv/{number}" for number in range(1, 201)}
+    reads = [
+        Made("pread", 300 if at == 0 else 4, 10 * KIB, 10 * KIB * at, file=number)
+        for number in files
+        for at in range(3)
+    ]
+    found = findings(io_run(tmp_path / "a", [reads], files))
+    assert "small-requests" not in found
+    assert "200 calls of pread, the first on a file, take" in found["fewer-calls"].title
+    assert found["fewer-calls"].gain_s == pytest.approx((0, 200 * 300e-6), rel=0.1)
+    assert "fewer, larger files" in found["fewer-calls"].advice
+    of_one_file = [made._replace(us=60, file=1, offset=10 * KIB * at) for at, made in enumerate(reads)]
+    assert "small-requests" in findings(io_run(tmp_path / "b", [of_one_file], files))
