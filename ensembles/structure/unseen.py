@@ -9,11 +9,9 @@ from typing import Any
 
 from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call
-from ensembles.model.metadata import KernelBytes
+from ensembles.model.metadata import LEAST_BYTES, KernelBytes
 from ensembles.model.units import STRACE, bytes_text, count_text
 
-_LEAST_BYTES = 1 << 19
-"""What programs move besides their files: start of the program, names of users, locales."""
 _LEAST_SHARE = 0.1
 _LEAST_FETCHED = 8 << 20
 """Bytes below which loading a program and its libraries may be the reason."""
@@ -79,16 +77,16 @@ def find_unseen(
     recorded = {op: _recorded(calls, op, linked) for op in ("read", "write")}
     read = kernel.read - recorded["read"] - kernel.excluded_read - slack
     written = kernel.written - recorded["write"] - kernel.excluded_written
-    most = _LEAST_BYTES * processes
-    read = read if comparable and read >= max(_LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
+    most = LEAST_BYTES * processes
+    read = read if comparable and read >= max(LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
     least: float = _PAGE_BYTES
     if linked:
-        least = 1 if libraries and not has_io else _LEAST_BYTES
+        least = 1 if libraries and not has_io else LEAST_BYTES
     least = max(least, min(most, _LEAST_SHARE * kernel.written))
     written = written if comparable and written >= least else 0
     edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
     of_files = kernel.dirtied - recorded["write"] - edges
-    perhaps_piped = "piped-out" in kernel.facts and of_files < _LEAST_BYTES <= written
+    perhaps_piped = "piped-out" in kernel.facts and of_files < LEAST_BYTES <= written
     if perhaps_piped and kernel.dirtied >= recorded["write"]:
         written = 0  # on pipes
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
@@ -126,8 +124,9 @@ def find_unseen(
         )
     hidden = {call.name: count for call, (count, _) in calls.items() if call.name in HIDING and count}
     by_kernel = [name for name in ways if name in ("libaio", "io_uring")]
-    if hidden:
+    if hidden or "mapped" in kernel.facts:
         hiding = f"{count_text(sum(hidden.values()), 'call')} of {' and '.join(sorted(hidden))}"
+        hiding = hiding if hidden else "accesses to mapped files"
         parts.append(
             f"{hiding} may have moved bytes of files, which their arguments do not show: record the program "
             "with ensio run, which compares with the kernel's counters, or use read and write calls to see "
@@ -149,13 +148,13 @@ def find_unseen(
         or read_files
         or (fetched and by_kernel)
         or hidden
-        or "unchecked" in kernel.facts
+        or not {"unchecked", "mapped"}.isdisjoint(kernel.facts)
     )
     hides_time = is_much or fetched > 0 or bool(by_kernel)
     return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much, hides_time)
 
 
-def _is_considerable(missing: int, of: int, least: int = _LEAST_BYTES) -> bool:
+def _is_considerable(missing: int, of: int, least: int = LEAST_BYTES) -> bool:
     return missing >= max(least, _LEAST_SHARE * of)
 
 

@@ -9,7 +9,15 @@ from typing import Any
 
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.masked_command import mask_command
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
+from ensembles.model.metadata import (
+    LEAST_BYTES,
+    OPEN_FLAGS,
+    OPEN_RANKS,
+    KernelBytes,
+    Mount,
+    Process,
+    RunMetadata,
+)
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import HALF_INT64, few
 from ensembles.readers.native.account import CANCELLED, COUNTERS, UNRECORDED
@@ -279,7 +287,7 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     }
     if "go" in facts and not all(spool.ended or left_by_raw_call(spool) for spool in begun):
         facts.add("unchecked")
-    if any(sums[id(spool)][0] >= 1 << 19 for spool in launchers):
+    if any(sums[id(spool)][0] >= LEAST_BYTES for spool in launchers):
         facts.add("piped-in")  # shells and launchers themselves read from pipes
     libraries: dict[str, None] = {}
     for spool in known:
@@ -311,7 +319,7 @@ def _own(spool: Spool) -> list[int]:
 
 
 def waited_for(spools: Sequence[Spool]) -> Iterator[tuple[Spool, Spool]]:
-    """Return processes with those that may have waited for them, to whose counters the kernel added theirs."""
+    """Return processes with those that may have waited for them, and whose counters contain theirs."""
     waiting: dict[bytes, list[Spool]] = {}
     heads: dict[bytes, dict[int, Any]] = {}
     for spool in spools:
