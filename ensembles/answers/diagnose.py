@@ -23,7 +23,7 @@ from ensembles.diagnosis.principles import (
 from ensembles.faces.answer import Answer, PlainAnswer, shown_as
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
@@ -119,6 +119,9 @@ class DiagnosisAnswer(Diagnosis, Answer):
     def below(self) -> Paragraph:
         """What was lost, is not decided or not explained, and which functions take most of the time."""
         said = [Statement("diagnose.lost", {"lost": self.lost_data})] if self.lost_data else []
+        if self.not_ended:
+            processes = count_text(self.not_ended, "process")
+            said.append(Statement("diagnose.not_ended", {"processes": processes}))
         return (*said, *self.of_undecided, *self.of_waiting, *self._of_calls())
 
     @property

@@ -348,6 +348,7 @@ class DiagnosisPass:
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),
+            not_ended=sum(not each.ended for each in run.info.processes),
             lacks=run.reading.lacks,
         )
 

@@ -347,6 +347,8 @@ class Diagnosis:
         Which tasks share processors, so that calls and tasks wait for one; ``""``: none, or not known.
     lost_data : str
         Which writes, syncs and closes failed, after which files may lack data; ``""``: none, or not known.
+    not_ended : int
+        Number of processes that were killed or are running, so that these are results up to then.
     lacks : str
         What the record lacks, if so much that these are results of a part of the run; ``""``: too little.
     """
@@ -365,6 +367,7 @@ class Diagnosis:
     most_time: tuple[CallTime, ...] = ()
     crowded: str = ""
     lost_data: str = ""
+    not_ended: int = 0
     lacks: str = ""
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
@@ -400,6 +403,7 @@ class Diagnosis:
             "account": None if self.account is None else self.account.to_json(),
             "crowded": self.crowded,
             "lost_data": self.lost_data,
+            **({"not_ended": self.not_ended} if self.not_ended else {}),
             **({"lacks": self.lacks} if self.lacks else {}),
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),

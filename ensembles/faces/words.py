@@ -357,6 +357,7 @@ WORDS = {
     "diagnose.more": "and {count:n weaker finding} (--verbose).",
     "diagnose.clean": "looked for and not found: {causes:names}.",
     "diagnose.lost": "{lost:clause}.",
+    "diagnose.not_ended": "{processes} did not end the recording: this is what was recorded until then.",
     "diagnose.undecided": "not decided: {id}: {reason}.",
     "diagnose.one_run": "one run alone does not show {causes:names}.",
     "diagnose.could_cost": "{id} (up to {at_most_s:s}[: record {record}])",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from made_io import KIB, MIB, Made, found_ids, io_run
-from made_spools import spool
+from made_spools import RUNNING, made_events, spool
 
 import ensembles as en
 from ensembles.answers.diagnose import DiagnosisAnswer
@@ -272,3 +272,12 @@ def test_nor_of_a_run_without_calls(tmp_path: Path, capsys: pytest.CaptureFixtur
     for command in ["diagnose", run, "--fail-on", "warning"], ["history", "add", *database, run]:
         assert main(command) == 2
         assert "no call was recorded" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_diagnosis_says_that_a_process_did_not_end(tmp_path: Path, is_killed: bool) -> None:
+    spool(tmp_path / "0.spool", [made_events(50)], rank=0, **({"state": RUNNING} if is_killed else {}))
+    found = en.diagnose(en.open(tmp_path))
+    for text in (words(str(found)), words(str(found.in_full()))):
+        assert ("1 process did not end" in text) == is_killed
+    assert found.to_json().get("not_ended") == (1 if is_killed else None)
