@@ -167,5 +167,8 @@ def test_what_children_move_counts_once(preload, tmp_path, environment):
     preload.execute(sys.executable, "-c", FORKS, check=True, cwd=tmp_path, environment=environment)
     run = ensembles.open(preload.run)
     assert run.tasks == (1 if environment else 5)
+    for process in run.info.processes if not environment else ():  # a process begins before its first call
+        first = int(run.events.start[run.events.rank == process.rank].min())
+        assert first >= process.start_unix_ns - run.info.origin_unix_ns
     written = int(run.surroundings().rises("written_by_calls").rise.sum())
     assert 43 * MIB <= written < 44 * MIB
