@@ -133,7 +133,7 @@ class SpoolSource:
         for sentence in (
             *notes_on_spools(spools, rank_notes),
             *notes_on_clocks(spools, clocks, alignment),
-            *notes_on_ends(processes),
+            *notes_on_ends(processes, self.metadata.left_out),
             *notes_on_losses(self.metadata),
             *few(dictionary.notes, "tables of calls are damaged"),
         ):
@@ -381,7 +381,7 @@ def notes_on_clocks(spools: Sequence[Spool], clocks: Clocks, alignment: Alignmen
     return [*doubtful, *alignment.notes, *wrong]
 
 
-def notes_on_ends(processes: Sequence[Process]) -> list[str]:
+def notes_on_ends(processes: Sequence[Process], left_out: int = 0) -> list[str]:
     """Describe the processes that did not end their recording, in one sentence."""
     running = [process for process in processes if not process.ended]
     if not running:
@@ -399,7 +399,9 @@ def notes_on_ends(processes: Sequence[Process]) -> list[str]:
     if _are_workers_of_python(running, processes):
         why = "killed, as Python's multiprocessing.Pool ends its workers"
     named = f": {' and '.join(names)}" if names and count <= _MOST_NAMED else ""
-    return [f"{who} did not end {its} recording ({why}){named}; this loses no call that was complete"]
+    is_whole = not left_out and not any(process.lost_calls for process in processes)
+    whole = "; this loses no call that was complete" if is_whole else ""
+    return [f"{who} did not end {its} recording ({why}){named}{whole}"]
 
 
 def _are_workers_of_python(running: Sequence[Process], processes: Sequence[Process]) -> bool:
