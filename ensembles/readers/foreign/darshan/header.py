@@ -168,11 +168,11 @@ def runs_of(paths: Iterable[str]) -> list[list[str]]:
                 alone.append((os.path.dirname(path), header.number, header.start_ns, header.end_ns, path))
                 continue
         runs.append([path])
-    job, latest_ns = ("", 0), 0
-    for *of, start_ns, end_ns, path in sorted(alone):
-        if tuple(of) != job or start_ns > latest_ns:
+    last, latest_ns = ("", 0), 0
+    for folder, number, start_ns, end_ns, path in sorted(alone):
+        if (folder, number) != last or start_ns > latest_ns:
             runs.append([])
-            job, latest_ns = tuple(of), end_ns
+            last, latest_ns = (folder, number), end_ns
         runs[-1].append(path)
         latest_ns = max(latest_ns, end_ns)
     return runs
