@@ -38,9 +38,6 @@ _LEAST_PART = 0.1
 _WIDE = 3.0
 """Ratio of the ends of a gain from which its best estimate is said."""
 
-_LEAST_LOOP = 0.05
-"""Part of the upper end of a gain from which the loop around the calls is stated."""
-
 _MOST_DRAWN = 8
 _COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
 _MARKS = {True: "yes", False: "no ", None: "?  "}
@@ -254,7 +251,7 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     >>> from ensembles.answers.diagnose import gain_of
     >>> from ensembles.diagnosis.finding import Finding, Where
     >>> from ensembles.faces.words import sentence
-    >>> finding = Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "", loop_s=0.015)
+    >>> finding = Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "")
     >>> sentence(gain_of(finding, is_whole=False))
     'Up to 20.0 ms shorter'
     >>> wide = Finding("small-requests", "note", 0.9, Where(), {}, (), "", (0.077, 2.9), "", share_s=0.692)
@@ -266,11 +263,9 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     low_s, high_s = finding.gain_s
     likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
     is_open = low_s < _LEAST_PART * high_s
-    has_loop = is_whole and finding.loop_s > 0 and finding.loop_s >= _LEAST_LOOP * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
-        "loop": Statement("diagnose.loop", {"loop_s": finding.loop_s}) if has_loop else None,
         "likely_s": likely_s if is_open or high_s >= _WIDE * low_s else None,
     }
     if is_open and likely_s is not None and likely_s < _LEAST_PART * high_s:

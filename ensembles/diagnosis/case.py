@@ -26,7 +26,6 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.summaries.failed_calls import FailedCalls
-    from ensembles.summaries.keyed_sums import KeyedSums
 
 TOGETHER = ("named", "barriers", "steps")
 """Rules of phases at whose ends tasks wait for each other."""
@@ -34,10 +33,6 @@ TOGETHER = ("named", "barriers", "steps")
 
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
-
-MOST_AROUND_NS = 1_000_000
-"""Time of what a library or an interpreter does around a call, some thousand steps: longer is computing."""
-
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 
@@ -185,9 +180,9 @@ class Case:
         spread: np.ndarray = saved_ns + left * np.minimum(self.of_cells(missing / whole), 1.0)
         return spread
 
-    def quartile_ns(self, share: float = 0.25, of: KeyedSums | None = None) -> np.ndarray:
-        """Look up a lower quantile of the durations, or gaps, of each row's function and size class, ns."""
-        table, kind, of_rows, kinds = self._by_kind(of)
+    def quartile_ns(self, share: float = 0.25) -> np.ndarray:
+        """Look up a lower quantile of the durations of each row's function and size class, ns."""
+        table, kind, of_rows, kinds = self._by_kind()
         found = np.zeros(kinds)
         for number in np.unique(kind).tolist():  # rows of a kind follow each other
             first, last = np.searchsorted(kind, [number, number + 1])
@@ -197,11 +192,9 @@ class Case:
         of_each: np.ndarray = found[of_rows]
         return of_each
 
-    def _by_kind(
-        self, of: KeyedSums | None = None
-    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, int]:
-        """Return a table of durations, and the numbers of function and size class of its rows and of mine."""
-        table = (of or self.evidence.durations).columns()
+    def _by_kind(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, int]:
+        """Return the durations, and the numbers of function and size class of their rows and of mine."""
+        table = self.evidence.durations.columns()
         return table, *numbered_together(("call", "size"), table, self.rows)
 
     def durations_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -227,17 +220,17 @@ class Case:
         duration_ns, weight = self.durations_of(rows)
         return float((weight @ duration_ns) ** 2 / (weight @ duration_ns**2))
 
-    def usual_ns(self, of: KeyedSums | None = None, outlier: float = OUTLIER) -> np.ndarray:
+    def usual_ns(self) -> np.ndarray:
         """Compute the mean duration of each row's function and size class without outliers, in ns.
 
-        Calls of more than `outlier` times the median wait for something else than the call: a processor, or
-        the disk. Gaps are looked at alike (`of`).
+        Calls of more than `OUTLIER` times the median wait for something else than the call: a processor, or
+        the disk.
         """
-        table, where, at, kinds = self._by_kind(of)
+        table, where, at, kinds = self._by_kind()
         median = np.zeros(kinds)
-        median[at] = self.quartile_ns(0.5, of)
+        median[at] = self.quartile_ns(0.5)
         each_ns = self.evidence.bin_ns(table["bin"])
-        usual = table["n"] * (each_ns <= outlier * median[where])
+        usual = table["n"] * (each_ns <= OUTLIER * median[where])
         mean = np.bincount(where, usual * each_ns, kinds) / np.maximum(np.bincount(where, usual, kinds), 1)
         found: np.ndarray = mean[at]
         return found
@@ -291,37 +284,6 @@ class Case:
         )  # their time is a cost of each call, which does not depend on the bytes
         share = np.bincount(where, table["n"] * fast, kinds) / np.bincount(where, table["n"], kinds)
         found: np.ndarray = share[at]
-        return found
-
-    @cached_property
-    def around_ns(self) -> np.ndarray:
-        """Time before a call of each row since the call before: loops and libraries, in ns.
-
-        Where it is longer than `MOST_AROUND_NS`, the program computes something else: 0. A task that loses
-        its processor loses it in calls and between them alike: all gaps take as many times the usual ones.
-        """
-        gaps = self.evidence.gaps
-        usual_ns = self.usual_ns(gaps)
-        is_around = (self.rows["depth"] == 0) & (usual_ns <= MOST_AROUND_NS)
-        most_ns = self.usual_ns(gaps, np.inf)
-        around = np.where(is_around, np.minimum(usual_ns * self.stretch, most_ns), 0.0)
-        found: np.ndarray = np.maximum(around - self.recorder_between_ns, 0.0)
-        return found
-
-    @property
-    def recorder_between_ns(self) -> np.ndarray:
-        """Time of the recorder between a call of each row and the call before it or around it, in ns."""
-        gaps, between_ns = self.evidence.gaps, max(self.recorder_ns - CLOCK_NS, 0.0)
-        most_ns = self.usual_ns(gaps, np.inf)
-        stretch = np.minimum(self.stretch, np.maximum(most_ns / np.maximum(self.usual_ns(gaps), 1.0), 1.0))
-        found: np.ndarray = np.minimum(between_ns * stretch, most_ns)
-        return np.where(self.rows["depth"] == 0, found, between_ns)
-
-    @cached_property
-    def stretch(self) -> np.ndarray:
-        """How many times the usual time the calls of each row take: their task loses its processor."""
-        usual_ns = np.maximum(self.usual_ns(), 1.0)
-        found: np.ndarray = np.maximum(self.usual_ns(outlier=np.inf) / usual_ns, 1.0)
         return found
 
     def through_collectives(self, saved_ns: np.ndarray) -> np.ndarray:

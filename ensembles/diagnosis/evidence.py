@@ -31,7 +31,7 @@ BINS_PER_OCTAVE = 4
 MOST_QUARTERED = 24
 """In runs with more phases, phases are enough to compare tasks, and their quarters are not kept."""
 
-_TABLES = ("calls", "quarters", "durations", "gaps", "targets", "ends", "order", "uses")
+_TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
 
 _SUMMED_COLUMNS = ("rank", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
 ROW = ("phase", "rank", "call", "size", "depth")
@@ -99,9 +99,6 @@ class Evidence(Summary):
         ``time_ns`` and ``bytes``. Empty if there are more than `MOST_QUARTERED` phases.
     durations : KeyedSums
         By ``call``, ``size`` and ``bin`` (of log2 ns, `BINS_PER_OCTAVE`): ``n``.
-    gaps : KeyedSums
-        As `durations`, of the time since the outermost call before of the same thread; ``n`` is 0 in rows of
-        calls without one. The first calls of chunks have none.
     targets : KeyedSums
         Of transfers that lie on one target, by ``call``, ``size``, ``target`` and ``rank``: ``n``,
         ``log_ns``, ``time_ns``, ``bytes``, ``least_ns`` (of the shortest call).
@@ -116,7 +113,7 @@ class Evidence(Summary):
 
     columns = ("thread", "carried", *_SUMMED_COLUMNS)
     requires = RANK_ORDER
-    meaning = 4
+    meaning = 5
     results = _TABLES
 
     are_sums = False  # Whether sums were recorded in place of calls: without order, phases and files
@@ -137,7 +134,6 @@ class Evidence(Summary):
         self.calls = KeyedSums(keys, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
         self.quarters = KeyedSums((*keys, "quarter"), (*logs, "bytes"))
         self.durations = KeyedSums(("call", "size", "bin"), ("n",))
-        self.gaps = KeyedSums(("call", "size", "bin"), ("n",))
         self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"), ("least_ns",))
         self.ends = KeyedSums(("call", "size", "ragged"), ("n",))
         self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
@@ -172,7 +168,6 @@ class Evidence(Summary):
             if "log_ns" in rows:
                 rows["log_ns"] = rows["log_ns"].view(np.float64)
             getattr(self, table).add_summed(rows)
-        self.gaps.add(_gaps_before(chunk))
 
     @staticmethod
     def bin_ns(number: np.ndarray) -> np.ndarray:
@@ -192,25 +187,6 @@ class Evidence(Summary):
             for table in _TABLES
             for name, column in getattr(self, table).columns().items()
         }
-
-
-def _gaps_before(chunk: Events) -> dict[str, np.ndarray]:
-    """Return the rows of `Evidence.gaps` of the I/O calls of a chunk."""
-    gap_ns = np.full(len(chunk), -1)
-    at = np.flatnonzero(chunk.outermost)
-    thread = chunk.rank[at].astype(np.int64) << 16 | chunk.thread[at]
-    order = np.argsort(thread, kind="stable")
-    at, thread = at[order], thread[order]
-    begins, ends = chunk.start[at[1:]], chunk.start[at[:-1]] + chunk.duration[at[:-1]]
-    gap_ns[at[1:]] = np.where(np.diff(thread) == 0, np.maximum(begins - ends, 0), -1)
-    rows = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call])
-    gap_ns = gap_ns[rows]
-    return {
-        "call": chunk.call[rows],
-        "size": size_classes(classed_bytes(chunk)[rows]),
-        "bin": (np.log2(np.maximum(gap_ns, 1)) * BINS_PER_OCTAVE).astype(np.int64),
-        "n": (gap_ns >= 0).astype(np.int64),
-    }
 
 
 def stripes_of(run: Run) -> np.ndarray:

@@ -163,14 +163,13 @@ class Finding:
     advice : str
         The remedy, in plain words.
     gain_s : (float, float) or None
-        Interval of the predicted reduction of the run's span; None: not known.
+        Interval of the predicted reduction of the run's span; None: not known. No end exceeds the time of the
+        calls (``time_s`` of the evidence), or the waiting between them (``waiting_s``).
     title : str
         One sentence: what happens.
     share_s : float or None
         Part of the lost time when it is given to causes one after the other, the largest first. The parts of
         all findings add up to at most the loss.
-    loop_s : float
-        Part of the upper end of the gain that is in the loop of the program around the calls, not in them.
     symptoms : tuple of str
         Ids of findings that would gain next to nothing once this cause is mended.
     saved_ns : ndarray of float64 or None
@@ -195,13 +194,18 @@ class Finding:
     gain_s: tuple[float, float] | None
     title: str
     share_s: float | None = None
-    loop_s: float = 0.0
     symptoms: tuple[str, ...] = ()
     saved_ns: Any = field(default=None, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
     habit: HasJson | None = None
     trial: str = ""
+
+    def __post_init__(self) -> None:
+        times_s = [self.evidence[name] for name in ("time_s", "waiting_s") if name in self.evidence]
+        if self.gain_s is not None and times_s:
+            low_s, high_s = (min(end_s, max(times_s)) for end_s in self.gain_s)
+            object.__setattr__(self, "gain_s", (low_s, high_s))
 
     @property
     def kind(self) -> Cause:
@@ -234,7 +238,6 @@ class Finding:
             "advice": self.advice,
             "gain_s": None if self.gain_s is None else list(self.gain_s),
             "share_s": self.share_s,
-            "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
             **({"try": self.trial} if self.trial else {}),
             **({} if self.habit is None else {"habit": self.habit.to_json()}),

@@ -333,7 +333,6 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         case.kept_after_flush(np.where(counted, low, 0.0)),
         likely,
         files,
-        fewer=case.rows["n"] * share,
         parts=SHORTER_QUEUES,
         advice=advice,
     )

@@ -16,7 +16,7 @@ from ensembles.diagnosis.limits import LEAST_CALLS, MOST
 from ensembles.diagnosis.path_calls import looks_up
 from ensembles.model.events import is_io_of_calls
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.keyed_sums import sum_by_keys
 
 if TYPE_CHECKING:
@@ -41,12 +41,8 @@ class EvidenceOfSums(Evidence):
         cell, number, count = run.summary.histogram
         known = place[cell] >= 0
         row = place[cell[known]]
-        keys = {name: kind[name] for name in ("call", "size")}
-        each = {name: column[row] for name, column in keys.items()}
+        each = {name: kind[name][row] for name in ("call", "size")}
         found.durations.add_summed(each | {"bin": number[known], "n": count[known]})
-        # What tasks do between calls is not known: it may be computing.
-        last = np.full(len(kind["n"]), BIN_COUNT - 1)
-        found.gaps.add_summed(keys | {"bin": last, "n": np.ones_like(last)})
         return found
 
     @staticmethod

@@ -44,7 +44,6 @@ from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
 from ensembles.statistics import special
 from ensembles.structure.late_entry import LEVEL, LateEntry
-from ensembles.structure.library_time import CLOCK_NS
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
 
@@ -133,8 +132,7 @@ def make_account(
 
 def _recorder(case: Case, path: Path) -> Entry:
     """Make the entry of the recorder's own time; that of threads at the same time counts once."""
-    each_ns = (case.recorder_between_ns + CLOCK_NS) * (case.recorder_ns > 0)
-    whole_ns = each_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
+    whole_ns = case.recorder_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
     of_call = np.bincount(case.rows["call"], np.where(path.rows, whole_ns, 0.0), 1)
     return Entry(RECORDER, 1e-9 * float(of_call.sum()), case.run.calls[int(np.argmax(of_call))].name)
 

@@ -338,17 +338,14 @@ WORDS = {
     "diagnose.try": "ensio try RUN --with {remedy}",
     "diagnose.gain": (
         "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
-        "[; {loop}]"
     ),
     "diagnose.gain_open": (
-        "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate][; {loop}]"
+        "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate]"
     ),
     "diagnose.gain_likely": (
         "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, and up to {high_s:s} at most"
-        "[; {loop}]"
     ),
     "diagnose.gain_unknown": "gain not known",
-    "diagnose.loop": "of the upper end, {loop_s:s} are in the loop around the calls, and may stay",
     "diagnose.none": (
         "no finding[is_part? in what was recorded][is_waiting? but the waiting above]"
         "[is_whole? that matters]."

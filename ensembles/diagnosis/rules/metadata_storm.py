@@ -164,7 +164,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         low,
         high,
         opened.files,
-        fewer=case.rows["n"] * opened.share * (case.rows["depth"] == 0),
         parts=SHORTER_QUEUES,
         advice=REWRITE if anew else KEEP_OPEN,
     )
@@ -175,9 +174,8 @@ def _find_polling(case: Case, uses: FileUses) -> Remedy | None:
     rows = np.zeros(len(case), bool) if waits is None else waits.share > 0
     if waits is None or not rows.any():
         return None
-    failed = case.rows["n"] * waits.share
     saved = case.rows["time_ns"] * waits.share
-    count, errors = int(np.rint(failed.sum())), " and ".join(waits.errors)
+    count, errors = int(np.rint(case.rows["n"] @ waits.share)), " and ".join(waits.errors)
     names = " and ".join(np.unique(case.name[rows]).tolist())
     until = f"{count_text(count, 'call')} of {names} fail ({errors}) and are made again until they succeed"
     sentence = f"from the first failure on a path to the last are {seconds_text(waits.between_s)} in all"
@@ -187,12 +185,10 @@ def _find_polling(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{until}, on {count_text(len(waits.files), 'path')}",
         (Check("again", True, sentence), Check("needed", None, needed)),
-        {"failed": count, "between_s": waits.between_s},
+        {"failed": count, "waiting_s": waits.between_s},
         np.zeros(len(case)),
         files=waits.files,
-        fewer=failed,
         advice="; ".join(ADVICE_OF_FAILURES[error] for error in waits.errors),
-        outside_s=waits.between_s,
     )
 
 

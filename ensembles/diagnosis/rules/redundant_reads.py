@@ -85,7 +85,6 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
-        fewer=share * case.rows["n"],
         advice=KEEP,
     )
 
@@ -169,8 +168,6 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         0.85 * low,
         1.1 * high,
         names,
-        # Processes that do not meet do the work on the bytes again, too.
-        fewer=None if case.model.shows_waiting else again * case.rows["n"],
         parts=SHORTER_QUEUES,
     )
 

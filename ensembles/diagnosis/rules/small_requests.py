@@ -186,7 +186,6 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,
         high,
-        fewer=np.where(rows, rows_of["n"] * (1 - case.of_cells(kept)), 0.0),
         of_processors=bool((middle_ns > usual_ns).any()),
     )
 
@@ -331,7 +330,6 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,
         high,
-        fewer=np.where(outermost, calls * left_out, 0.0),
         advice=JOIN,
     )
 

@@ -148,7 +148,6 @@ def _find_formatted(case: Case) -> Remedy | None:
         {"mean_bytes": moved / calls, "formatting_s": each_s},
         low,
         high,
-        fewer=np.where(rows, count, 0.0),
     )
 
 

@@ -138,7 +138,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
-        fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
         advice=ADVICE.format(STEPS if each >= LARGE_BYTES else RECORDS),
     )
 

@@ -13,7 +13,6 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.rules import (
     close_cost,
     imbalance,
-    metadata_storm,
     slow_target,
     small_requests,
     sync_per_write,
@@ -74,14 +73,6 @@ def test_a_close_is_compared_with_the_slowest_target(close_us: float, found: boo
     if found:
         assert answer.findings[0].confidence == pytest.approx(0.76)
         assert answer.findings[0].gain_s[1] >= 4 * (0.5 - 0.021)
-
-
-def test_the_loop_around_calls_that_are_left_out_is_gained_at_most(tmp_path: Path) -> None:
-    """Each of 500 opens and closes takes 1 us, and the interpreter 10 us around each of them."""
-    again = [Made(name, 1, gap_us=10) for _ in range(500) for name in ("open", "close")]
-    (found,) = diagnose(io_run(tmp_path / "run", [again]), [metadata_storm.rule]).findings
-    assert found.gain_s[0] <= 499e-6
-    assert found.gain_s[1] == pytest.approx(1.1e-3 + 998 * 10e-6, rel=0.1)
 
 
 def test_pieces_between_those_of_others_have_to_be_exchanged(tmp_path: Path) -> None:
