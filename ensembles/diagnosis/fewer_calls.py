@@ -14,9 +14,9 @@ import numpy as np
 
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import Case, how_long
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding, matters
-from ensembles.diagnosis.limits import LEAST_CALLS, MOST, SMALL_CLASS
+from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
+from ensembles.diagnosis.finding import LEAST_CALL_SHARE, Check, Finding, matters
+from ensembles.diagnosis.limits import LEAST_CALLS, MOST
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
@@ -40,8 +40,7 @@ def with_fewer_calls(
     for finding in [] if remedy is None else make_finding(case, FEWER_CALLS, remedy):
         before_s = mended.gain_s()
         share_s = mended.gain_s(finding.saved_ns) - before_s
-        likely = matters(share_s, case.run_s)
-        if likely or finding.loop_s >= FROM_SHARE["critical"] * case.run_s:
+        if matters(share_s, case.run_s):
             mended.add(finding.saved_ns)
             found.append(replace(finding, share_s=share_s))
     return [*findings, *found]
@@ -50,10 +49,9 @@ def with_fewer_calls(
 def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozenset[str]) -> Remedy | None:
     """Find calls whose cost is none of bytes, and of which a task makes many in a phase."""
     table = uses.table.columns()
-    of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
     of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)
     of_storage |= flushed_records(case) & (case.op == "sync")
-    share = np.where(of_library | of_storage, 1.0, 0.0)
+    share = np.where(of_storage, 1.0, _share_of_objects(case, table, libraries))
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
     calls = _calls_of_functions(case)
     rows = (share > 0) & (calls >= LEAST_CALLS)
@@ -81,7 +79,6 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
         low_ns=np.zeros(len(case)),
         high_ns=share * case.rows["time_ns"],
         files=files,
-        fewer=share * case.rows["n"],
         advice=advice,
     )
 
@@ -118,8 +115,7 @@ _ATTRIBUTES = ("H5A", "nc_put_att", "nc_get_att", "ncmpi_put_att", "ncmpi_get_at
 def _kind_of(call: Call, is_of_folders: bool, scans: bool) -> str:
     """Return which advice a function takes."""
     if call.layer in LIBRARIES:
-        is_data = call.op in ("read", "write") and not call.name.startswith(_ATTRIBUTES)
-        return "flush" if call.op == "sync" else "data" if is_data else "library"
+        return "flush" if call.op == "sync" else "library"
     if call.op == "sync":
         of_file = "mapping" if call.name == "msync" else "folder" if is_of_folders else "file"
         return "stream" if call.layer == "stdio" else of_file
@@ -148,6 +144,19 @@ def _calls_of_functions(case: Case) -> np.ndarray:
     number = number.reshape(-1)
     counted: np.ndarray = np.bincount(number, case.rows["n"])[number]
     return counted
+
+
+def _share_of_objects(case: Case, table: dict[str, np.ndarray], libraries: frozenset[str]) -> np.ndarray:
+    """Compute the share of each row's time in calls of libraries that carry no data, which filters may take.
+
+    A close or flush carries the chunks of its file that the library held back.
+    """
+    is_attribute = np.array([name.startswith(_ATTRIBUTES) for name in case.names.tolist()])
+    moves = np.isin(case.ops, ("read", "write")) & ~is_attribute
+    held = np.unique(table["file"][chunks_from_cache(table, case.run.calls)])
+    carries = np.isin(case.ops[table["call"]], ("sync", "close")) & np.isin(table["file"], held)
+    found = np.isin(case.layer, list(libraries)) & ~moves[case.rows["call"]]
+    return np.where(found, 1 - share_of_rows(case, table, carries), 0.0)
 
 
 def _share_of_empty_syncs(case: Case, table: dict[str, np.ndarray]) -> np.ndarray:

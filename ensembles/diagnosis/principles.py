@@ -295,8 +295,6 @@ ADVICE_OF_CALLS = {
     "written may wait for the disk",
     "flush": "flush less often, such as once in several steps or when the file is closed: each flush writes "
     "metadata, and chunks that are not yet full",
-    "data": "move more in each call: a block of many records (a hyperslab with larger counts), or collect "
-    "records in memory until there are some MiB",
     "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
     "record, opened once",
 }
