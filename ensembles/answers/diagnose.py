@@ -38,6 +38,9 @@ _LEAST_PART = 0.1
 _WIDE = 3.0
 """Ratio of the ends of a gain from which its best estimate is said."""
 
+_LINES = {RATE: "Bytes at this machine's rate", UNDECIDED: "Undecided"}
+"""Lines of the account, by the principles of their entries; those of other ones in I/O are explained."""
+
 _MOST_DRAWN = 8
 _COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
 _MARKS = {True: "yes", False: "no ", None: "?  "}
@@ -94,7 +97,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
         for entry in self.not_examined:
             reasons.setdefault(entry.reason, []).append(entry.id)
         parts: list[Part] = [self.above, *(shown or [self.nothing])]
-        parts += [(Statement("diagnose.clean", {"causes": clean}),)] * bool(clean)
+        parts += [(Statement("diagnose.clean", {"causes": clean, "is_part": self.is_part}),)] * bool(clean)
         parts.append(tuple(said for said in self.below if said not in self.of_undecided))
         parts += [
             (Statement("diagnose.not_examined", {"causes": causes, "reason": reason}),)
@@ -165,18 +168,21 @@ class DiagnosisAnswer(Diagnosis, Answer):
             if each.id == RECORDER and 2 * each.time_s > run_s:
                 values = {"share": each.time_s / run_s, "call": each.call}
                 yield Statement("diagnose.recorder", values, each.time_s)
-        notable = [each for each in account.entries if each.time_s >= self.SMALL_SHARE * run_s]
+        lines: dict[str, list[Entry]] = {}
+        for each in account.entries:
+            what = _LINES.get(each.principle, "Explained") if each.is_in_io else "Of the run"
+            lines.setdefault(what, []).append(each)
         parts: list[Statement] = []
-        for what, time_s, names in (
-            ("Explained", account.explained_s, {each.principle for each in notable} - {RATE, UNDECIDED}),
-            ("Bytes at this machine's rate", account.of(RATE), ()),
-            ("Undecided", account.of(UNDECIDED), (UNDECIDED,)),
-        ):
-            if time_s >= self.SMALL_SHARE * run_s:
-                inside = [_entry(each, io_s) for each in notable if each.is_in_io and each.principle in names]
-                values = {"what": what, "share": time_s / io_s, "is_first": not parts, "entries": inside}
+        for what in ("Explained", *_LINES.values()):
+            if mine := lines.get(what):
+                values = {"what": what, "share": sum(each.time_s for each in mine) / io_s}
+                is_named = (
+                    what != _LINES[RATE] and max(each.time_s for each in mine) >= self.SMALL_SHARE * run_s
+                )
+                inside = self._listed(mine, io_s, run_s) if is_named else ()
+                values |= {"is_first": not parts, "entries": [*inside]}
                 parts.append(Statement("diagnose.part", values))
-        outside = [_entry(each, run_s) for each in notable if not each.is_in_io]
+        outside = [*self._listed(lines.get("Of the run", []), run_s, run_s)]
         parts += [Statement("diagnose.outside", {"entries": outside})] * bool(outside)
         of_some = not account.is_of_run and account.tasks > 1
         low, high = account.io_low_s / run_s, io_s / run_s
@@ -188,6 +194,15 @@ class DiagnosisAnswer(Diagnosis, Answer):
             "parts": parts,
         }
         yield Statement("diagnose.account", values)
+
+    def _listed(self, entries: Sequence[Entry], whole_s: float, run_s: float) -> Iterator[Statement]:
+        """Name each notable entry, and add up the others."""
+        small = [each for each in entries if each.time_s < self.SMALL_SHARE * run_s]
+        yield from (_entry(each, whole_s) for each in entries if each not in small)
+        if small:
+            rest_s = sum(each.time_s for each in small)
+            words = small[0].words if len(small) == 1 else f"{len(small)} others"
+            yield Statement("diagnose.entry", {"share": rest_s / whole_s, "words": words, "call": ""}, rest_s)
 
     def _of_calls(self) -> Iterator[Statement]:
         """Say which functions take most of the time in I/O calls."""
@@ -201,13 +216,17 @@ class DiagnosisAnswer(Diagnosis, Answer):
             yield Statement("diagnose.calls", values)
 
     @property
+    def is_part(self) -> bool:
+        """Whether the record lacks I/O of the run, which may have other causes."""
+        return bool(self.lacks) or (self.account is not None and self.account.io_low_s < self.account.io_s)
+
+    @property
     def nothing(self) -> Paragraph:
         """That there is no finding that matters, of what."""
         if not self.examined:
             reasons = {entry.reason for entry in self.not_examined}
             return (Statement("diagnose.unread", {"why": reasons.pop() if len(reasons) == 1 else None}),)
-        account = self.account
-        is_part = bool(self.lacks) or (account is not None and account.io_low_s < account.io_s)
+        account, is_part = self.account, self.is_part
         waits = account is not None and any(
             each.principle == WAITING and each.time_s >= self.SMALL_SHARE * account.run_s
             for each in account.entries

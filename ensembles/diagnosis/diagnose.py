@@ -102,6 +102,8 @@ _SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
 
 _OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
 
+_UNSEEN = ", and not all I/O of this run is recorded"
+
 _NEEDS: dict[str, _Need] = {
     "aggregation-mismatch": _COLLECTIVE,
     "close-cost": _calls("close", lambda case: case.op == "close"),
@@ -134,10 +136,11 @@ def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplica
     need = _NEEDS.get(cause)
     if need is None or need.is_there(case):
         return None
-    is_untraced = need.of_calls and bool(case.run.counters.tool)
+    why = _OF_DXT * bool(case.run.counters.tool) or _UNSEEN * bool(case.run.reading.lacking())
+    why *= need.of_calls
     if refusal is None or refusal.at_most_s is not None:
-        return NotApplicable(need.lack + _OF_DXT * is_untraced, applies=is_untraced)
-    refusal.applies = need is _HDF5 or is_untraced
+        return NotApplicable(need.lack + why, applies=bool(why))
+    refusal.applies = need is _HDF5 or bool(why)
     return refusal
 
 

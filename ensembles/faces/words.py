@@ -352,7 +352,7 @@ WORDS = {
     ),
     "diagnose.unread": "no finding, because nothing could be examined[: {why}].",
     "diagnose.more": "and {count:n weaker finding} (--verbose).",
-    "diagnose.clean": "looked for and not found: {causes:names}.",
+    "diagnose.clean": "looked for and not found[is_part? in what was recorded]: {causes:names}.",
     "diagnose.lost": "{lost:clause}.",
     "diagnose.undecided": "not decided: {id}: {reason}.",
     "diagnose.one_run": "one run alone does not show {causes:names}.",

@@ -122,7 +122,7 @@ class KernelBytes:
     # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets.
     read: int
     written: int
-    # fetched, dirtied: Bytes that were fetched from storage, and made dirty to be sent there.
+    # fetched, dirtied: Bytes that were fetched from storage, and that are to be sent there.
     fetched: int
     dirtied: int
     # excluded_read, excluded_written: Bytes of calls that are not recorded because of their file, pipes and

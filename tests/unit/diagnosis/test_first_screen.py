@@ -272,3 +272,20 @@ def test_nor_of_a_run_without_calls(tmp_path: Path, capsys: pytest.CaptureFixtur
     for command in ["diagnose", run, "--fail-on", "warning"], ["history", "add", *database, run]:
         assert main(command) == 2
         assert "no call was recorded" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_the_lines_of_the_account_add_up_to_the_run(tasks: int, tmp_path: Path) -> None:
+    """Entries below 2 % of the run are added up, and none is left out."""
+    small = [Made("open", 30), Made("close", 5), Made("stat", 200), Made("fsync", 400), Made("lseek", 9)]
+    calls = [*small, *[Made("pwrite", 60, 4 * KIB, gap_us=10)] * 200, Made("pread", 90_000, MIB, gap_us=900)]
+    answer = en.diagnose(io_run(tmp_path / "run", [calls * 2] * tasks))
+    (account,) = (said.values for said in answer.above if said.id == "diagnose.account")
+    *lines, outside = account["parts"]
+    assert sum(line.values["share"] for line in lines) == pytest.approx(1)
+    for line in lines:
+        inside = [entry.values["share"] for entry in line.values["entries"]]
+        assert not inside or sum(inside) == pytest.approx(line.values["share"])
+    whole = sum(entry.values["share"] for entry in outside.values["entries"]) + account["share"]
+    assert whole == pytest.approx(1)
+    assert any(entry["share"] < 0.02 for entry in answer.to_json()["account"]["entries"])

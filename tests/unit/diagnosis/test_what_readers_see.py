@@ -56,7 +56,7 @@ def test_all_shares_are_of_the_whole_run(tmp_path: Path, capsys: pytest.CaptureF
     assert {each.evidence["run_s"] for each in diagnosis.findings} == {diagnosis.run_s}
     assert not any("span_s" in each.evidence for each in diagnosis.findings)
     assert found["not-io"].evidence["io_share"] == pytest.approx(0.301 / 20, rel=0.01)
-    assert str(diagnosis).startswith("I/O is 2 % of 20.0 s. Of the run: 98 % computing")
+    assert str(diagnosis).startswith("I/O is 2 % of 20.0 s. Explained: 98 % of it")
     assert main(["diagnose", run.path, "--json", "--fail-on", "warning"]) == 0
     assert json.loads(capsys.readouterr().out)["run_s"] == diagnosis.run_s
 
@@ -236,10 +236,10 @@ def test_places_are_lines_functions_or_a_module_and_never_addresses(tmp_path: Pa
     # Shares are of the time: one of the 51 calls has another place, which may be named or not.
     assert "dump (symbols)" in places(recorded(tmp_path, "symbols"))
     stripped = recorded(tmp_path, "stripped", "-s")
-    assert places(stripped) == {"stripped (no symbols)": 1.0}
+    assert places(stripped) == {"stripped (no symbol here)": 1.0}
     named = with_sites(stripped, [_writes()])
     assert symbol_hint(stripped, named) == (
-        "stripped has no symbols: build with -g, and do not strip, to see functions and lines"
+        "stripped lacks symbols: build with -g, and do not strip, to see functions and lines"
     )
 
 
@@ -257,7 +257,7 @@ def test_programs_of_one_name_are_named_once(tmp_path: Path) -> None:
     modules = {frame.module for site in run.info.sites[1:] for frame in site.frames}
     assert {str(program) for program in programs} <= modules
     finding = replace(_writes(), where=Where(op="write", tasks=2))
-    assert symbol_hint(run, with_sites(run, [finding])).startswith("tool has no symbols: build with -g")
+    assert symbol_hint(run, with_sites(run, [finding])).startswith("tool lacks symbols: build with -g")
 
 
 def test_a_pipeline_names_its_programs(tmp_path: Path) -> None:
