@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.limits import FEW
 from ensembles.diagnosis.principles import Cause, cause_of
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
     from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.late_calls import LateOutside
-
-
-class HasJson(Protocol):
-    """A part of an answer that other modules find: it has a text (``str``) and JSON."""
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 SEVERITIES = ("note", "warning", "critical")
@@ -178,8 +172,6 @@ class Finding:
         Rows of the shared evidence that it concerns (`ensembles.diagnosis.evidence.ROW`).
     not_inside : tuple of str
         Functions: the finding does not concern what happens inside them.
-    habit : Habit or None
-        The findings that one mend removes, this one among them; None: it stands alone.
     trial : str
         Remedy of ``ensio try`` that changes the calls that it concerns; ``""``: none does.
     """
@@ -198,7 +190,6 @@ class Finding:
     saved_ns: Any = field(default=None, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    habit: HasJson | None = None
     trial: str = ""
 
     def __post_init__(self) -> None:
@@ -240,7 +231,6 @@ class Finding:
             "share_s": self.share_s,
             "symptoms": list(self.symptoms),
             **({"try": self.trial} if self.trial else {}),
-            **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 
 
