@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
@@ -25,9 +25,6 @@ from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import LIBRARIES
-
-if TYPE_CHECKING:
-    pass
 
 _MOST_SHORT = 5
 """Findings that one screen shows."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.evidence import Evidence
+from ensembles.diagnosis.evidence import Evidence, on_files
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.with_meetings import Cells, OfSums, WithMeetings, WithoutMeetings
@@ -48,6 +48,8 @@ class Case:
         Of the functions of the run, by number.
     op, layer, name : ndarray of str, shape (n,)
         Of the function of each row.
+    on_files, calls_on_files : ndarray of bool, shape (n,) and (functions,)
+        Rows, and functions, of the lowest layer that was recorded (`ensembles.diagnosis.evidence.on_files`).
     window : ndarray of int64, shape (n,)
         Phase at whose end tasks wait for each other; 0: the whole run is one.
     span_s : float
@@ -75,6 +77,8 @@ class Case:
         self.ops, self.layers, self.names = calls.T
         number = self.rows["call"].astype(np.int64)
         self.op, self.layer, self.name = (each[number] for each in (self.ops, self.layers, self.names))
+        self.calls_on_files = on_files(run.calls, np.unique(number))
+        self.on_files = self.calls_on_files[number]
         cost_s = sum(recorder_cost_s(run.info, int(self.rows["n"].sum()), run.length_s)) / 2
         self.recorder_ns = 1e9 * cost_s
         if cost_s:
@@ -304,10 +308,9 @@ class Case:
 
     def kept_after_flush(self, saved_ns: np.ndarray) -> np.ndarray:
         """Take off what a close or sync would wait for instead: bytes leave the cache during other calls."""
-        posix = self.layer == "posix"
-        writes = posix & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
+        writes = self.on_files & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
         flushes = (
-            posix
+            self.on_files
             & np.isin(self.op, ("close", "sync"))
             & np.isin(self.rows["rank"], self.rows["rank"][writes])
         )

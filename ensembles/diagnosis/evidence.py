@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ensembles import _compiled
+from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import numbered_together
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.passes.start_order import order_by_start
@@ -62,6 +63,25 @@ def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
     ops = {"read": 2, "write": 4}
     kinds = zip(calls, is_io_of_calls(calls).tolist(), strict=True)
     return np.array([is_io + ops.get(call.op, 0) for call, is_io in kinds], np.uint8)
+
+
+_LOWEST = (STORAGE, ("mpiio",), ("hdf5", "pnetcdf"), ("netcdf",))
+_DEVICE = ("posix", "mpiio")  # layers whose syncs wait for a device
+
+
+def on_files(calls: Sequence[Call], used: np.ndarray) -> np.ndarray:
+    """Return the functions of the lowest layer whose transfers were recorded: bool, shape (len(calls),).
+
+    What a rule says of writes, syncs and closes holds of these, whichever layer they are of. In collective
+    transfers, tasks wait for each other too, and a stream that is flushed waits for no device. `used` are
+    the numbers of the functions that the run called.
+    """
+    moving = {calls[at].layer for at in used.tolist() if calls[at].op in ("read", "write")}
+    lowest = next((layers for layers in _LOWEST if moving.intersection(layers)), STORAGE)
+    waits = [
+        (call.op == "sync" and call.layer not in _DEVICE) or call.name.endswith("_all") for call in calls
+    ]
+    return np.array([call.layer in lowest for call in calls], bool) & ~np.array(waits, bool)
 
 
 def size_classes(requested: np.ndarray) -> np.ndarray:

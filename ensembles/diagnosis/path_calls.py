@@ -12,7 +12,7 @@ from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.limits import AGAIN, FEW, LARGE_BYTES, LEAST_CALLS, LOW, MOST
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_FAILURES, ADVICE_OF_PATHS
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.with_meetings import Busy
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
@@ -333,7 +333,6 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         case.kept_after_flush(np.where(counted, low, 0.0)),
         likely,
         files,
-        parts=SHORTER_QUEUES,
         advice=advice,
     )
 

@@ -42,21 +42,11 @@ class Remedy:
     low_ns: np.ndarray | None = None
     high_ns: np.ndarray | None = None
     files: tuple[str, ...] = ()
-    # (float, float): Parts of the best estimate of the gain that the interval contains: the time saved in
-    # calls alone does not bound it, where others take over the work
-    parts: tuple[float, float] = (1.0, 1.0)
     not_inside: tuple[str, ...] = ()  # Functions: the finding does not concern what happens inside them
     # `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
     # differ
     of_processors: bool = False
     advice: str = ""  # ``""``: as the table of causes has it
-
-
-SHORTER_QUEUES = (1.0, 1.3)
-"""`Remedy.parts` where calls go that queue at servers: the calls that stay are faster then, too.
-
-Of 64 measured gains of such remedies, 9 in 10 are at most this part of the time saved in the calls.
-"""
 
 
 def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
@@ -104,11 +94,6 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     if not confidence or gain_s <= 0:
         return []
     interval = case.model.interval_s(low, saved_ns, high)
-    if case.model.shows_waiting and len(case.ranks) > 1:
-        interval = (
-            min(interval[0], remedy.parts[0] * gain_s),
-            max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
-        )
     if remedy.of_processors:
         interval = (max(interval[0], min(LOW * case.gain_s(low), gain_s)), interval[1])
     gaining_ns = np.where(np.maximum(saved_ns, high) > 0, case.rows["time_ns"], 0)

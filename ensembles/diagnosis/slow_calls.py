@@ -240,7 +240,7 @@ def one_for_each_node(case: Case, node: np.ndarray) -> bool:
 def _moves_data(case: Case) -> np.ndarray:
     """Find the tasks that read or write in storage calls: bool, shape (tasks,)."""
     if _moves_data not in case.shared:
-        rows = (case.layer == "posix") & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+        rows = case.on_files & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
         case.shared[_moves_data] = np.isin(np.arange(len(case.ranks)), case.task[rows])
     moves: np.ndarray = case.shared[_moves_data]
     return moves

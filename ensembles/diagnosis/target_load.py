@@ -56,7 +56,7 @@ def within_targets(case: Case, saved_ns: np.ndarray, rate: float) -> np.ndarray:
     busiest = busiest_share(case)
     if busiest is None:
         return saved_ns
-    data = (case.layer == "posix") & np.isin(case.op, ("read", "write"))
+    data = case.on_files & np.isin(case.op, ("read", "write"))
     needed = case.by_cell(np.where(data, case.rows["bytes"], 0)).sum(axis=1) * busiest / rate
     room = np.maximum(case.length_s * 1e9 - needed, 0)
     most = case.by_cell(saved_ns).max(axis=1)

@@ -132,11 +132,6 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
 LEAST_REQUESTS = 64
 """Requests of metadata below which a file of data, with some groups and attributes, is as it should be."""
 
-_PARTS_OF_METADATA = (
-    0.7,
-    2.0,
-)  # of the estimate: transfers that stay queue less, or as long (9 of 11 drawn runs)
-
 ADVICE = (
     "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
     "each dataset's), keep datasets open, and let HDF5 join its metadata: H5Pset_libver_bounds(latest), "
@@ -206,7 +201,6 @@ def _find_metadata(case: Case, uses: FileUses) -> Remedy | None:
         low,
         high,
         names,
-        parts=_PARTS_OF_METADATA,
         not_inside=other_data_calls(case),
         advice=ADVICE + (ADVICE_PARALLEL if tasks > 1 else ""),
     )

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-_PARTS = (0.4, 2.0)
-"""Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
-
-
 ADVICE_ONE = (
     "let every task move its own part (MPI_File_write_at_all, parallel HDF5 or NetCDF, or a file for each "
     "node); where one task must write, let the others go on meanwhile (a thread, or a task that only writes)"
@@ -106,8 +102,8 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
     # Where something else than the bytes slows these tasks, too, they gain what the bytes take the others.
     slower, left = uneven.slower, uneven.left
     by_bytes = np.maximum(slower, 1) if uneven.is_slowed else 1.0
-    bounds = [np.maximum(1 - left / np.minimum(slower, 1), 0) / by_bytes] * 2 + [1 - left]
-    low, saved, high = (np.where(rows, case.rows["time_ns"] * case.of_cells(bound), 0.0) for bound in bounds)
+    part = case.of_cells(np.maximum(1 - left / np.minimum(slower, 1), 0) / by_bytes)
+    saved = np.where(rows, case.rows["time_ns"] * part, 0.0)
     late = later_flushes_ns(case, uneven.heavy)
     return Remedy(
         rows,
@@ -115,9 +111,8 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         f"{uneven.title}, and the others wait for {'it' if len(uneven.tasks) == 1 else 'them'}",
         uneven.checks,
         uneven.evidence,
-        0.5 * (low + late),
-        high + late,
-        parts=_PARTS,
+        LOW * (saved + late),
+        np.where(rows, case.rows["time_ns"], 0.0) + late,
     )
 
 

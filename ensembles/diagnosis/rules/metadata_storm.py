@@ -26,7 +26,7 @@ from ensembles.diagnosis.path_calls import (
     written_anew,
 )
 from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
@@ -164,7 +164,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         low,
         high,
         opened.files,
-        parts=SHORTER_QUEUES,
         advice=REWRITE if anew else KEEP_OPEN,
     )
 

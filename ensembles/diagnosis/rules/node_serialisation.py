@@ -110,7 +110,7 @@ def phases_in_turns(case: Case) -> PhasesInTurns | None:
 
 def _storage_calls(case: Case) -> np.ndarray:
     """Find transfers of POSIX in phases: tasks leave a collective call in turns because of its messages."""
-    rows: np.ndarray = transfers(case) & (case.layer == "posix") & (case.rows["phase"] > 0)
+    rows: np.ndarray = transfers(case) & case.on_files & (case.rows["phase"] > 0)
     return rows
 
 

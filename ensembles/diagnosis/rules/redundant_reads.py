@@ -15,7 +15,7 @@ from ensembles.diagnosis.file_uses import (
 )
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.limits import FAR, FEW, LOW
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.small_requests import DENSE
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
@@ -168,7 +168,6 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         0.85 * low,
         1.1 * high,
         names,
-        parts=SHORTER_QUEUES,
     )
 
 

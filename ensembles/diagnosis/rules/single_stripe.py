@@ -56,9 +56,9 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
             "the layout of the files is not known: record the run on Lustre, with the client's extended "
             "attributes"
         )
-    layer, op = case.layers[table["call"]], case.ops[table["call"]]
+    op, uses = case.ops[table["call"]], case.calls_on_files[table["call"]]
     # What a write leaves in the cache, a close, a sync or the next read waits for.
-    uses = (layer == "posix") & np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
+    uses &= np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
     writes = uses & (op == "write") & (table["bytes"] > 0)
     if not writes.any():
         return None

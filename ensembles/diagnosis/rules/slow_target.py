@@ -179,8 +179,7 @@ class SlowFiles(NamedTuple):
 def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     """Return the files of the slowest target, if load and chance do not explain that they are slower."""
     table, stripes = uses.table.columns(), case.evidence.stripes
-    calls = case.run.calls
-    waits = np.array([c.layer == "posix" and c.op in ("read", "write", "sync", "close") for c in calls])
+    waits = case.calls_on_files & np.isin(case.ops, ("read", "write", "sync", "close"))
     at = stripes[np.minimum(table["file"], len(stripes) - 1)]
     known = waits[table["call"]] & (at[:, 3] > 0) & (at[:, 1] > 0) & (at[:, 1] <= MOST_STRIPES)
     files, slower, moved = _slowness(table, known)

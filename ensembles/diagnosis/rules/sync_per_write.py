@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ensembles.diagnosis.case import Case
@@ -17,9 +15,6 @@ from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, number_text, seconds_text
 
-if TYPE_CHECKING:
-    pass
-
 
 def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
     """Compute which share of each row's calls (``n``) and ``bytes`` goes to files that its task syncs.
@@ -27,7 +22,7 @@ def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
     Where no file of a sync is known, all of them.
     """
     table = uses.table.columns()
-    syncs = (case.ops == "sync") & (case.layers == "posix")
+    syncs = (case.ops == "sync") & case.calls_on_files
     pairs = distinct_rows(table["file"], table["rank"])[1]
     synced = (np.bincount(pairs, syncs[table["call"]]) > 0)[pairs]
     if not synced.any():
@@ -42,7 +37,7 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     """
     table = uses.table.columns()
     syncs, moves = (
-        ((case.layers == "posix") & wanted)[table["call"]]
+        (case.calls_on_files & wanted)[table["call"]]
         for wanted in (case.ops == "sync", np.isin(case.names, list(MOVING)))
     )
     pairs = distinct_rows(table["file"], table["rank"])[1]
@@ -77,7 +72,6 @@ LEAST_SYNCS_WITHOUT_PHASES = 12
 """Without such phases, a program may sync once in each of its steps: ten checkpoints are not a habit."""
 
 MOST_WRITES = 4
-WRITERS = ("posix", "stdio")  # what streams write to their files is not recorded again below them
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
@@ -87,14 +81,14 @@ ADVICE = (
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    syncs = (case.op == "sync") & (case.layer == "posix") & ~before_moves(case, uses)
+    syncs = (case.op == "sync") & case.on_files & ~before_moves(case, uses)
     posix = case.run.counters.modules.get("POSIX")
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
     if counted and not syncs.any():
         raise NotApplicable(
             f"the log counts {counted:,} syncs, and DXT traces none of them: record the run with ensio"
         )
-    writes = (case.op == "write") & np.isin(case.layer, WRITERS)
+    writes = (case.op == "write") & case.on_files
     count = case.by_cell(np.where(syncs, case.rows["n"], 0))
     # What goes to files that are never synced does not wait for these syncs.
     synced = to_synced_files(case, uses)
