@@ -9,6 +9,7 @@ from typing import Any
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
 from ensembles.diagnosis.finding import WORTH_A_LINE, Diagnosis, Finding
+from ensembles.diagnosis.limits import FAR, MARGIN
 from ensembles.diagnosis.principles import (
     FEWER_CALLS,
     LATE_TASK,
@@ -20,25 +21,15 @@ from ensembles.diagnosis.principles import (
     WAITING,
     cause_of,
 )
-from ensembles.faces.answer import Answer, PlainAnswer, shown_as
+from ensembles.faces.answer import MOST_LISTED, MOST_ROWS, Answer, PlainAnswer, shown_as
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import LIBRARIES
 
-_MOST_SHORT = 5
-"""Findings that one screen shows."""
-
-_LEAST_PART = 0.1
-"""Part of the upper end of a gain below which its lower end says nothing, and the best estimate leads."""
-
-_WIDE = 3.0
-"""Ratio of the ends of a gain from which its best estimate is said."""
-
 _LINES = {RATE: "Bytes at this machine's rate", UNDECIDED: "Undecided"}
 """Lines of the account, by the principles of their entries; those of other ones in I/O are explained."""
 
-_MOST_DRAWN = 8
 _COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
 _MARKS = {True: "yes", False: "no ", None: "?  "}
 
@@ -69,14 +60,14 @@ class DiagnosisAnswer(Diagnosis, Answer):
         """One screen: the account, the strongest findings, and what was checked."""
         large = [each for each in self.findings if not self.is_small(each)]
         small = [each.id for each in self.findings if self.is_small(each)]
-        shown: list[Part] = [finding_facts(each, self.cause_of(each)) for each in large[:_MOST_SHORT]]
+        shown: list[Part] = [finding_facts(each, self.cause_of(each)) for each in large[:MOST_LISTED]]
         said = [*self.below]
         if small:
             said.append(Statement("diagnose.small", {"causes": small}))
         said += self.of_examined
         more: list[Part] = []
-        if len(large) > _MOST_SHORT:
-            more = [(Statement("diagnose.more", {"count": len(large) - _MOST_SHORT}),)]
+        if len(large) > MOST_LISTED:
+            more = [(Statement("diagnose.more", {"count": len(large) - MOST_LISTED}),)]
         return self.above, *(shown or [self.nothing]), *more, tuple(said)
 
     def in_full(self) -> PlainAnswer:
@@ -278,13 +269,13 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
         return Statement("diagnose.gain_unknown")
     low_s, high_s = finding.gain_s
     likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
-    is_open = low_s < _LEAST_PART * high_s
+    is_open = low_s < MARGIN * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
-        "likely_s": likely_s if is_open or high_s >= _WIDE * low_s else None,
+        "likely_s": likely_s if is_open or high_s >= FAR * low_s else None,
     }
-    if is_open and likely_s is not None and likely_s < _LEAST_PART * high_s:
+    if is_open and likely_s is not None and likely_s < MARGIN * high_s:
         return Statement("diagnose.gain_likely", values, likely_s)
     if is_open:
         return Statement("diagnose.gain_open", values, likely_s or 0.0)
@@ -311,7 +302,7 @@ def _time_of_call(each: CallTime) -> Statement:
 
 def _gains_svg(findings: Sequence[Finding]) -> str:
     """Draw the gains of findings; empty if none is known."""
-    known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:_MOST_DRAWN]
+    known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:MOST_ROWS]
     top_s = max((gain_s[1] for _, gain_s in known), default=0.0)
     if top_s <= 0:
         return ""

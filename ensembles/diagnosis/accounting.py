@@ -15,16 +15,12 @@ from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, rate_severit
 from ensembles.diagnosis.limits import LEAST_CALLS, MOST, NEARLY_ALL
 from ensembles.diagnosis.path_calls import REMOVING
 from ensembles.diagnosis.principles import OUTSIDE, cause_of
-from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.remedy import LIKELY_COUNTS, severity_of
 from ensembles.model.distinct import numbered_together
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
     from ensembles.diagnosis.finding import Finding
-
-
-_CERTAIN = 2 / 3
-"""Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
 
 
 _SLOW_UNITS = ("straggler-task", "straggler-node")
@@ -145,7 +141,7 @@ def _surely_saved(finding: Finding, case: Case) -> np.ndarray:
     """Take part of the way to the lower end off what a finding saves."""
     gain_s = case.gain_s(finding.saved_ns)
     low_s = gain_s if finding.gain_s is None else min(finding.gain_s[0], gain_s)
-    part = 1 - _CERTAIN * (1 - low_s / gain_s) if gain_s > 0 else 1.0
+    part = 1 - (1 - LIKELY_COUNTS) * (1 - low_s / gain_s) if gain_s > 0 else 1.0
     saved: np.ndarray = finding.saved_ns * part
     return saved
 

@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.diagnosis.evidence import Evidence, on_files
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
-from ensembles.diagnosis.with_meetings import Cells, OfSums, WithMeetings, WithoutMeetings
+from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
@@ -83,7 +83,7 @@ class Case:
         self.recorder_ns = 1e9 * cost_s
         if cost_s:
             self.rows["time_ns"] = self._without_recorder_ns()
-        phases = None if evidence.are_sums else run.phases
+        phases = evidence.phases
         waits = phases is not None and phases.rule in TOGETHER
         self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
         windows, self._window = np.unique(self.window, return_inverse=True)
@@ -92,22 +92,17 @@ class Case:
         first = int(self.rows["start_ns"].min()) if len(self) else 0
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
         self.run_s = run.length_s
-        if evidence.are_sums:  # a task is taken to be in I/O from the begin on, until it has made all calls
-            busy_ns = np.bincount(self.task, self.rows["time_ns"]).astype(np.int64)
-            self.rows |= {"start_ns": np.zeros(len(self), np.int64), "end_ns": busy_ns[self.task]}
         self.cells = Cells(self.rows, self._window, self.task)
         self.present = self.cells.present
         meet = tasks_meet(run.info, phases)
         self.model: WithMeetings | WithoutMeetings
-        if evidence.are_sums:
-            self.model = OfSums(self.cells, self.rows, ranks, self.span_s, meet)
+        if evidence.time_model is not None:
+            self.model = evidence.time_model(self.cells, self.rows, ranks, meet)
         elif meet:
             others = run.tasks - len(ranks)
             ends = phases is not None and phases.rule in MEETINGS
             together = (windows > 0) | (len(windows) == 1)
-            self.model = WithMeetings(
-                self.cells, self.rows, ranks, self.span_s, together, others if ends else None
-            )
+            self.model = WithMeetings(self.cells, self.rows, ranks, together, others if ends else None)
         else:
             self.model = WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
 

@@ -18,13 +18,13 @@ from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, summaries_
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
-    LEAST_SIZE_SHARE,
     WORTH_A_LINE,
     Diagnosis,
     Finding,
     NotApplicable,
     NotExamined,
 )
+from ensembles.diagnosis.limits import MOST
 from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.rules import (
     close_cost,
@@ -282,9 +282,8 @@ class DiagnosisPass:
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)
             traffic = summaries.get(_TRAFFIC)
-            if case.evidence.are_sums:
-                libraries = libraries_of_sums(run)
-            elif traffic is not None:
+            libraries = libraries_of_sums(run)
+            if traffic is not None:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
@@ -387,7 +386,7 @@ def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
         return None
     time_ns = np.bincount(case.rows["size"], np.where(mine, case.rows["time_ns"], 0))
     size = int(np.argmax(time_ns))
-    if time_ns[size] < LEAST_SIZE_SHARE * case.rows["time_ns"][case.rows["call"] == call].sum():
+    if time_ns[size] < MOST * case.rows["time_ns"][case.rows["call"] == call].sum():
         return None
     rows = mine & (case.rows["size"] == size)
     count = int(case.rows["n"][rows].sum())

@@ -19,7 +19,8 @@ from ensembles.summaries.keyed_sums import KeyedSums
 from ensembles.summaries.nesting import Nesting
 
 if TYPE_CHECKING:
-    from ensembles.model.events import Events
+    from ensembles.diagnosis.finding import Check
+    from ensembles.diagnosis.with_meetings import OfSums
     from ensembles.run.run import Run
     from ensembles.structure.phases.result import Phases
 
@@ -81,7 +82,8 @@ def on_files(calls: Sequence[Call], used: np.ndarray) -> np.ndarray:
     waits = [
         (call.op == "sync" and call.layer not in _DEVICE) or call.name.endswith("_all") for call in calls
     ]
-    return np.array([call.layer in lowest for call in calls], bool) & ~np.array(waits, bool)
+    found: np.ndarray = np.array([call.layer in lowest for call in calls], bool) & ~np.array(waits, bool)
+    return found
 
 
 def size_classes(requested: np.ndarray) -> np.ndarray:
@@ -136,7 +138,8 @@ class Evidence(Summary):
     meaning = 5
     results = _TABLES
 
-    are_sums = False  # Whether sums were recorded in place of calls: without order, phases and files
+    time_model: type[OfSums] | None = None  # The only model of time that it allows; None: phases show which
+    unsure: tuple[Check, ...] = ()  # What no finding can be sure of that is based on it
     _shared: Any = None
 
     def shared(self, make: Callable[[Evidence], T]) -> T:
@@ -147,7 +150,7 @@ class Evidence(Summary):
         return found
 
     def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
-        self._phases, self.stripes = phases, stripes
+        self.phases, self.stripes = phases, stripes
         self._nesting = Nesting()
         logs = ("n", "log_ns", "time_ns")
         keys = ("phase", "rank", "call", "size", "depth")
@@ -170,7 +173,7 @@ class Evidence(Summary):
             return
         inner_ns = self._nesting.inner_ns(chunk)
         own_ns = None if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
-        phase = phases_of_calls(self._phases, chunk)
+        phase = phases_of_calls(self.phases, chunk)
         shown = {"depth": ~chunk.outermost, "requested": classed_bytes(chunk)}
         columns = [shown.get(name, getattr(chunk, name)) for name in _SUMMED_COLUMNS]
         found = _compiled.sum_evidence(
@@ -180,7 +183,7 @@ class Evidence(Summary):
             self.stripes,
             own_ns,
             order_by_start(chunk),
-            None if self._phases is not None and self._phases.count > MOST_QUARTERED else b"1",
+            None if self.phases is not None and self.phases.count > MOST_QUARTERED else b"1",
         )
         for table, names, data in zip(_FOUND, _FOUND.values(), found, strict=True):
             numbers = np.frombuffer(data, np.int64).reshape(len(names), -1)
@@ -188,6 +191,11 @@ class Evidence(Summary):
             if "log_ns" in rows:
                 rows["log_ns"] = rows["log_ns"].view(np.float64)
             getattr(self, table).add_summed(rows)
+
+    def places(self, rows: dict[str, np.ndarray]) -> np.ndarray | None:
+        """Return the columns `ROW` of rows, which find their calls; None: single calls are unknown."""
+        found: np.ndarray = np.stack([rows[name] for name in ROW])
+        return found
 
     @staticmethod
     def bin_ns(number: np.ndarray) -> np.ndarray:

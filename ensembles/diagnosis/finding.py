@@ -404,17 +404,11 @@ class Diagnosis:
         }
 
 
-LEAST_LOW = 0.01
-"""Lower end of a gain, as a part of its upper end, from which it says something."""
-
 WORTH_A_LINE = 1e-3
 """Share of the run below which a gain, or time that no finding explains, is not worth a line."""
 
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
-
-LEAST_SIZE_SHARE = 2 / 3
-"""Share of the time of a function from which the size of its calls is named."""
 
 MOST_FILES = 5
 """Files that a finding has."""

@@ -10,7 +10,7 @@ from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.limits import AGAIN, FEW, LARGE_BYTES, LEAST_CALLS, LOW, MOST
+from ensembles.diagnosis.limits import AGAIN, DENSE, FEW, LARGE_BYTES, LEAST_CALLS, LOW, MOST
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_FAILURES, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.with_meetings import Busy
@@ -164,7 +164,7 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
             "paths-asked-before",
             "a path that the task asked for before, with other paths in between",
         )
-    if case.evidence.are_sums:
+    if not len(uses.table.columns()["n"]):
         name, which = (
             "more-calls-than-files",
             f"no new path: the run knows {len(case.run.files) - 1:,} of them",
@@ -247,10 +247,6 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
     return share, names, Check("same-files-by-all", True, sentence)
 
 
-KEPT = 0.75
-"""Part of the saving at the lower end: what an open reads, the program may need later."""
-
-
 REWRITE = (
     "write only the bytes that change: open the file once and write to their places in it, or write the file "
     "less often; an open that empties it (O_TRUNC, mode w) waits until all that it held is thrown away"
@@ -322,7 +318,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     anew = "" if removes else written_anew(case, uses, counted)
     advice = REWRITE if anew else advice
     # A file that is kept has to be emptied instead.
-    low = np.where(temporary.share > asked, LOW, KEPT) * saved
+    low = np.where(temporary.share > asked, LOW, DENSE) * saved
     return Remedy(
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
         counted & rows if (counted & rows).any() else rows,

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import (
-    LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
     WORTH_A_LINE,
@@ -21,7 +19,7 @@ from ensembles.diagnosis.finding import (
     rate_confidence,
     rate_severity,
 )
-from ensembles.diagnosis.limits import LOW
+from ensembles.diagnosis.limits import LOW, MARGIN
 from ensembles.diagnosis.principles import cause_of
 from ensembles.model.spans import MOST_SPANS, find_spans
 
@@ -50,9 +48,10 @@ class Remedy:
 
 
 def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
-    """Return the place of the chosen rows: bool, shape (n,); sums do not show when calls were made."""
-    where = place_of_calls(case.run, {name: column[chosen] for name, column in case.rows.items()}, files)
-    return replace(where, times_s=None) if case.evidence.are_sums else where
+    """Return the place of the chosen rows: bool, shape (n,)."""
+    rows = {name: column[chosen] for name, column in case.rows.items()}
+    where = place_of_calls(case.run, rows, files)
+    return replace(where, times_s=None) if case.evidence.places(rows) is None else where
 
 
 def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, ...]) -> Where:
@@ -75,16 +74,9 @@ def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, .
     )
 
 
-_NO_ORDER = Check(
-    "order",
-    None,
-    "sums show neither the order of calls nor who waits for whom: record with ensio run --mode trace",
-)
-
-
 def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
-    checks = remedy.checks + (_NO_ORDER,) * case.evidence.are_sums
+    checks = remedy.checks + case.evidence.unsure
     confidence = rate_confidence(checks)
     saved_ns, low, high = (
         case.through_collectives(remedy.saved_ns if bound is None else bound)
@@ -101,7 +93,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     interval = (min(interval[0], in_calls_s), min(interval[1], in_calls_s))
     outside_s = min(remedy.evidence.get("waiting_s", 0.0), case.run_s)
     interval = (interval[0], max(interval[1], outside_s))
-    worth_s = max(interval[1] if interval[0] >= LEAST_LOW * interval[1] else gain_s, outside_s)
+    worth_s = max(interval[1] if interval[0] >= MARGIN * interval[1] else gain_s, outside_s)
     if worth_s < WORTH_A_LINE * case.run_s:
         return []  # neither what is certain nor the best estimate is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
@@ -123,7 +115,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             gain_s=interval,
             title=remedy.title,
             saved_ns=saved_ns,
-            rows=None if case.evidence.are_sums else np.stack([rows[name] for name in ROW]),
+            rows=case.evidence.places(rows),
             not_inside=remedy.not_inside,
         )
     ]

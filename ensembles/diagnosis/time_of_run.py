@@ -94,7 +94,7 @@ def make_account(
     waiting = _of_task(LATE_TASK, path.late_s * (not in_turns_s), case)
     exchanged = messages_s(case.run.reading.known_ranks)
     exchanged = exchanged if len(exchanged) == case.run.tasks > 1 else np.zeros(0)
-    if case.evidence.are_sums:  # tasks wait as long as their messages show
+    if case.model.waiting_s is None:  # tasks wait as long as their messages show
         most_s = float(np.median(exchanged) - exchanged.min()) if len(exchanged) else 0.0
         slow = replace(slow, time_s=min(slow.time_s, most_s))
         rank = int(np.argmin(exchanged)) if len(exchanged) else None

@@ -25,7 +25,7 @@ from ensembles.diagnosis.file_uses import (
 )
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import fixed_costs_ns
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MOST, NEARLY_ALL
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MANY, MOST, NEARLY_ALL
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, seconds_text, share_text
@@ -129,9 +129,6 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     return found
 
 
-LEAST_REQUESTS = 64
-"""Requests of metadata below which a file of data, with some groups and attributes, is as it should be."""
-
 ADVICE = (
     "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
     "each dataset's), keep datasets open, and let HDF5 join its metadata: H5Pset_libver_bounds(latest), "
@@ -162,7 +159,7 @@ def _find_metadata(case: Case, uses: FileUses) -> Remedy | None:
     chosen = np.isin(table["kind"], (METADATA, CACHED)) & ~chunks_from_cache(table, calls)
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
     busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
-    are_few = count < LEAST_REQUESTS or count < MOST * transfers
+    are_few = count < MANY or count < MOST * transfers
     if are_few and (len(case.ranks) < 2 or not matters(busiest_s, case.run_s)):
         return None
     tasks = len(np.unique(table["rank"][chosen]))

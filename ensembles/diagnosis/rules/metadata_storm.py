@@ -15,9 +15,8 @@ from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS
+from ensembles.diagnosis.limits import AGAIN, DENSE, LARGE_BYTES, LEAST_CALLS
 from ensembles.diagnosis.path_calls import (
-    KEPT,
     REMOVING,
     REWRITE,
     leave_out_calls,
@@ -97,7 +96,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     sentence = f"tasks open {count_text(len(files), 'file')} {times:,} times more than once each"
     return OpenedAgain(
         rows,
-        np.minimum(KEPT * opening, 1.0),
+        np.minimum(DENSE * opening, 1.0),
         np.minimum(opening + besides, 1.0),
         np.minimum(opening + closing, 1.0),
         title,

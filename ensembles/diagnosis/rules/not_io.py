@@ -86,7 +86,7 @@ class NotIo(EvidenceRule):
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
         title = f"I/O is {share_text(share, 1)} of the critical path of this run"
-        if case.evidence.are_sums or not case.model.shows_waiting:
+        if case.model.waiting_s is None:
             who = "task" if len(case.ranks) > 1 else "thread"
             blocks = f"some {who} is in I/O for at most"
             title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"

@@ -14,9 +14,8 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.limits import FAR, FEW, LOW
+from ensembles.diagnosis.limits import DENSE, FAR, FEW, LOW
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rules.small_requests import DENSE
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.units import bytes_text, count_text, number_text, share_text

@@ -159,10 +159,6 @@ def _scores(value: np.ndarray, target: np.ndarray, targets: int) -> np.ndarray:
     return np.bincount(target, value, targets) / np.sqrt(np.maximum(count, 1))
 
 
-MOST_STRIPES = 4
-"""Targets of a file, of which one slow one is a notable part."""
-
-
 class SlowFiles(NamedTuple):
     """Files on a slow target."""
 
@@ -181,7 +177,7 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     table, stripes = uses.table.columns(), case.evidence.stripes
     waits = case.calls_on_files & np.isin(case.ops, ("read", "write", "sync", "close"))
     at = stripes[np.minimum(table["file"], len(stripes) - 1)]
-    known = waits[table["call"]] & (at[:, 3] > 0) & (at[:, 1] > 0) & (at[:, 1] <= MOST_STRIPES)
+    known = waits[table["call"]] & (at[:, 3] > 0) & (at[:, 1] > 0) & (at[:, 1] <= LEAST_UNITS)
     files, slower, moved = _slowness(table, known)
     if len(files) < LEAST_UNITS:
         return None

@@ -19,6 +19,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_NAMED, Check, Finding, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
 from ensembles.diagnosis.limits import (
+    DENSE,
     FEW,
     LARGE_BYTES,
     LEAST_CALLS,
@@ -51,10 +52,6 @@ EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
 
 _OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
-
-
-DENSE = 0.7
-"""Share of the bytes of a range from which a task reads the range, not pieces of it."""
 
 
 def small_calls(case: Case) -> dict[str, np.ndarray]:
@@ -339,7 +336,6 @@ READ_AHEAD = (
     "read-ahead, which a file that is read in order needs"
 )
 
-SMALL_BYTES = 128 << 10
 _FLOORS = (0.3, 0.7, 1.0)
 """Part of the mean duration that is a fixed cost: counters do not show the fastest calls."""
 
@@ -350,7 +346,7 @@ def find_counted(run: Run) -> Finding | None:
     files = case.files
     calls = files["reads"] + files["writes"]
     moved = files["bytes_read"] + files["bytes_written"]
-    chosen = (calls >= LEAST_CALLS * files["records"]) & (moved > 0) & (moved < SMALL_BYTES * calls)
+    chosen = (calls >= LEAST_CALLS * files["records"]) & (moved > 0) & (moved < (1 << SMALL_CLASS) * calls)
     spent = files["read_s"] + files["write_s"]
     chosen &= spent > 0
     if not chosen.any():

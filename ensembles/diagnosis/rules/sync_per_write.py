@@ -8,7 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_PHASES
+from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_PHASES
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
@@ -71,7 +71,6 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
 LEAST_SYNCS_WITHOUT_PHASES = 12
 """Without such phases, a program may sync once in each of its steps: ten checkpoints are not a habit."""
 
-MOST_WRITES = 4
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
@@ -98,7 +97,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     pairs = zip(written, (count >= least) & (written > 0), strict=True)
     usual = np.array([[np.median(row[mine]) if mine.any() else np.inf] for row, mine in pairs])
     moved = case.by_cell(np.where(writes, case.rows["bytes"] * synced["bytes"], 0))
-    few = (np.minimum(written, usual) <= MOST_WRITES * count) | (moved <= LARGE_BYTES * count)
+    few = (np.minimum(written, usual) <= AGAIN * count) | (moved <= LARGE_BYTES * count)
     often = (count >= least) & (written > 0) & few
     rows = syncs & case.of_cells(often)
     if not rows.any():
