@@ -72,7 +72,7 @@ def _beside_main(finding: Finding, case: Case) -> Finding:
     hidden = case.run.info.beside_main[case.rows["rank"]]
     if float(finding.saved_ns[hidden].sum()) < NEARLY_ALL * float(finding.saved_ns.sum()):
         return finding
-    check = Check("main-thread-waits", None, "the main thread makes no call, and may compute meanwhile")
+    check = Check("main-thread-waits", "the main thread makes no call, and may compute meanwhile", None)
     checks = (*finding.checks, check)
     gain_s, severity = (0.0, finding.gain_s[1]), rate_severity(0.0)
     return replace(finding, gain_s=gain_s, severity=severity, checks=checks, saved_ns=None)

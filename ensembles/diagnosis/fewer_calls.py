@@ -100,8 +100,8 @@ def told(
     """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
     on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
-        Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
-        Check("needed", None, "whether the program needs as many, one run does not show"),
+        Check("many", f"a task makes {LEAST_CALLS} of them or more between two meetings"),
+        Check("needed", "whether the program needs as many, one run does not show", None),
     )
     folders = {dirname(path) for path in paths}
     is_of_folders = bool(folders.intersection(files))

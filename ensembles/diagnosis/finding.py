@@ -39,15 +39,15 @@ class Check:
     ----------
     name : str
         Its name.
-    holds : bool or None
-        None: the data could not decide.
     sentence : str
         The observation, with numbers.
+    holds : bool or None
+        None: the data could not decide.
     """
 
     name: str
-    holds: bool | None
     sentence: str
+    holds: bool | None = True
 
 
 @dataclass(frozen=True)
@@ -425,7 +425,7 @@ def rate_confidence(checks: tuple[Check, ...]) -> float:
     Examples
     --------
     >>> from ensembles.diagnosis.finding import Check, rate_confidence
-    >>> checks = Check("a", True, ""), Check("b", None, "")
+    >>> checks = Check("a", ""), Check("b", "", None)
     >>> round(rate_confidence(checks), 3)
     0.76
     """

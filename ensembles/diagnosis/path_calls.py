@@ -170,7 +170,7 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
             f"no new path: the run knows {len(case.run.files) - 1:,} of them",
         )
     sentence = f"{again:,} of {count:,} calls ask for {which}"
-    return Avoidable(share, rows, Check(name, True, sentence))
+    return Avoidable(share, rows, Check(name, sentence))
 
 
 def _of_same_paths(case: Case, uses: FileUses) -> np.ndarray:
@@ -211,7 +211,7 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     if 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
         name, verb = "lock-file", "removes, without a byte written to it,"
     sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
-    return Avoidable(share, counted, Check(name, True, sentence))
+    return Avoidable(share, counted, Check(name, sentence))
 
 
 LEAST_FILES = 32
@@ -244,7 +244,7 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
         f"{count_text(len(numbers), 'file')} with {each} for each open are opened by {tasks[chosen].min()} "
         "tasks or more each"
     )
-    return share, names, Check("same-files-by-all", True, sentence)
+    return share, names, Check("same-files-by-all", sentence)
 
 
 REWRITE = (

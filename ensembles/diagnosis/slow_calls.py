@@ -294,28 +294,22 @@ def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
     host = _host_of(case, members)
     who = f"node {host}" if by_node else f"task {int(case.ranks[worst])}" + (f" (on {host})" if host else "")
     checks: tuple[Check, ...] = (
-        Check(
-            "not-by-chance",
-            True,
-            f"{number_text(best.z)} standard deviations above the others: p = {p:.2g}",
-        ),
+        Check("not-by-chance", f"{number_text(best.z)} standard deviations above the others: p = {p:.2g}"),
         Check(
             "in-most-phases",
-            True,
             f"slower in {share_text(same)} of {windows} {'quarters of phases' if by_quarters else 'phases'}",
         ),
         Check(
             "per-size",
-            True,
             "calls of the same function and size class are compared, and syncs after the same bytes, so more "
             "bytes do not count",
         ),
     )
     if by_node and few:
-        checks += (Check("enough-nodes", None, f"{nodes} nodes: whether nodes usually differ is not known"),)
+        checks += (Check("enough-nodes", f"{nodes} nodes: whether nodes usually differ is not known", None),)
     if by_node and node is not None and one_for_each_node(case, node):
         text = "one task of each node makes the calls that are compared: it may be slow itself"
-        checks += (Check("not-the-task", None, text),)
+        checks += (Check("not-the-task", text, None),)
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
     title = f"calls of {who} take {factor:.2f} times as long as the same calls of others, phase by phase"
     time_s, others_s = _times_s(case, members, alike)

@@ -32,8 +32,8 @@ class EvidenceOfSums(Evidence):
     unsure = (
         Check(
             "order",
-            None,
             "sums show neither the order of calls nor who waits for whom: record with ensio run --mode trace",
+            None,
         ),
     )
 

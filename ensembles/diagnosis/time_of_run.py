@@ -293,7 +293,7 @@ def findings_of_waits(
                 DOUBT * SURE,
                 where,
                 {"waiting_s": entry.time_s, "run_s": account.run_s},
-                (Check("waits", True, sentence), Check("gain", None, "a remedy gains a part of it, or all")),
+                (Check("waits", sentence), Check("gain", "a remedy gains a part of it, or all", None)),
                 kind.advice,
                 (0.0, entry.time_s),
                 f"{share} of the run: {entry.words}{f'; {sentence}' * (sentence != entry.words)}",

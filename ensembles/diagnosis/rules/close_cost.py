@@ -43,16 +43,12 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
         )
     mean_s = float(time_ns.sum()) * 1e-9 / count
     checks = (
-        Check(
-            "each-step",
-            True,
-            f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again",
-        ),
+        Check("each-step", f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again"),
         Check(
             "storage-has-time",
-            None,
             f"outside of I/O calls, in {seconds_text(idle_s)}, the storage could write what closes wait for; "
             "how much it would, this run does not show",
+            None,
         ),
     )
     return Remedy(
@@ -93,19 +89,20 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
     checks = (
         Check(
             "not-the-flush",
-            True,
             f"{count:,} closes take {seconds_text(mean_s)} each; writing what the cache holds would take "
             f"{seconds_text(flush_s)}",
         ),
         Check(
             "rate-of-the-flush",
+            (
+                "the rate is that of the writes that did not fit into the cache"
+                if flush.measured
+                else "the cache took all writes, so that the rate is assumed: the busiest target writes "
+                f"{LEAST_TARGET_BYTES_PER_NS * 1e3:.0f} MB/s"
+            ),
             flush.measured or None,
-            "the rate is that of the writes that did not fit into the cache"
-            if flush.measured
-            else "the cache took all writes, so that the rate is assumed: the busiest target writes "
-            f"{LEAST_TARGET_BYTES_PER_NS * 1e3:.0f} MB/s",
         ),
-        Check("not-the-server", True, f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
+        Check("not-the-server", f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
     )
     # Closes queue up at the servers, where the calls of all tasks wait.
     saved = case.spread_ns(np.maximum(own - flush.time_ns, 0.0), np.max)

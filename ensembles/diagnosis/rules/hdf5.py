@@ -177,16 +177,13 @@ def _find_metadata(case: Case, uses: FileUses) -> Remedy | None:
     names = case.paths(np.bincount(table["file"][chosen], table["time_ns"][chosen]))
     checks = (
         Check(
-            "inside-hdf5",
-            True,
-            f"{count:,} transfers are inside calls of HDF5 that move no data of the program",
+            "inside-hdf5", f"{count:,} transfers are inside calls of HDF5 that move no data of the program"
         ),
         Check(
             "small",
-            True,
             f"they are of {bytes_text(round(size))} on average, against {transfers:,} calls that move data",
         ),
-        Check("by-many-tasks", True, f"{tasks:,} of {len(case.ranks):,} tasks make them"),
+        Check("by-many-tasks", f"{tasks:,} of {len(case.ranks):,} tasks make them"),
     )
     return Remedy(
         share > 0,
@@ -264,8 +261,8 @@ def _find_refill(case: Case, uses: FileUses) -> Remedy | None:
         saved + likely * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
         (
-            Check("more-than-the-file", True, "; ".join(said)),
-            Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),
+            Check("more-than-the-file", "; ".join(said)),
+            Check("not-the-program", f"{CALLS} and the extent of the file add up to less"),
         ),
         evidence,
         # The first write of a page takes longer than the next one.
@@ -333,20 +330,18 @@ def _find_filters(case: Case, uses: FileUses) -> Remedy | None:
     checks = (
         Check(
             "inside-hdf5",
-            True,
             f"{seconds_text(own_s)} are in these calls and in none that HDF5 makes, "
             f"{share_text(own_s / whole_s)} of this and all storage calls",
         ),
         Check(
             "more-than-copies",
-            True,
             f"copies take less: the program moved {bytes_text(given_bytes)}, storage calls "
             f"{bytes_text(moved_bytes)}",
         ),
         Check(
             "no-waiting",
-            None if in_parallel else True,
             "tasks may wait for each other in HDF5" if in_parallel else "no task waits for others in HDF5",
+            None if in_parallel else True,
         ),
     )
     return Remedy(

@@ -66,12 +66,9 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
     checks = (
         Check(
             "alone",
-            True,
             f"in {phases}, task {late.rank} moves {amount}, and no other of {run.tasks:,} tasks moves any",
         ),
-        Check(
-            "others-wait", True, f"it enters collective calls {seconds_text(late.late_s)} after the others"
-        ),
+        Check("others-wait", f"it enters collective calls {seconds_text(late.late_s)} after the others"),
     )
     return Remedy(
         rows,
@@ -160,8 +157,8 @@ class Uneven:
         too = ": other things slow them, too" * self.is_slowed
         same = f"their time per byte is {number_text(alike, 2)} times that of the others{too}"
         self.checks = (
-            Check("more-bytes", True, f"{who} {move} of all tasks"),
-            Check("same-time-per-byte", None if self.is_slowed else True, same),
+            Check("more-bytes", f"{who} {move} of all tasks"),
+            Check("same-time-per-byte", same, None if self.is_slowed else True),
         )
 
 
@@ -187,7 +184,7 @@ def find_counted(run: Run) -> Finding | None:
     rank = ranks["rank"].astype(np.int64)
     moved = np.bincount(rank, ranks["bytes_read"] + ranks["bytes_written"], run.tasks)
     time_s = np.bincount(rank, ranks["read_s"] + ranks["write_s"] + ranks["meta_s"], run.tasks)
-    unknown = Check("others-wait", None, "counters do not show whether the others wait for them")
+    unknown = Check("others-wait", "counters do not show whether the others wait for them", None)
     uneven = find_uneven(np.arange(run.tasks), moved, time_s)
     if uneven is None:
         return None

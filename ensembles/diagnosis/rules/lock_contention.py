@@ -199,16 +199,15 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     checks = (
         Check(
             "not-by-chance",
-            True,
             f"{int(taken.sum()):,} of {len(taken):,} writes follow one of another node in their stripe: "
             f"permutation of tasks over nodes, p = {p:.2g}",
         ),
-        Check("not-the-alignment", True, "compared are writes of one size with as many ends inside a stripe"),
+        Check("not-the-alignment", "compared are writes of one size with as many ends inside a stripe"),
         Check(
             "clocks",
-            clocks,
             f"clocks of nodes agree to {'an unknown time' if error_s is None else seconds_text(error_s)}; "
             f"a write takes {seconds_text(usual_s)}",
+            clocks,
         ),
     )
     return Remedy(

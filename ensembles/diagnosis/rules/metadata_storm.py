@@ -101,7 +101,7 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
         np.minimum(opening + closing, 1.0),
         title,
         files,
-        Check("same-file-again", True, sentence),
+        Check("same-file-again", sentence),
         {"opens": count, "mean_s": time_ns * 1e-9 / count, "read_bytes": read},
     )
 
@@ -121,11 +121,10 @@ def find_counted(run: Run) -> Finding | None:
     checks = (
         Check(
             "again-and-again",
-            True,
             f"{count:,} opens and stats are {number_text(count / pairs)} for each task and file",
         ),
         Check(
-            "which-files", None, "counters of several files do not show which of these calls takes the time"
+            "which-files", "counters of several files do not show which of these calls takes the time", None
         ),
     )
     return counted_finding(
@@ -182,7 +181,7 @@ def _find_polling(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         saved,
         f"{until}, on {count_text(len(waits.files), 'path')}",
-        (Check("again", True, sentence), Check("needed", None, needed)),
+        (Check("again", sentence), Check("needed", needed, None)),
         {"failed": count, "waiting_s": waits.between_s},
         np.zeros(len(case)),
         files=waits.files,

@@ -55,7 +55,7 @@ def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str
         SURE,
         where,
         {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
-        (Check("little-io", True, observed),),
+        (Check("little-io", observed),),
         "look at computation and communication first",
         (0.0, io_s),
         title,

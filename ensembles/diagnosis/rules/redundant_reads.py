@@ -79,7 +79,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{tasks} read{'s' * (tasks == '1 task')} the same bytes again and again: {bytes_text(read)} of "
         f"{count_text(len(files), 'file')}, whose ranges and changes are {bytes_text(held)} in all",
-        (Check("more-than-the-range", True, f"{number_text(read / held)} times these bytes are read"),),
+        (Check("more-than-the-range", f"{number_text(read / held)} times these bytes are read"),),
         {"read_bytes": read, "held_bytes": held, "files": len(files)},
         LOW * saved,
         saved,
@@ -153,10 +153,9 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     checks = (
         Check(
             "same-bytes",
-            True,
             f"{len(ranks)} tasks read ranges that add up to {number_text(mean)} times the range of the file",
         ),
-        Check("dense", True, f"each reads at least {share_text(DENSE)} of the bytes of its range"),
+        Check("dense", f"each reads at least {share_text(DENSE)} of the bytes of its range"),
     )
     return Remedy(
         rows,

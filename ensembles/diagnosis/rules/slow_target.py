@@ -283,10 +283,9 @@ def find_counted(run: Run) -> Finding | None:
     room_s = np.where(chosen, np.maximum(time_s - least_s, 0.0), 0.0)
     low_s, likely_s, high_s = (case.gain_s(np.minimum(part * lost_s, room_s)) for part in _PARTS)
     checks = (
-        Check("not-by-chance", True, f"permutation of targets among {known.sum():,} files: p = {p:.2g}"),
+        Check("not-by-chance", f"permutation of targets among {known.sum():,} files: p = {p:.2g}"),
         Check(
             "as-many-bytes",
-            True,
             f"{count[worst]:,} files of about the same size lie on it, with "
             f"{load[worst] / np.median(load):.2f} times as many bytes as on the other targets (median)",
         ),
@@ -330,7 +329,7 @@ def _of_files(case: Case, uses: FileUses, found: SlowFiles) -> Remedy:
         saved,
         f"files on target {found.target} take {number_text(found.factor)} times as long as files on "
         f"the other {found.targets - 1} targets",
-        (Check("not-by-chance", True, text),),
+        (Check("not-by-chance", text),),
         {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
         0.7 * saved,
         1.1 * saved,
@@ -348,18 +347,15 @@ def _of_calls(case: Case) -> Remedy | None:
     checks = (
         Check(
             "not-by-chance",
-            True,
             f"permutation of targets among {found.pairs} pairs of task and target: p = {found.p:.2g}",
         ),
         Check(
             "whoever-asks",
-            True,
             f"{share_text(found.slow_users)} of the {found.users} tasks that use it alone in a call "
             "are slow there",
         ),
         Check(
             "not-the-queue",
-            True,
             f"also the shortest call of a task takes {number_text(found.shortest)} times as long there",
         ),
     )

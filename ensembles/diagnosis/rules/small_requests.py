@@ -161,13 +161,14 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     checks = (
         Check(
             "fixed-cost",
-            True,
-            f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
-            "cost is there whatever the size"
-            if each_s > 0
-            else "these calls usually take no longer than their bytes in memory: only some of them are slow",
+            (
+                f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: "
+                "the cost is there whatever the size"
+                if each_s > 0
+                else "these calls usually take no longer than their bytes in memory: only some are slow"
+            ),
         ),
-        Check("many", True, f"{calls_text}{' on average' * is_mean}"),
+        Check("many", f"{calls_text}{' on average' * is_mean}"),
     )
     return Remedy(
         rows,
@@ -313,11 +314,10 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     checks = (
         Check(
             "cost-of-calls",
-            True,
             f"{seconds_text(each_s)} of each call are in {whose} and in no call inside, more than filters "
             "take for its bytes",
         ),
-        Check("many", True, of_size),
+        Check("many", of_size),
     )
     return Remedy(
         shown,
@@ -360,16 +360,12 @@ def find_counted(run: Run) -> Finding | None:
     count, size = int(calls[chosen].sum()), float(moved[chosen].sum() / calls[chosen].sum())
     each_s = float(spent[chosen].sum() / count)
     checks = (
-        Check(
-            "many",
-            True,
-            f"{count:,} calls of {bytes_text(round(size))} on average take {seconds_text(each_s)}",
-        ),
+        Check("many", f"{count:,} calls of {bytes_text(round(size))} on average take {seconds_text(each_s)}"),
         Check(
             "fixed-cost",
-            None,
             "counters have no durations of single calls: record them with DXT or ensio to see what a call "
             "costs whatever its size",
+            None,
         ),
     )
     return counted_finding(

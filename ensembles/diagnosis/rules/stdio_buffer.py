@@ -74,11 +74,11 @@ def _find(case: Case) -> Remedy | None:
     )
     each_s = float(saved[rows].sum()) * 1e-9 / sum(count for _, count in said.values())
     checks = (
-        Check("small-pieces", True, f"the kernel counted about {text} below the streams"),
+        Check("small-pieces", f"the kernel counted about {text} below the streams"),
         Check(
             "time-of-the-pieces",
-            bool(saved.sum() > 0),
             f"beyond copying the bytes, each of them usually takes {seconds_text(each_s)}",
+            bool(saved.sum() > 0),
         ),
     )
     evidence = {
@@ -144,7 +144,7 @@ def _find_formatted(case: Case) -> Remedy | None:
         rows,
         saved,
         f"{calls:,} calls of {names}{of_size} {how_long(case, rows)}, {took}",
-        (Check("beyond-bytes", bool(saved.any()), sentence),),
+        (Check("beyond-bytes", sentence, bool(saved.any())),),
         {"mean_bytes": moved / calls, "formatting_s": each_s},
         low,
         high,

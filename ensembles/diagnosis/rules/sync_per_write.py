@@ -116,12 +116,12 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
     often_text = how_often(ratio, each)
     checks = (
-        Check("after-few-writes", True, often_text),  # the title says it, and how many
+        Check("after-few-writes", often_text),  # the title says it, and how many
         Check(
             "bytes-stay",
-            None,
             "the bytes still have to be written by the last sync: one size of steps cannot show how "
             "much of the time is theirs (record a run with fewer syncs)",
+            None,
         ),
     )
     return Remedy(

@@ -119,10 +119,9 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     rows = (case.op == "write") & (case.rows["depth"] == 0) & (case.rows["bytes"] > 0)
     saved = np.where(rows, case.rows["time_ns"] * part * (1 - 1 / factor), 0.0)
     checks = (
-        Check("near-the-limit", True, f"up to {share_text(level.max())} of the memory of a node is dirty"),
+        Check("near-the-limit", f"up to {share_text(level.max())} of the memory of a node is dirty"),
         Check(
             "not-by-chance",
-            True,
             f"in {int(near.sum())} of {len(level)} intervals between samples, writes take "
             f"{number_text(factor)} times as long per byte: permutation of intervals, p = {p:.2g}",
         ),
