@@ -369,10 +369,7 @@ def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
 
 
 def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] | None, list[str]]:
-    """Return the layer whose outermost calls of an operation moved most bytes, and a note on the others.
-
-    Calls of several libraries do not form a sequence: one writes data, another a log.
-    """
+    """Return the layer whose outermost calls of an operation moved most bytes, and a note on the others."""
 
     if chosen.layers is not None or chosen.calls is not None:
         return chosen.layers, []

@@ -147,10 +147,7 @@ def _calls_of_functions(case: Case) -> np.ndarray:
 
 
 def _share_of_objects(case: Case, table: dict[str, np.ndarray], libraries: frozenset[str]) -> np.ndarray:
-    """Compute the share of each row's time in calls of libraries that carry no data, which filters may take.
-
-    A close or flush carries the chunks of its file that the library held back.
-    """
+    """Compute the share of each row's time in calls of libraries that carry neither data nor held chunks."""
     is_attribute = np.array([name.startswith(_ATTRIBUTES) for name in case.names.tolist()])
     moves = np.isin(case.ops, ("read", "write")) & ~is_attribute
     held = np.unique(table["file"][chunks_from_cache(table, case.run.calls)])

@@ -370,10 +370,7 @@ def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:
 
 
 def _made_by_others(case: Case, members: np.ndarray) -> np.ndarray:
-    """Find the rows of some tasks whose function other tasks call in the same phase: bool, shape (n,).
-
-    What these tasks alone do, such as writing the bytes of all, compares with nothing.
-    """
+    """Find the rows of some tasks whose function other tasks call in the same phase: bool, shape (n,)."""
     mine = members[case.task]
     kind = groups_of_rows([case.rows[name].astype(np.int64) for name in ("phase", "call")])[0]
     others = np.bincount(kind[~mine], minlength=int(kind.max(initial=-1)) + 1)

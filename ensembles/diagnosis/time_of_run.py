@@ -149,10 +149,7 @@ def messages_s(table: RankTable | None) -> np.ndarray:
 
 
 def _awaited_s(rank: int, exchanged: np.ndarray, case: Case) -> float:
-    """Bound for how long others wait for what a task does outside of I/O calls.
-
-    They wait in messages and barriers, in which it is less long, and there for its I/O as well.
-    """
+    """Bound for how long others wait, in messages and barriers, for what a task does outside of I/O."""
     slow_s = float(case.model.path(np.zeros(len(case))).slow_s[case.ranks == rank].sum())
     return max(float(np.median(np.delete(exchanged, rank)) - exchanged[rank]) - slow_s, 0.0)
 
@@ -304,11 +301,7 @@ def findings_of_waits(
 
 
 def _in_turns_s(case: Case) -> float:
-    """Compute for how long the last tasks of phases wait for others that do their I/O one after the other.
-
-    In most phases no two are in it at once, and each begins so soon after the one before that chance is
-    excluded (`LEVEL`).
-    """
+    """Compute for how long the last tasks wait for others that do their I/O one after the other."""
     if not case.model.shows_waiting:
         return 0.0
     shape = case.present.shape

@@ -91,10 +91,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
 def _of_streams(
     table: Rows, pair: np.ndarray, reads: np.ndarray, op: np.ndarray, layer: np.ndarray
 ) -> np.ndarray:
-    """Bound the ranges that tasks read by streams, whose reads have no offset: shape (pairs,).
-
-    After an open, reads follow each other from the begin of the file, or from where a seek went.
-    """
+    """Bound the ranges that tasks read by streams, from open or seek on, without offsets: shape (pairs,)."""
     moved = np.bincount(pair, table["bytes"] * reads)
     opens = [np.bincount(pair, table["n"] * ((op == "open") & (layer == each))) for each in STORAGE]
     reached, seeks = np.zeros(len(moved), np.int64), op == "seek"

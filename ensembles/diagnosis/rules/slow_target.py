@@ -113,10 +113,7 @@ def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _shortest(table: dict[str, np.ndarray], target: int) -> float:
-    """Compute how much longer the shortest calls of the tasks are on a target (logarithm).
-
-    Functions and size classes count by their time on the target.
-    """
+    """Compute how much longer the shortest calls of the tasks are on a target (logarithm)."""
     key, mine = table["call"] * 128 + table["size"], table["target"] == target
     least = np.log(np.maximum(table["least_ns"], 1))
     total = weight = 0.0

@@ -99,10 +99,7 @@ def _find(case: Case) -> Remedy | None:
 
 
 def _unformatted_ns(case: Case, rows: np.ndarray, bytes_per_ns: float) -> np.ndarray:
-    """Compute what an unformatted call on a stream takes for the bytes of each row: shape (n,).
-
-    Those of the run with the same operation and size class show it; else the bytes are copied at a rate.
-    """
+    """Compute what unformatted calls on streams take for the bytes of rows, else copies at a rate: (n,)."""
     each_ns = case.rows["bytes"] / np.maximum(case.rows["n"], 1) / bytes_per_ns
     key = case.rows["size"] * 2 + (case.op == "read")
     plain = (case.layer == "stdio") & np.isin(case.op, tuple(COUNTERS)) & ~rows

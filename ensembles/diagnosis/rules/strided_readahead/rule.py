@@ -128,11 +128,7 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
 
 @dataclass(frozen=True)
 class _Onset:
-    """Whether reads become slow with a certain one.
-
-    Logarithms: its time, and the median of the later ones, relative to the slowest before; the range of those
-    before.
-    """
+    """Whether reads become slow with a certain one: its time, that of later ones, and the range before."""
 
     first: int
     step: float
@@ -297,10 +293,7 @@ def _doubted(ends: list[float]) -> tuple[float, float]:
 
 
 def _levels_before(runs: StridedRuns) -> tuple[float, float]:
-    """Bound the typical times of the positions before the stride is recognised, with their scatter.
-
-    They are logarithms, relative to the median of `runs.base`.
-    """
+    """Bound the typical times (logarithms) of the positions before the stride is recognised."""
     levels = np.nanmedian(runs.time[:, :HEALTHY_READS] - np.nanmedian(runs.base), axis=0)
     scatter = float(np.nanstd(levels, ddof=1)) / np.sqrt(HEALTHY_READS)
     return float(np.nanmin(levels)) - scatter, float(np.nanmax(levels)) + scatter
