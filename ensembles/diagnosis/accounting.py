@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _SLOW_UNITS = ("straggler-task", "straggler-node")
 
-_STEPS = 30  # of the bisection
-
 
 def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None, Mended]:
     """Give the lost time to findings, and find symptoms."""
@@ -174,11 +172,10 @@ def _with_savings(finding: Finding, case: Case) -> Finding:
     rows &= np.isin(case.name, where.calls if where.calls is not None else case.name)
     rows &= np.isin(case.rows["phase"], where.phases if where.phases is not None else case.rows["phase"])
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
-    wanted, low, high = sum(finding.gain_s) / 2, 0.0, 1.0
-    for _ in range(_STEPS):
-        share = (low + high) / 2
-        low, high = (share, high) if case.gain_s(share * time_ns) < wanted else (low, share)
-    return replace(finding, saved_ns=high * time_ns)
+    share, wanted_s = 0.0, sum(finding.gain_s) / 2
+    for step in 2.0 ** -np.arange(1, 31):  # bisection
+        share += step * (case.gain_s((share + step) * time_ns) < wanted_s)
+    return replace(finding, saved_ns=share * time_ns)
 
 
 def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Finding]:
@@ -187,14 +184,18 @@ def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Findin
     for finding in findings:
         if finding.kind.in_client and finding.saved_ns is not None:
             mended = _both(case, mended, finding.saved_ns)
-    return [_less(finding, mended, case) if finding.kind.at_targets else finding for finding in findings]
+    if not mended.any():
+        return findings
+    left = 1 - mended / np.maximum(case.rows["time_ns"], 1)
+    return [_less(each, left, case) if each.kind.at_targets else each for each in findings]
 
 
-def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
-    saved = finding.saved_ns * (1 - mended / np.maximum(case.rows["time_ns"], 1))
-    whole_s, gain_s = case.gain_s(finding.saved_ns), case.gain_s(saved)
-    if not mended.any() or whole_s <= 0 or finding.gain_s is None:
+def _less(finding: Finding, left: np.ndarray, case: Case) -> Finding:
+    """Return a finding whose remedy saves a part of each row."""
+    if finding.saved_ns is None or finding.gain_s is None:
         return finding
+    saved = finding.saved_ns * left
+    whole_s, gain_s = max(case.gain_s(finding.saved_ns), 1e-9), case.gain_s(saved)
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
     severity = severity_of((low_s, high_s), gain_s, case.run_s, finding.id)
     return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)
