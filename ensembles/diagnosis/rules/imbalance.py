@@ -11,7 +11,7 @@ from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.flushes import later_flushes_ns
-from ensembles.diagnosis.limits import FAR, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import FAR, FEW, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_bytes_of_few, transfers
 from ensembles.model.spans import find_spans, some_spans_text
@@ -108,8 +108,9 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         f"{uneven.title}, and the others wait for {'it' if len(uneven.tasks) == 1 else 'them'}",
         uneven.checks,
         uneven.evidence,
-        LOW * (saved + late),
-        np.where(rows, case.rows["time_ns"], 0.0) + late,
+        _LEAST * (saved + late),
+        # The others, which wait at the same servers, or take the bytes over, become faster or slower.
+        case.spread_ns(np.minimum(FEW * (saved + late), case.rows["time_ns"]), np.max),
     )
 
 
