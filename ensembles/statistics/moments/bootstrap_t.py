@@ -14,7 +14,6 @@ from math import comb
 import numpy as np
 
 from ensembles.statistics.samples.level import FEWEST_ALONE, MOST_DENSE, MOST_SEEN
-from ensembles.statistics.special import ndtri
 
 NAMES = ("mean", "sd", "cv")
 
@@ -160,8 +159,8 @@ MOST_SMOOTHED = 4 * MOST_DENSE
 def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
     """Choose the bandwidth of a normal kernel by the rule of thumb.
 
-    It is 1.06 n^(-1/5) times the smaller of the standard deviation and the interquartile range over that of a
-    standard normal distribution.
+    It is 1.06 n^(-1/5) times the smaller of the standard deviation and the interquartile range over 1.349,
+    as of a normal density.
     """
     units = often.sum()
     if units > MOST_SMOOTHED:
@@ -171,7 +170,7 @@ def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
     lower, upper = place[order][np.searchsorted(after, [0.25 * units, 0.75 * units])]
     middle = often @ place / units
     deviation = np.sqrt(often @ (place - middle) ** 2 / units)
-    return float(1.06 * min(deviation, (upper - lower) / (2 * ndtri(0.75))) * units**-0.2)
+    return float(1.06 * min(deviation, (upper - lower) / 1.349) * units**-0.2)
 
 
 def nodes(units: float) -> tuple[np.ndarray, np.ndarray]:

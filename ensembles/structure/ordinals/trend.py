@@ -38,8 +38,8 @@ class Trend(Printed, Fields):
     `worsening`: significant, by `LEAST_RISE` or more. `from_`, `to`: its first and last ordinal; in JSON
     ``from`` and ``to``. `rise`: ratio of the typical duration of the last ordinal to that before. `p`: the
     larger p-value of two tests: probability of such a rise if the order of ordinals were random, and if the
-    load wandered (`wander_p`); None: too few ordinals. `ranks_rising`: share of the
-    ranks with all of these calls in which durations rise; None: fewer than two such ranks.
+    load wandered (`wander_p`); None: too few ordinals. `ranks_rising`: share of the ranks with all of these
+    calls in which durations rise; None: fewer than two such ranks.
     """
 
     worsening: bool
@@ -219,8 +219,6 @@ the load (of a walk: of its steps).
 _DRAWS = 600
 """Simulated series of each load, and steps in which the weights of loads are found."""
 
-Load = tuple[float, float]
-
 
 def wander_p(points: np.ndarray, seed: int = 0) -> float:
     """Compute the p-value of the best ramp in a series, against loads that wander.
@@ -235,26 +233,15 @@ def wander_p(points: np.ndarray, seed: int = 0) -> float:
     ----------
     G. Elliott, U. K. Müller and M. W. Watson, "Nearly optimal tests when a nuisance parameter is present
     under the null hypothesis", Econometrica 83, 2015.
-
-    Examples
-    --------
-    Eight ordinals, of which the last five become slower:
-
-    >>> from ensembles.structure.ordinals.trend import wander_p
-    >>> wander_p(np.log([1, 1.01, 1, 1.5, 2, 3, 4, 6])) < 0.05
-    True
     """
     log_weight, drawn = _without_trend(len(points), seed)
-    found = _of_ramps(points[None]) - _log_sum(_of_loads(points[None]) + log_weight)
+    found = _of_ramps(points[None]) - np.logaddexp.reduce(_of_loads(points[None]) + log_weight, axis=-1)
     return float((1 + np.count_nonzero(drawn >= found, axis=1).max()) / (1 + _DRAWS))
 
 
 @lru_cache(maxsize=16)
 def _without_trend(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log weights of the loads, and the statistic of series of each: shape (loads, draws).
-
-    Series whose order is usual have −inf.
-    """
+    """Return log weights of the loads, and the statistic of series of each; −inf: their order is usual."""
     random = np.random.default_rng([seed, n])
     rows = np.concatenate([random.standard_normal((_DRAWS, n)) @ _whitened(n, load)[0].T for load in LOADS])
     usual = np.quantile(_by_chance(tuple(range(n)), seed), 1 - LEVEL)
@@ -263,20 +250,13 @@ def _without_trend(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     loads = _of_loads(rows).reshape(len(LOADS), _DRAWS, -1)
     log_weight = np.zeros(len(LOADS))
     for step in range(_DRAWS):
-        passing = (ramps > _log_sum(loads + log_weight)).mean(axis=1)
+        passing = (ramps > np.logaddexp.reduce(loads + log_weight, axis=-1)).mean(axis=1)
         log_weight += 20 / (1 + step / 20) * (passing - LEVEL)
-    return log_weight, ramps - _log_sum(loads + log_weight)
-
-
-def _log_sum(values: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the sum of exponentials over the last axis."""
-    most = values.max(axis=-1, keepdims=True)
-    found: np.ndarray = most[..., 0] + np.log(np.exp(values - most).sum(axis=-1))
-    return found
+    return log_weight, ramps - np.logaddexp.reduce(loads + log_weight, axis=-1)
 
 
 @lru_cache(maxsize=64)
-def _whitened(n: int, load: Load) -> tuple[np.ndarray, np.ndarray, float]:
+def _whitened(n: int, load: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the root of the covariance of a load, what undoes it and centres, and the log of a constant."""
     (correlation, noise), at = load, np.arange(n)
     walks = correlation == 1
@@ -299,7 +279,7 @@ def _of_loads(rows: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _ramps(n: int, load: Load) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _ramps(n: int, load: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the log weights of the ramps, whether they end early, and directions of later level and rise.
 
     A quarter of the weight is that of ramps that begin at once, half that of ramps up to the last point.
@@ -328,5 +308,5 @@ def _of_ramps(rows: np.ndarray) -> np.ndarray:
         total = (made**2).sum(axis=1, keepdims=True) + 1e-300
         explained = ((made @ later) ** 2 + np.maximum(made @ rise, 0) ** 2) / total
         fits = log_weight - ((n - 1) / 2 - is_early) * np.log(np.maximum(1 - explained, 1e-12))
-        found.append(constant - (n - 1) / 2 * np.log(total[:, 0]) + _log_sum(fits))
-    return _log_sum(np.stack(found, axis=1))
+        found.append(constant - (n - 1) / 2 * np.log(total[:, 0]) + np.logaddexp.reduce(fits, axis=-1))
+    return np.logaddexp.reduce(found, axis=0)

@@ -102,8 +102,8 @@ def slowly_varying(random, length, correlation):
     return series
 
 
-@pytest.mark.parametrize("correlation", [0.5, 0.8])
-@pytest.mark.parametrize("ordinals", [8, 16, 64])
+@pytest.mark.parametrize("correlation", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("ordinals", [8, 24, 64])
 def test_a_load_that_varies_slowly_is_no_trend(ordinals, correlation):
     """Orders drawn at random called 13 % (8 ordinals) to 85 % (64) of such healthy runs worsening."""
     trials, number = 60, np.arange(1, ordinals + 1)
@@ -113,6 +113,15 @@ def test_a_load_that_varies_slowly_is_no_trend(ordinals, correlation):
         level = 0.3 * slowly_varying(random, ordinals, correlation) + random.normal(0, 0.05, ordinals)
         alarms += fit_trend(number, number, level).worsening
     assert alarms <= binom.ppf(0.99, trials, 0.05)
+
+
+def test_a_rise_as_of_a_random_walk_is_said_and_is_no_trend():
+    walk = np.cumsum([0, 0.3, 0.1, -0.05, 0.4, 0.05, 0.25, 0.02, 0.3, -0.1, 0.2, 0.3])
+    found = fit_trend(np.arange(1, 13), np.arange(1, 13), walk)
+    assert not found.worsening
+    assert found.p > 0.05
+    assert "a load that wanders does as much" in str(found)
+    assert fit_trend(np.arange(1, 13), np.arange(1, 13), np.linspace(0, 2, 12)).worsening
 
 
 @pytest.mark.parametrize(("ordinals", "least"), [(8, 15), (16, 19), (64, 20)])
