@@ -25,8 +25,7 @@ MOST_POINTS = 64
 _PERMUTATIONS = 1999
 _MORE_PERMUTATIONS = 9999
 _SHORT = 24
-"""Up to this number of points, more permutations are drawn: the statistic has few values, and the critical
-one must be known well. A ramp begins and ends at one of so many."""
+"""Up to so many points, more permutations are drawn, and a ramp may begin and end at each."""
 _LONG = 12
 _JUMP = 1.5
 
@@ -67,13 +66,11 @@ def fit_trend(
 ) -> Trend:
     """Test for a stretch of ordinals along which calls become slower.
 
-    Ranks that make their k-th calls at the same time share disturbances, so that ranks are not independent
-    observations. The tests therefore take the ordinals as their only sample, and two must agree. In the first
-    every order of the typical durations is equally likely. Its statistic is Kendall's score S (rising minus
-    falling pairs) in units of its standard deviation, maximised over all stretches of three or more
-    successive ordinals. Its null distribution is that over random orders, so that a few slow ordinals do not
-    make a trend. In the second (`wander_p`) neighbouring ordinals may resemble each other: a wandering load
-    does not make a trend.
+    Ranks that make their k-th calls at the same time share disturbances: the ordinals are the only sample,
+    and two tests must agree. In the first every order of the typical durations is equally likely. Its
+    statistic is Kendall's score S (rising minus falling pairs) in units of its standard deviation, maximised
+    over all stretches of three or more ordinals: a few slow ordinals do not make a trend. In the second
+    (`wander_p`) neighbours may resemble each other: a load that wanders does not make a trend.
 
     `by_rank`: the same of each rank; NaN: the rank made no such call. A function of the first and last column
     gives these columns, which are needed only if there is a trend.
@@ -210,11 +207,8 @@ def _share_rising(
 
 
 LOADS = ((0.0, 0.0), (0.4, 0.0), (0.8, 0.0), (0.95, 0.0), (0.95, 0.2), (1.0, 0.0))
-"""Loads without a trend, for which the error rate holds.
-
-Correlation of neighbours (1: a random walk), and the deviation of what ordinals do not share, over that of
-the load (of a walk: of its steps).
-"""
+"""Loads without a trend: correlation of neighbours (1: a random walk), and the deviation of what ordinals do
+not share, over that of the load (of a walk: of its steps)."""
 
 _DRAWS = 600
 """Simulated series of each load, and steps in which the weights of loads are found."""
@@ -227,7 +221,7 @@ def wander_p(points: np.ndarray, seed: int = 0) -> float:
     on at any other level. The statistic is the ratio of the mean likelihood of ramps, with the height and the
     levels that fit best, to a weighted mean likelihood of `LOADS`. Location and scale do not count. The
     weights are such that at most `LEVEL` of the simulated series of each load pass this test and that of a
-    random order. Such a test is nearly the most powerful one of which that holds.
+    random order. Such a test has nearly the most power.
 
     References
     ----------
