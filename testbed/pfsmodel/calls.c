@@ -150,6 +150,7 @@ static void after_flush(struct pfs *model, struct task *task, int32_t id)
 void call_begin(struct pfs *model, int32_t id)
 {
     struct task *task = task_at(model, id);
+    task->number++;
     task->parts = 1;
     task->state = TASK_RUNNING;
     task->began_ns = task->earliest_ns = model->now_ns;
@@ -240,7 +241,6 @@ void call_take(struct pfs *model, int32_t id)
     else
         task_at(model, task->next)->previous = task->previous;
     task->state = TASK_IDLE;
-    task->number++;
 }
 
 void call_give_up(struct pfs *model, int32_t id)
@@ -264,5 +264,4 @@ void call_give_up(struct pfs *model, int32_t id)
         break;
     }
     task->state = TASK_IDLE;
-    task->number++;
 }

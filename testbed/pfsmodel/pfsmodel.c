@@ -85,7 +85,6 @@ void pfs_create(struct pfs *model, const struct pfs_settings *settings, const st
     for (int32_t i = 0; i < model->limits.tasks; i++) {
         struct task *task = task_at(model, i);
         task->stretch = 1;
-        task->number = 1;
         for (int j = 0; j < PFS_STREAMS; j++)
             task->streams[j].file = NOBODY;
         pfs_place(model, i, (int32_t)(i / (int64_t)settings->tasks_per_node) % model->limits.nodes);
@@ -149,6 +148,14 @@ void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call)
     task->call.offset = within(call->offset);
     task->call.bytes = within(call->bytes);
     call_begin(model, call->task);
+    sharing_settle(model);
+}
+
+void pfs_wait(struct pfs *model, int32_t task, int64_t time_ns)
+{
+    task_at(model, task)->state = TASK_RUNNING;
+    if (!sharing_at(model, time_ns, PART_DELAY, task))
+        call_end(model, task);
     sharing_settle(model);
 }
 
